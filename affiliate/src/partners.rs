@@ -11,6 +11,8 @@ use mail::affiliate::payout::SkipReason;
 use mail::affiliate::program::{PayoutMethod, Program};
 use mail::event::EventKind;
 use mail::id::{AccountId, PartnerId, PartnerLinkId};
+use mail::quota::Noun as Quota;
+use queue::quota::{QuotaError, Reserved};
 use store::affiliate::listing::{Page, Wanted};
 use store::affiliate::payout_work::Work;
 use store::affiliate::{partner, partner_link, payout, portal_link};
@@ -223,6 +225,7 @@ impl Office {
         draft: &PartnerDraft,
         beside: Beside<'_, Shown>,
     ) -> Result<Shown, Refusal> {
+        let room = self.reserve_partner(account).await?;
         for _ in 0..TRIES_MAX {
             let program = self.set_up(account).await?;
             let campaign = self.campaign_for_partners(&program, draft.campaign.as_deref()).await?;
@@ -257,12 +260,29 @@ impl Office {
             }
             beside(&mut batch, &shown);
             match self.commit(batch).await? {
-                Committed::Done => return Ok(shown),
+                Committed::Done => {
+                    room.into_iter().for_each(Reserved::keep);
+                    return Ok(shown);
+                }
                 Committed::Beaten(key) if partner::is_email(&key) => return Err(Obstacle::EmailTaken.into()),
                 Committed::Beaten(_) => {}
             }
         }
         Err(Obstacle::Changed.into())
+    }
+
+    /// Room for one more partner, with its link.
+    async fn reserve_partner(&self, account: AccountId) -> Result<Vec<Reserved>, Refusal> {
+        let Some(account) = store::account::get(self.store(), account).await? else { return Ok(Vec::new()) };
+        let mut room = Vec::with_capacity(2);
+        for noun in [Quota::Affiliates, Quota::AffiliateLinks] {
+            let reserved = self.hall.quotas().reserve(&account, noun, 1).await;
+            room.push(reserved.map_err(|error| match error {
+                QuotaError::Full(full) => Refusal::Quota(full),
+                QuotaError::Read(error) => error.into(),
+            })?);
+        }
+        Ok(room)
     }
 
     fn joining(

@@ -3,6 +3,7 @@
 use mail::affiliate::commission::Refused;
 use mail::affiliate::partner::{LINKS_MAX, WrongMove};
 use mail::affiliate::program::MissingStep;
+use mail::quota::Full;
 use store::affiliate::campaign::CAMPAIGNS_MAX;
 use store::engine::{CommitError, ReadError};
 use thiserror::Error;
@@ -191,6 +192,9 @@ pub enum Refusal {
     /// The books cannot be kept: figures that nothing can be computed from.
     #[error(transparent)]
     Books(Fault),
+    /// The plan of the account includes no more.
+    #[error("{0}")]
+    Quota(Full),
     /// The processor was asked, and did not answer as it must.
     #[error("the processor {0}")]
     Upstream(String),

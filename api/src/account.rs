@@ -1,10 +1,12 @@
 //! The account: what it may do, what its plan includes, what it has used (completions-email.md 2.7).
 
+use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use mail::account::{AccessLevel, Plan};
 use mail::domain::{Domain, DomainState};
 use mail::id::AccountId;
+use mail::quota::Noun;
 use mail::usage::Period;
 use serde::Serialize;
 use serde_json::{Value, json};
@@ -47,6 +49,8 @@ pub struct LimitsView {
     domains: Option<u32>,
     requests_per_second: u32,
     retention_days: u64,
+    /// By noun; null is without end.
+    storage: BTreeMap<&'static str, Option<u64>>,
 }
 
 /// What an account has used.
@@ -66,6 +70,8 @@ pub struct UsageView {
     pub overage: u64,
     /// When the day's count begins anew.
     pub resets_at: Moment,
+    /// What is kept, by noun; null where it is without end, or is being counted.
+    pub storage: BTreeMap<&'static str, Option<u64>>,
 }
 
 /// The account, its limits, its usage.
@@ -99,7 +105,7 @@ pub async fn get(room: Arc<Room>, tenant: Tenant, _: Nothing) -> Result<AccountR
             },
             sandbox_sender: room.options.sandbox_sender.as_ref().map(ToString::to_string),
             suspended: account.suspended,
-            features: Features::default(),
+            features: Features { affiliates: limits.affiliates, ..Features::default() },
             created_at: Moment(account.created_at),
         },
         limits: LimitsView {
@@ -108,6 +114,7 @@ pub async fn get(room: Arc<Room>, tenant: Tenant, _: Nothing) -> Result<AccountR
             domains: limits.domains,
             requests_per_second: limits.requests_per_second,
             retention_days: room.hall.retention().as_secs() / (24 * 3600),
+            storage: Noun::ALL.iter().map(|noun| (noun.word(), limits.storage.cap(*noun))).collect(),
         },
         usage: usage_of(&room, &tenant, domains).await?,
     })
@@ -124,6 +131,10 @@ pub async fn usage_of(room: &Room, tenant: &Tenant, domains: u32) -> Result<Usag
     let emails = |count: i64| u64::try_from(count).unwrap_or(0);
     let limits = room.hall.plans().of(tenant.account().plan);
     let included = limits.emails_per_month.filter(|_| limits.overage);
+    let mut storage = BTreeMap::new();
+    for noun in Noun::ALL {
+        storage.insert(noun.word(), room.hall.quotas().used(tenant.account(), *noun).await?);
+    }
     Ok(UsageView {
         period_start: Moment(month.begins_at()),
         period_end: Moment(month.ends_at()),
@@ -132,6 +143,7 @@ pub async fn usage_of(room: &Room, tenant: &Tenant, domains: u32) -> Result<Usag
         domains,
         overage: included.map_or(0, |included| emails(used.month).saturating_sub(included)),
         resets_at: Moment(day.ends_at()),
+        storage,
     })
 }
 
@@ -182,8 +194,14 @@ fn limits_schema() -> Value {
             ("domains", number("Sending domains")),
             ("requests_per_second", schema::count("API requests a second")),
             ("retention_days", schema::count("How long emails are kept")),
+            ("storage", storage_schema("What may be kept: by number, or in bytes; null is without end")),
         ],
     )
+}
+
+fn storage_schema(text: &str) -> Value {
+    let number = |noun: &Noun| (noun.word(), json!({"type": ["integer", "null"], "minimum": 0}));
+    schema::object(text, Noun::ALL.iter().map(number).collect::<Vec<_>>())
 }
 
 fn usage_schema() -> Value {
@@ -197,6 +215,10 @@ fn usage_schema() -> Value {
             ("domains", schema::count("Sending domains")),
             ("overage", schema::count("Emails of the month beyond what the plan includes")),
             ("resets_at", schema::time("When the day's count begins anew")),
+            (
+                "storage",
+                storage_schema("What is kept; null where the plan has no end, or while it is being counted"),
+            ),
         ],
     )
 }

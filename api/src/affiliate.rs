@@ -46,6 +46,7 @@ use mail::credential::Scope;
 use mail::id::{
     BackfillId, CampaignId, CommissionId, PartnerId, PartnerLinkId, PayoutId, PayoutRunId, ReferralId,
 };
+use mail::quota::Noun as Quota;
 use serde_json::{Value, json};
 
 use crate::call::{Call, Input, Takes};
@@ -92,6 +93,7 @@ fn partner_operations() -> Vec<Operation> {
             .either(full, partners::list),
         of(post.clone(), "/affiliates", "create_affiliate")
             .about(noun, "Add a partner")
+            .fails(&[Code::NOT_FOUND, Code::PLAN_FULL])
             .either(full, partners::create),
         of(get.clone(), "/affiliates/{id}", "get_affiliate")
             .about(noun, "Get a partner with all its links")
@@ -116,6 +118,7 @@ fn partner_operations() -> Vec<Operation> {
             .either(full, links::list),
         of(post, "/affiliates/{id}/links", "create_affiliate_link")
             .about(noun, "Give a partner a link")
+            .stores(&[(Quota::AffiliateLinks, 1)])
             .either(full, links::create),
         of(delete, "/affiliates/{id}/links/{link_id}", "delete_affiliate_link")
             .about(noun, "Delete a link that is not the primary one")
@@ -139,6 +142,7 @@ fn campaign_operations() -> Vec<Operation> {
             .either(full, campaigns::list),
         of(Method::POST, "/affiliate-campaigns", "create_affiliate_campaign")
             .about(noun, "Make a campaign")
+            .stores(&[(Quota::AffiliateCampaigns, 1)])
             .either(full, campaigns::create),
         of(Method::GET, "/affiliate-campaigns/{id}", "get_affiliate_campaign")
             .about(noun, "Get a campaign")
@@ -157,6 +161,7 @@ fn referral_operations() -> Vec<Operation> {
             .either(full, referrals::list),
         of(Method::POST, "/affiliate-referrals", "create_affiliate_referral")
             .about(noun, "Record a person whom a partner brought")
+            .stores(&[(Quota::AffiliateReferrals, 1)])
             .either(full, referrals::create),
         of(Method::GET, "/affiliate-referrals/{id}", "get_affiliate_referral")
             .about(noun, "Get a referral")
@@ -289,6 +294,7 @@ fn owner_operations() -> Vec<Operation> {
     vec![
         of(post.clone(), "/dashboard/api/affiliate-program", "enable_affiliate_program")
             .about(OWNED, "Enable the account's affiliate program")
+            .fails(&[Code::NOT_FOUND, Code::PLAN_FULL])
             .owner(program::enable),
         of(get.clone(), "/dashboard/api/affiliate-program", "get_affiliate_program")
             .about(OWNED, "Get the program, its processor and what is missing")
@@ -359,6 +365,7 @@ pub(crate) fn refused(room: &Room, refusal: Refusal) -> Problem {
             Problem::new(Code::CONFLICT, sentence(&text)).details(json!({"missing": missing}))
         }
         Refusal::Ban(_) => Problem::new(Code::FORBIDDEN, sentence(&text)),
+        Refusal::Quota(full) => Problem::full(full, &room.options.upgrade_url),
         Refusal::Upstream(_) => Problem::new(Code::UPSTREAM_ERROR, sentence(&text)),
         Refusal::Line(refused) => {
             let code = if refused.is_forbidden() { Code::FORBIDDEN } else { Code::CONFLICT };

@@ -14,10 +14,12 @@ use std::sync::Arc;
 use http::Method;
 use mail::automation::job::Work;
 use mail::automation::{
-    AUTOMATIONS_MAX, Automation, AutomationStatus, NAME_BYTES_MAX, VERSIONS_MAX, Version,
+    AUTOMATIONS_MAX, Automation, AutomationStatus, DEFINITION_BYTES_MAX, NAME_BYTES_MAX, VERSIONS_MAX,
+    Version,
 };
 use mail::credential::Scope;
 use mail::id::{AutomationId, RunId};
+use mail::quota::Noun;
 use serde_json::{Value, json};
 use store::access::Tenant;
 use store::automation::Found;
@@ -45,7 +47,9 @@ pub fn operations() -> Vec<Operation> {
     let read = |path, id, summary| of(Method::GET, path, id, summary);
     let post = |path, id, summary| of(Method::POST, path, id, summary);
     vec![
-        post("/automations", "create_automation", "Create an automation, as a draft").either(Full, create),
+        post("/automations", "create_automation", "Create an automation, as a draft")
+            .stores(&[(Noun::Automations, 1), (Noun::AutomationBytes, 0)])
+            .either(Full, create),
         read("/automations", "list_automations", "List automations, newest first").either(Full, list),
         read("/automations/{id}", "get_automation", "Get an automation").either(Full, get),
         post(
@@ -54,11 +58,13 @@ pub fn operations() -> Vec<Operation> {
             "Activate, pause or archive an automation, cancel its runs, or change what it does",
         )
         .fails(&[Code::CONFLICT])
+        .stores(&[(Noun::AutomationBytes, 0)])
         .either(Full, update),
         of(Method::DELETE, "/automations/{id}", "delete_automation", "Delete an automation and its runs")
             .fails(&[Code::CONFLICT])
             .either(Full, delete),
         post("/automations/{id}/duplicate", "duplicate_automation", "Copy an automation into a new draft")
+            .stores(&[(Noun::Automations, 1), (Noun::AutomationBytes, DEFINITION_BYTES_MAX as u64)])
             .either(Full, duplicate),
         read("/automations/{id}/versions", "list_automation_versions", "List versions, newest first")
             .either(Full, versions),

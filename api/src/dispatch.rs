@@ -15,17 +15,19 @@ use http::header::{
     ALLOW, CACHE_CONTROL, CONTENT_LENGTH, CONTENT_TYPE, EXPECT, SET_COOKIE, X_CONTENT_TYPE_OPTIONS,
 };
 use http::request::Parts;
-use http::{HeaderName, HeaderValue, Method, Request, Response, StatusCode};
+use http::{HeaderMap, HeaderName, HeaderValue, Method, Request, Response, StatusCode};
 use hyper::body::Body;
 use mail::id::{AccountId, RequestId};
+use queue::quota::{QuotaError, Reserved};
 use queue::rate::Standing;
 use store::access::{Actor, Tenant};
 use tokio::time::Instant;
 
 use crate::access::{self, Caller};
 use crate::call::{Answer, Call, Cookies, Owner, Running};
+use crate::idempotency;
 use crate::journal::Entry;
-use crate::operations::{Action, Operation};
+use crate::operations::{Action, Operation, Stores};
 use crate::problem::{Code, Problem};
 use crate::room::Room;
 use crate::serve::body::{self, Payload};
@@ -154,6 +156,10 @@ where
         None => (Bytes::new(), Share::default()),
         Some(bytes_max) => body::read(body, &head.headers, (bytes_max, operation.media), &allowance).await?,
     };
+    let reserved = match caller.tenant() {
+        Some(tenant) => reserve(room, tenant, operation.stores, (&body, &head.headers)).await?,
+        None => Vec::new(),
+    };
     let query = head.uri.query().unwrap_or_default().to_owned();
     let is_head = head.method == Method::HEAD;
     let headers = head.headers.clone();
@@ -170,7 +176,7 @@ where
         }
         (Action::SignedIn(..) | Action::Owner(_), _) => return Err(Problem::unauthorized()),
     };
-    let answer = apart(room, running, (share, head.extensions.get::<Place>().cloned())).await?;
+    let answer = apart(room, running, (share, head.extensions.get::<Place>().cloned(), reserved)).await?;
     let answer = authorised(room, operation, tenant.as_ref(), answer)?;
     let mut share = Share::default();
     // What anybody may have is small, or the same bytes for all.
@@ -205,12 +211,38 @@ fn authorised(
     Ok(answer)
 }
 
+/// Reserves room for what an operation stores.
+async fn reserve(
+    room: &Room,
+    tenant: &Tenant,
+    stores: Stores,
+    (body, headers): (&Bytes, &HeaderMap),
+) -> Result<Vec<Reserved>, Problem> {
+    let mut reserved = Vec::with_capacity(stores.len());
+    for (noun, most) in stores {
+        let more = if noun.is_bytes() { most.saturating_add(body.len() as u64) } else { *most };
+        match room.hall.quotas().reserve(tenant.account(), *noun, more).await {
+            Ok(one) => reserved.push(one),
+            Err(QuotaError::Full(_)) if idempotency::is_replay(room, tenant, headers).await? => {}
+            Err(error) => return Err(Problem::of_quota(error, &room.options.upgrade_url)),
+        }
+    }
+    Ok(reserved)
+}
+
 /// Runs a handler in a task of its own, which holds the request's share of memory and its place on the
 /// connection to its end.
-async fn apart(room: &Arc<Room>, running: Running, held: (Share, Option<Place>)) -> Result<Answer, Problem> {
+async fn apart(
+    room: &Arc<Room>,
+    running: Running,
+    held: (Share, Option<Place>, Vec<Reserved>),
+) -> Result<Answer, Problem> {
     let task = room.tasks.spawn(async move {
         let outcome = running.await;
-        drop(held);
+        let (_share, _place, reserved) = held;
+        if outcome.is_ok() {
+            reserved.into_iter().for_each(Reserved::keep);
+        }
         outcome
     });
     task.await.map_err(|error| Problem::internal(format!("the handler ended: {error}")))?

@@ -16,6 +16,7 @@ use mail::address::Name;
 use mail::credential::Scope;
 use mail::domain::Domain;
 use mail::id::DomainId;
+use mail::quota::Noun;
 use mail::sending_name::is_never_public;
 use mail::setup::zone_file;
 use queue::domains::{DomainError, Known};
@@ -32,7 +33,7 @@ use crate::room::Room;
 use crate::suppressions::not_written;
 
 /// Why an account may not have a domain.
-const LIMITS: &[Code] = &[Code::DOMAIN_LIMIT, Code::DOMAIN_CLAIMED, Code::CONFLICT];
+const LIMITS: &[Code] = &[Code::PLAN_FULL, Code::DOMAIN_CLAIMED, Code::CONFLICT];
 
 /// The operations on domains.
 #[must_use]
@@ -99,6 +100,7 @@ fn of_claims() -> Vec<Operation> {
     vec![
         post("/domains/claims", "claim_domain", "Claim a domain that another account has")
             .fails(&[Code::NOT_FOUND, Code::CONFLICT])
+            .stores(&[(Noun::DomainClaims, 1)])
             .either(Full, claims::claim),
         read("/domains/claims", "list_domain_claims", "List claims, newest first").either(Full, claims::list),
         read("/domains/claims/{id}", "get_domain_claim", "Get a claim").either(Full, claims::get),
@@ -187,7 +189,7 @@ fn problem(error: DomainError, room: &Room, tenant: &Tenant) -> Problem {
         }
         DomainError::Limit { limit, used } => {
             let domains = if limit == 1 { "domain" } else { "domains" };
-            Problem::new(Code::DOMAIN_LIMIT, format!("The plan includes {limit} {domains}"))
+            Problem::new(Code::PLAN_FULL, format!("The plan includes {limit} {domains}"))
                 .details(json!({"limit": "domains", "used": used, "cap": limit}))
                 .upgrade(&room.options.upgrade_url)
         }

@@ -79,6 +79,31 @@ pub(crate) fn fingerprint(call: &Call) -> Fingerprint {
     fingerprint
 }
 
+/// What is stored under a quota and may be claimed.
+const STORING: [Operation; 5] = [
+    Operation::SendEvent,
+    Operation::CreatePartner,
+    Operation::CreateLink,
+    Operation::CreateCampaign,
+    Operation::CreateReferral,
+];
+
+/// Whether something was stored with the key of a request: then it is to be answered as it was, though there is no
+/// room for more.
+///
+/// # Errors
+/// The store cannot be read.
+pub async fn is_replay(room: &Room, tenant: &Tenant, headers: &http::HeaderMap) -> Result<bool, Problem> {
+    let Ok(Some(Claim { key, .. })) = claim(headers, String::new) else { return Ok(false) };
+    for operation in STORING {
+        let name = store::idempotency::Name { account: tenant.account().id, operation, key: key.clone() };
+        if store::idempotency::get(room.hall.store(), &name).await?.is_some() {
+            return Ok(true);
+        }
+    }
+    Ok(false)
+}
+
 /// A text that will do as a key.
 #[must_use]
 pub fn checked(text: &str) -> Option<String> {

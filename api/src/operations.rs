@@ -7,6 +7,7 @@ use std::fmt;
 
 use http::Method;
 use mail::credential::{ApiKey, Scope, SmtpCredential};
+use mail::quota::Noun;
 use mail::user::Role;
 
 use crate::call::{
@@ -90,9 +91,14 @@ pub struct Operation {
     /// It is about what is one domain's: a key that is bound to a domain may call it, and reaches what is that
     /// domain's. What is the account's as a whole, such a key does not reach.
     pub of_a_domain: bool,
+    /// What it stores that the plan bounds.
+    pub stores: Stores,
     /// Who may call it, and what it does.
     pub action: Action,
 }
+
+/// What a call stores, at most: so many rows; or, where the noun is bytes, so many beside those of the request's body.
+pub type Stores = &'static [(Noun, u64)];
 
 impl Operation {
     /// The scope that a key needs; none where no key is needed.
@@ -127,12 +133,13 @@ pub struct Entry {
     summary: &'static str,
     fails: &'static [Code],
     of_a_domain: bool,
+    stores: Stores,
 }
 
 /// Begins an operation: `POST /emails`, `send_email`, of the noun `emails`.
 #[must_use]
 pub fn operation(method: Method, path: &'static str, id: &'static str) -> Entry {
-    Entry { method, path, id, noun: "service", summary: "", fails: &[], of_a_domain: false }
+    Entry { method, path, id, noun: "service", summary: "", fails: &[], of_a_domain: false, stores: &[] }
 }
 
 impl Entry {
@@ -155,6 +162,13 @@ impl Entry {
     #[must_use]
     pub fn of_a_domain(mut self) -> Self {
         self.of_a_domain = true;
+        self
+    }
+
+    /// It stores something that the plan bounds: it is refused when the account keeps as much as the plan includes.
+    #[must_use]
+    pub fn stores(mut self, stores: Stores) -> Self {
+        self.stores = stores;
         self
     }
 
@@ -235,6 +249,7 @@ impl Entry {
             takes: I::describe,
             fails: self.fails,
             of_a_domain: self.of_a_domain,
+            stores: self.stores,
             gives: Gives {
                 status: O::STATUS,
                 media_type: O::MEDIA_TYPE,
@@ -375,6 +390,7 @@ fn api_keys() -> Vec<Operation> {
     vec![
         post("/api-keys", "create_api_key")
             .about(noun, "Create an API key; its secret is shown once")
+            .stores(&[(Noun::ApiKeys, 1)])
             .either(full, credentials::create::<ApiKey>),
         get("/api-keys", "list_api_keys")
             .about(noun, "List API keys, newest first")
@@ -399,6 +415,7 @@ fn smtp_credentials() -> Vec<Operation> {
     vec![
         post("/smtp-credentials", "create_smtp_credential")
             .about(noun, "Create an SMTP credential; its password is shown once")
+            .stores(&[(Noun::SmtpCredentials, 1)])
             .either(full, credentials::create::<SmtpCredential>),
         get("/smtp-credentials", "list_smtp_credentials")
             .about(noun, "List SMTP credentials, newest first")
@@ -458,6 +475,7 @@ fn people() -> Vec<Operation> {
         post("/users", "invite_user")
             .about("users", "Invite somebody to the account, or again who has not accepted yet")
             .fails(&[Code::CONFLICT])
+            .stores(&[(Noun::Users, 1)])
             .signed_in(Owner, users::invite),
         patch("/users/{id}", "update_user")
             .about("users", "Change what a user may do")

@@ -7,6 +7,7 @@ use mail::address::{Address, Mailbox};
 use mail::credential::Scope;
 use mail::email::Category;
 use mail::id::{EmailId, OptOutId};
+use mail::quota::Noun;
 use mail::suppression::{OPTIONAL, OptOut, Source, address_key, category_label, category_word};
 use serde::Serialize;
 use serde_json::{Value, json};
@@ -37,6 +38,7 @@ pub fn operations() -> Vec<Operation> {
         of(Method::GET, "/category-opt-outs", "list_category_opt_outs", "List opt-outs, newest first")
             .either(Scope::Full, list),
         of(Method::POST, "/category-opt-outs", "create_category_opt_out", "Opt an address out of a category")
+            .stores(&[(Noun::CategoryOptOuts, 1)])
             .either(Scope::Full, create),
         of(Method::DELETE, "/category-opt-outs/{id}", "delete_category_opt_out", "Take an opt-out back")
             .either(Scope::Full, delete),

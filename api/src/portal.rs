@@ -227,6 +227,10 @@ fn told(room: &Room, refusal: Refusal) -> Result<(StatusCode, String), Problem> 
         }
         Refusal::Obstacle(Obstacle::LinkOver) => Ok((StatusCode::GONE, refusal.to_string())),
         Refusal::Obstacle(_) => Ok((StatusCode::CONFLICT, words::sentence(&refusal.to_string()))),
+        // The visitor can do nothing about the program's plan.
+        Refusal::Quota(_) => {
+            Ok((StatusCode::CONFLICT, "The program takes no more partners at the moment".to_owned()))
+        }
         Refusal::Ban(_) | Refusal::WrongMove(_) => {
             Ok((StatusCode::FORBIDDEN, words::sentence(&refusal.to_string())))
         }

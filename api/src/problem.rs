@@ -13,8 +13,10 @@ use http::header::HeaderName;
 use mail::address::Address;
 use mail::email::Category;
 use mail::id::{EmailId, RequestId};
+use mail::quota::Full;
 use mail::suppression::{BlockReason, Blocked};
 use mail::usage::{Cap, Period};
+use queue::quota::QuotaError;
 use queue::rate::Standing;
 use queue::refusal::Refusal;
 use serde::Serialize;
@@ -77,7 +79,7 @@ codes! {
     RECIPIENT_BLOCKED 422 "validation_error" "Recipients are suppressed, or opted out of the category: `details`.";
     UPSTREAM_ERROR 422 "upstream_error" "Another party refused for good: a mail server, or a provider that was asked to act.";
     PLAN_LIMIT 429 "plan_limit" "The plan's daily or monthly limit is reached; `upgrade_url` leads further.";
-    DOMAIN_LIMIT 403 "plan_limit" "The plan includes no more domains; `upgrade_url` leads further.";
+    PLAN_FULL 403 "plan_limit" "The plan includes no more of what `details.limit` names; `upgrade_url` leads further.";
     UNSUPPORTED_MEDIA_TYPE 415 "unsupported_media_type" "The body must be `application/json`, as it is or in gzip or zstd.";
     RATE_LIMIT_EXCEEDED 429 "rate_limit_exceeded" "More requests than the plan includes; see `retry-after`.";
     HEADERS_TOO_LARGE 431 "headers_too_large" "The header has too many fields, or too many bytes.";
@@ -417,6 +419,24 @@ impl Problem {
                     .header(http::header::RETRY_AFTER, RETRY_AFTER_S.to_string())
             }
             Refusal::Unconfirmed { id } => Self::unconfirmed(id),
+        }
+    }
+
+    /// The plan includes no more of a noun.
+    #[must_use]
+    pub fn full(full: Full, upgrade_url: &str) -> Self {
+        let Full { noun, used, cap } = full;
+        Self::new(Code::PLAN_FULL, format!("The plan includes {cap} {}", noun.word().replace('_', " ")))
+            .upgrade(upgrade_url)
+            .details(json!({"limit": noun.word(), "used": used, "cap": cap}))
+    }
+
+    /// Why a quota gives no room.
+    #[must_use]
+    pub fn of_quota(error: QuotaError, upgrade_url: &str) -> Self {
+        match error {
+            QuotaError::Full(full) => Self::full(full, upgrade_url),
+            QuotaError::Read(error) => error.into(),
         }
     }
 

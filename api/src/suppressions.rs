@@ -47,6 +47,7 @@ pub fn operations() -> Vec<Operation> {
         of(get.clone(), "/suppressions", "list_suppressions", "List suppressions, newest first")
             .either(Scope::Full, list),
         of(post.clone(), "/suppressions", "create_suppression", "Suppress one address, or up to 1000")
+            .fails(&[Code::PLAN_FULL])
             .either(Scope::Full, add::add),
         of(post.clone(), "/suppressions/check", "check_suppressions", "Ask about up to 1000 addresses")
             .either(Scope::Full, check::check),

@@ -15,7 +15,10 @@ use http::Method;
 use mail::credential::Scope;
 use mail::email::Category;
 use mail::id::TemplateId;
-use mail::template::{Bodies, NAME_BYTES_MAX, RenderError, Template, TemplateKey, TemplateStatus};
+use mail::quota::Noun;
+use mail::template::{
+    Bodies, MARKUP_BYTES_MAX, NAME_BYTES_MAX, RenderError, Template, TemplateKey, TemplateStatus,
+};
 use serde_json::{Value, json};
 use store::access::Tenant;
 use store::engine::{Batch, CommitError};
@@ -40,10 +43,13 @@ pub fn operations() -> Vec<Operation> {
     let read = |path, id, summary| of(Method::GET, path, id, summary);
     let post = |path, id, summary| of(Method::POST, path, id, summary);
     vec![
-        post("/templates", "create_template", "Create a template, as a draft").either(Full, create),
+        post("/templates", "create_template", "Create a template, as a draft")
+            .stores(&[(Noun::Templates, 1), (Noun::TemplateBytes, 0)])
+            .either(Full, create),
         read("/templates", "list_templates", "List templates, newest first").either(Full, list),
         read("/templates/{id_or_alias}", "get_template", "Get a template").either(Full, get),
         of(Method::PATCH, "/templates/{id_or_alias}", "update_template", "Change the draft of a template")
+            .stores(&[(Noun::TemplateBytes, 0)])
             .either(Full, update),
         of(
             Method::DELETE,
@@ -53,6 +59,7 @@ pub fn operations() -> Vec<Operation> {
         )
         .either(Full, delete),
         post("/templates/{id_or_alias}/publish", "publish_template", "Publish the draft as a new version")
+            .stores(&[(Noun::TemplateBytes, BODIES_BYTES_MAX)])
             .either(Full, versions::publish),
         read("/templates/{id_or_alias}/versions", "list_template_versions", "List versions, newest first")
             .either(Full, versions::list),
@@ -63,6 +70,7 @@ pub fn operations() -> Vec<Operation> {
             "roll_back_template",
             "Publish a copy of an earlier version",
         )
+        .stores(&[(Noun::TemplateBytes, BODIES_BYTES_MAX)])
         .either(Full, versions::roll_back),
         post("/templates/{id_or_alias}/preview", "preview_template", "Render a template without sending it")
             .either(Full, preview::preview),
@@ -74,12 +82,15 @@ pub fn operations() -> Vec<Operation> {
             "duplicate_template",
             "Copy the draft into a new template",
         )
+        .stores(&[(Noun::Templates, 1), (Noun::TemplateBytes, BODIES_BYTES_MAX)])
         .either(Full, duplicate),
     ]
 }
 
 /// How often something is tried again that somebody else changed meanwhile.
 const TRIES_MAX: usize = 5;
+/// What the HTML and the text of a draft come to, at most.
+const BODIES_BYTES_MAX: u64 = 2 * MARKUP_BYTES_MAX as u64;
 /// How many names a copy tries.
 const COPY_NAMES_MAX: usize = 20;
 

@@ -14,6 +14,7 @@ use mail::address::Name;
 use mail::address_pattern::AddressPattern;
 use mail::credential::Scope;
 use mail::id::{DomainId, WebhookId};
+use mail::quota::Noun;
 use mail::webhook::{DisabledReason, Webhook};
 use queue::webhooks::WebhookError;
 use store::access::Tenant;
@@ -36,6 +37,7 @@ pub fn operations() -> Vec<Operation> {
     vec![
         post("/webhooks", "create_webhook", "Create a webhook endpoint; its secret is shown once")
             .fails(&[Code::NOT_FOUND])
+            .stores(&[(Noun::Webhooks, 1)])
             .either(Full, create),
         read("/webhooks", "list_webhooks", "List webhook endpoints, newest first").either(Full, list),
         read("/webhooks/{id}", "get_webhook", "Get a webhook endpoint").either(Full, get),

@@ -85,6 +85,15 @@ table! {
 }
 
 impl Noun {
+    /// Whether it is measured in bytes.
+    #[must_use]
+    pub fn is_bytes(self) -> bool {
+        matches!(
+            self,
+            Self::TemplateBytes | Self::ProductEventBytes | Self::ReceivedBytes | Self::AutomationBytes
+        )
+    }
+
     /// The noun of a name.
     #[must_use]
     pub fn of_word(word: &str) -> Option<Self> {

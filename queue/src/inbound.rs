@@ -14,7 +14,6 @@ mod line;
 mod postmaster;
 pub mod read;
 
-use std::collections::BTreeMap;
 use std::net::IpAddr;
 use std::sync::{Arc, PoisonError, RwLock};
 
@@ -36,7 +35,7 @@ use mail::spam::{self, Signs};
 use store::engine::{Body, ReadError};
 
 use crate::accept::Hall;
-use crate::quota::{QuotaError, Reserved};
+use crate::quota::QuotaError;
 use crate::returned::{Mailbox, Returned, Taken};
 
 use filter::Opinion;
@@ -141,6 +140,8 @@ pub enum Nowhere {
     Unknown,
     /// The domain is not ours.
     Elsewhere,
+    /// The account keeps as many received emails as its plan includes.
+    Full(mail::quota::Full),
     /// It could not be found out.
     Unread(ReadError),
 }
@@ -160,8 +161,6 @@ pub enum NotTaken {
     FilterDefers,
     /// It is to come again: the DNS gives no answer.
     Unresolved,
-    /// It is to come again: the account keeps as many received emails as its plan includes.
-    Mailbox(mail::quota::Full),
     /// It is to come again: the disk is full.
     Full,
     /// It is to come again: the store or a filter cannot be asked.
@@ -261,7 +260,11 @@ impl Inbound {
         let found = store::domain::by_name(self.0.hall.store(), name).await.map_err(Nowhere::Unread)?;
         if let Some(domain) = found.filter(Domain::takes_mail_in) {
             let is_one = domain.receives(address);
-            return if is_one { Ok(Place::Customer(Arc::new(domain))) } else { Err(Nowhere::Unknown) };
+            if !is_one {
+                return Err(Nowhere::Unknown);
+            }
+            self.check_room(domain.account).await?;
+            return Ok(Place::Customer(Arc::new(domain)));
         }
         let own = self.0.names.is_own(name);
         if (own || Names::is_return_path(name))
@@ -304,7 +307,6 @@ impl Inbound {
                 return Err(NotTaken::Loop);
             }
             let for_customers = customers.count() > 0;
-            let reserved = self.reserve(&incoming).await?;
             let looked = self.look(&incoming, for_customers).await?;
             self.hand_over(&incoming, &looked).await?;
             if !for_customers {
@@ -312,36 +314,35 @@ impl Inbound {
             }
             let intakes = self.received(&incoming, &looked);
             let ids = intakes.iter().flat_map(|intake| intake.received.iter().map(|one| one.id)).collect();
+            let sizes: Vec<_> = intakes
+                .iter()
+                .flat_map(|intake| intake.received.iter().map(|one| (one.account, one.size_bytes)))
+                .collect();
             self.0.line.take(intakes).await?;
-            reserved.into_iter().for_each(Reserved::keep);
+            for (account, size_bytes) in sizes {
+                let quotas = self.0.hall.quotas();
+                quotas.record(account, Noun::ReceivedEmails, 1);
+                quotas.record(account, Noun::ReceivedBytes, size_bytes);
+            }
             metrics::counter!("postrider_received_total").increment(1);
             Ok(ids)
         })
     }
 
-    /// Reserves room for a message with every customer that it is for. One that has none has it come again, to all.
-    async fn reserve(&self, incoming: &Incoming) -> Result<Vec<Reserved>, NotTaken> {
+    /// Whether an account may keep one more received email. It is asked for each recipient, before the message: a
+    /// mailbox that is full keeps no mail from others.
+    async fn check_room(&self, id: AccountId) -> Result<(), Nowhere> {
         let hall = &self.0.hall;
-        let mut accounts: BTreeMap<AccountId, u64> = BTreeMap::new();
-        for (_, place) in &incoming.recipients {
-            if let Place::Customer(domain) = place {
-                *accounts.entry(domain.account).or_default() += 1;
+        let account = store::account::get(hall.store(), id).await.map_err(Nowhere::Unread)?;
+        let Some(account) = account else { return Ok(()) };
+        for noun in [Noun::ReceivedEmails, Noun::ReceivedBytes] {
+            match hall.quotas().reserve(&account, noun, 1).await {
+                Ok(_given_back) => {}
+                Err(QuotaError::Full(full)) => return Err(Nowhere::Full(full)),
+                Err(QuotaError::Read(error)) => return Err(Nowhere::Unread(error)),
             }
         }
-        let mut reserved = Vec::with_capacity(2 * accounts.len());
-        for (id, copies) in accounts {
-            let account = store::account::get(hall.store(), id).await.map_err(|_| NotTaken::Unavailable)?;
-            let Some(account) = account else { continue };
-            let bytes = copies.saturating_mul(incoming.message.len() as u64);
-            for (noun, more) in [(Noun::ReceivedEmails, copies), (Noun::ReceivedBytes, bytes)] {
-                match hall.quotas().reserve(&account, noun, more).await {
-                    Ok(room) => reserved.push(room),
-                    Err(QuotaError::Full(full)) => return Err(NotTaken::Mailbox(full)),
-                    Err(QuotaError::Read(_)) => return Err(NotTaken::Unavailable),
-                }
-            }
-        }
-        Ok(reserved)
+        Ok(())
     }
 
     /// Looks at a message. What comes back to a return path is never refused: its loss would be ours.

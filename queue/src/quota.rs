@@ -130,10 +130,8 @@ impl Reserved {
 
     /// So much of it was stored; the rest is given back.
     pub fn keep_part(self, stored: u64) {
-        if let Some((quotas, account, noun)) = &self.of
-            && let Some(count) = quotas.lock().get_mut(&(*account, *noun)).and_then(|e| e.count.as_mut())
-        {
-            count.added = count.added.saturating_add(stored.min(self.amount));
+        if let Some((quotas, account, noun)) = &self.of {
+            quotas.record(*account, *noun, stored.min(self.amount));
         }
     }
 }
@@ -185,6 +183,13 @@ impl Quotas {
                 entry.reserved = entry.reserved.saturating_add(more);
                 Ok(Reserved { of: Some((Arc::clone(self), account.id, noun)), amount: more })
             }
+        }
+    }
+
+    /// Counts what was stored without being reserved.
+    pub fn record(&self, account: AccountId, noun: Noun, stored: u64) {
+        if let Some(count) = self.lock().get_mut(&(account, noun)).and_then(|entry| entry.count.as_mut()) {
+            count.added = count.added.saturating_add(stored);
         }
     }
 

@@ -131,6 +131,9 @@ impl Mx {
                     return Err(reply(451, (4, 3, 0), "Recipients cannot be looked up; try again later"));
                 }
                 Err(Nowhere::Unknown) => reply(550, (5, 1, 1), "No such mailbox"),
+                Err(Nowhere::Full(_)) => {
+                    return Err(reply(452, (4, 2, 2), "The mailbox is full; try again later"));
+                }
                 Err(Nowhere::Elsewhere) => relaying_denied(),
             }
         };
@@ -249,7 +252,6 @@ fn not_taken(why: &NotTaken, hostname: &Name) -> Reply {
         NotTaken::Unresolved => {
             reply(451, (4, 4, 3), "The DNS gives no answer about the sender; try again later")
         }
-        NotTaken::Mailbox(_) => reply(452, (4, 2, 2), "The mailbox is full; try again later"),
         NotTaken::Full => reply(452, (4, 3, 1), "Too much mail at once; try again later"),
         NotTaken::Unavailable => reply(451, (4, 3, 0), "The message cannot be taken now; try again later"),
     }
@@ -274,14 +276,6 @@ mod tests {
             (NotTaken::Dmarc("a.example".parse().unwrap()), "550 5.7.1 a.example "),
             (NotTaken::Spam, "550 5.7.1 "),
             (NotTaken::Unresolved, "451 4.4.3 "),
-            (
-                NotTaken::Mailbox(mail::quota::Full {
-                    noun: mail::quota::Noun::ReceivedEmails,
-                    used: 1,
-                    cap: 1,
-                }),
-                "452 4.2.2 ",
-            ),
             (NotTaken::Full, "452 4.3.1 "),
             (NotTaken::Unavailable, "451 4.3.0 "),
         ] {

@@ -149,7 +149,8 @@ mod tests {
 
     #[test]
     fn a_noun_of_the_storage_is_changed_by_itself() {
-        let plans = read("[plans.free.storage]\ntemplates = 3\nsuppressions = \"unlimited\"\n").unwrap().plans;
+        let plans =
+            read("[plans.free.storage]\ntemplates = 3\nsuppressions = \"unlimited\"\n").unwrap().plans;
         let mut wanted = Plans::default();
         wanted.free.storage.set(Noun::Templates, Some(3));
         wanted.free.storage.set(Noun::Suppressions, None);

@@ -20,7 +20,7 @@ use super::settings::SetSettings;
 use super::view::{Made, OneProcessor, OneProgram, Tested, WholeProgram};
 use crate::call::{Call, Input, Nothing, Owner, SMALL_BYTES_MAX, Takes};
 use crate::fields::{self, Names};
-use crate::problem::Problem;
+use crate::problem::{Code, Problem};
 use crate::room::Room;
 use crate::schema::{self, Schemas};
 
@@ -107,6 +107,12 @@ impl Input for Enable {
 pub async fn enable(room: Arc<Room>, owner: Owner, said: Enable) -> Result<One<Made<OneProgram>>, Problem> {
     let Enable { website_url, currency, mode } = said;
     let account = owner.tenant().account().id;
+    if !room.hall.plans().of(owner.tenant().account().plan).affiliates {
+        let text = "The plan does not include an affiliate program; take a larger plan";
+        return Err(Problem::new(Code::PLAN_FULL, text)
+            .upgrade(&room.options.upgrade_url)
+            .details(json!({"limit": "affiliates", "used": 0, "cap": 0})));
+    }
     let made = room.affiliate.enable(account, (website_url, currency, mode)).await;
     let program = made.map_err(|refusal| refused(&room, refusal))?;
     Ok(One::of(&OneProgram { program: object(&room, &program).await? }).at(program.rev))

@@ -127,6 +127,9 @@ pub(super) fn codes(operation: &Operation, takes: &Takes) -> Vec<Code> {
         codes.push(Code::FORBIDDEN);
     }
     codes.extend(operation.fails);
+    if !operation.stores.is_empty() {
+        codes.push(Code::PLAN_FULL);
+    }
     Code::ALL.iter().filter(|code| codes.contains(code)).copied().collect()
 }
 

@@ -8,6 +8,7 @@ use std::sync::Arc;
 use jiff::Timestamp;
 use mail::id::SuppressionId;
 use mail::import::NOTE_CHARS_MAX;
+use mail::quota::Noun;
 use mail::suppression::{Grounds, Reason, Target};
 use queue::contacts::Suppressed;
 use serde::Serialize;
@@ -200,23 +201,36 @@ pub async fn add(room: Arc<Room>, tenant: Tenant, request: AddSuppressions) -> R
         ..Grounds::new(target.clone(), Reason::Manual, tenant.actor().source())
     };
     let (account, contacts) = (tenant.account().id, room.hall.contacts());
+    let reserve = async |addresses: usize| {
+        let reserved =
+            room.hall.quotas().reserve(tenant.account(), Noun::Suppressions, addresses as u64).await;
+        reserved.map_err(|error| Problem::of_quota(error, &room.options.upgrade_url))
+    };
     let many = match whom {
         Whom::Many(many) => many,
         Whom::One(target) => {
+            let reserved = reserve(1).await?;
             let outcomes = contacts.suppress(account, &[grounds(&target)], &|_, _| {}).await?;
             let outcome = outcomes.first().ok_or_else(|| Problem::internal("one address, no outcome"))?;
+            reserved.keep_part(created(&outcomes));
             let warnings = asked.differs(outcome).into_iter().collect();
             return Ok(Added::One { one: OneSuppression::of(&outcome.suppression), warnings });
         }
     };
     let all: Vec<Grounds> = many.iter().flatten().map(grounds).collect();
+    let reserved = reserve(all.len()).await?;
     let outcomes = contacts.suppress(account, &all, &|_, _| {}).await?;
+    reserved.keep_part(created(&outcomes));
     let mut outcomes = outcomes.into_iter();
     let data = many.iter().enumerate().map(|(index, one)| match one {
         Ok(_) => Entry::of(index, outcomes.next(), &asked),
         Err(text) => Entry::refused(index, &Problem::field("email", text.as_str())),
     });
     Ok(Added::Many { data: data.collect() })
+}
+
+fn created(outcomes: &[Suppressed]) -> u64 {
+    outcomes.iter().filter(|outcome| outcome.before.is_none()).count() as u64
 }
 
 /// What the request says of each.

@@ -126,6 +126,7 @@ impl Describe for OneImport {
                     ("created", schema::count("Addresses that were suppressed by them")),
                     ("exists", schema::count("Addresses that were suppressed already")),
                     ("invalid", schema::count("Records that say nothing that can be used")),
+                    ("refused", schema::count("Records that the plan has no room for")),
                 ],
             );
             let error = schema::object(

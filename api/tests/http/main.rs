@@ -48,6 +48,7 @@ mod portal_money;
 mod portal_pages;
 mod proxied;
 mod purse;
+mod quotas;
 mod rates;
 mod reach;
 mod received;

@@ -303,10 +303,12 @@ async fn a_list_is_imported_in_the_background_and_exported_again() {
     assert_eq!((&begun["status"], &begun["counts"]["total"]), (&json!("queued"), &json!(1_301)));
     let path = format!("/suppressions/import/{}", begun["id"].as_str().unwrap());
     assert_eq!(world.get(&path).await.json()["import"]["status"], "queued");
-    queue::import::read_open(&world.hall.contacts(), &CancellationToken::new()).await.unwrap();
+    queue::import::read_open(&world.hall.contacts(), Some(world.hall.quotas()), &CancellationToken::new())
+        .await
+        .unwrap();
     let done = world.get(&path).await.json()["import"].clone();
     assert_eq!(done["status"], "completed");
-    let counts = json!({"total": 1_301, "processed": 1_301, "created": 1_300, "exists": 0, "invalid": 1});
+    let counts = json!({"total": 1_301, "processed": 1_301, "created": 1_300, "exists": 0, "invalid": 1, "refused": 0});
     assert_eq!((&done["counts"], &done["errors"][0]["line"]), (&counts, &json!(1_302)));
     assert_eq!(world.get("/suppressions/a1@example.net").await.json()["suppression"]["reason"], "complaint");
     let exported = world.get("/suppressions/export?reason=hard_bounce").await;
@@ -320,7 +322,9 @@ async fn a_list_is_imported_in_the_background_and_exported_again() {
     assert_eq!(String::from_utf8(theirs.body.to_vec()).unwrap().lines().count(), 1);
     // It reads back as it was.
     let again = post(&world, "/suppressions/import", json!({"csv": text})).await.json()["import"].clone();
-    queue::import::read_open(&world.hall.contacts(), &CancellationToken::new()).await.unwrap();
+    queue::import::read_open(&world.hall.contacts(), Some(world.hall.quotas()), &CancellationToken::new())
+        .await
+        .unwrap();
     let path = format!("/suppressions/import/{}", again["id"].as_str().unwrap());
     assert_eq!(world.get(&path).await.json()["import"]["counts"]["exists"], 650);
     assert_eq!(world.get_as(&other, &path).await.status, StatusCode::NOT_FOUND);

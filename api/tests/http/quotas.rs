@@ -1,0 +1,218 @@
+//! Quotas: what an account keeps is bounded by its plan, noun by noun.
+
+use std::time::Duration;
+
+use http::{Method, StatusCode};
+use mail::account::Plan;
+use mail::plan::Plans;
+use mail::quota::Noun;
+use serde_json::{Value, json};
+use tokio_util::sync::CancellationToken;
+
+use crate::affiliate_program::{PROGRAM, set_up};
+use crate::affiliates::with_headers;
+use crate::world::{Answered, World};
+
+/// A world whose free plan includes so much of these.
+async fn world_with(caps: &[(Noun, u64)]) -> World {
+    let world = World::start().await.on(Plan::Free).await;
+    let mut plans = Plans::default();
+    for (noun, cap) in caps {
+        plans.free.storage.set(*noun, Some(*cap));
+    }
+    world.hall.set_plans(plans);
+    world
+}
+
+fn check_full(refused: &Answered, noun: Noun, (used, cap): (u64, u64)) {
+    assert_eq!((refused.status, refused.code()), (StatusCode::FORBIDDEN, "plan_limit".into()), "{refused:?}");
+    let error = &refused.json()["error"];
+    assert_eq!(error["details"], json!({"limit": noun.word(), "used": used, "cap": cap}), "{error}");
+    assert_eq!(error["upgrade_url"], "/settings/billing");
+}
+
+/// Creates two where two may be, is refused the third, deletes one, and creates it again.
+async fn fill(noun: Noun, path: &str, body: impl Fn(usize) -> Value, id_of: impl Fn(&Value) -> String) {
+    let world = world_with(&[]).await;
+    fill_in(&world, noun, path, (body, id_of)).await;
+    world.end().await;
+}
+
+async fn fill_in(
+    world: &World,
+    noun: Noun,
+    path: &str,
+    (body, id_of): (impl Fn(usize) -> Value, impl Fn(&Value) -> String),
+) {
+    let before = world.get("/account").await.json();
+    let there = before["usage"]["storage"][noun.word()].as_u64().unwrap();
+    let mut plans = world.hall.plans();
+    let cap = there + 2;
+    plans.free.storage.set(noun, Some(cap));
+    world.hall.set_plans(plans);
+    let mut last = String::new();
+    for n in 0..2 {
+        let made = world.call(Method::POST, path, &body(n)).await;
+        assert!(made.status.is_success(), "{path}: {made:?}");
+        last = id_of(&made.json());
+    }
+    check_full(&world.call(Method::POST, path, &body(2)).await, noun, (cap, cap));
+    let account = world.get("/account").await.json();
+    assert_eq!(account["limits"]["storage"][noun.word()], cap);
+    assert_eq!(account["usage"]["storage"][noun.word()], cap);
+    let deleted = world.call(Method::DELETE, &format!("{path}/{last}"), &Value::Null).await;
+    assert!(deleted.status.is_success(), "{path}/{last}: {deleted:?}");
+    let made = world.call(Method::POST, path, &body(2)).await;
+    assert!(made.status.is_success(), "{path}: {made:?}");
+}
+
+fn id_in(name: &str) -> impl Fn(&Value) -> String {
+    move |made: &Value| made[name]["id"].as_str().unwrap_or_else(|| panic!("{made}")).to_owned()
+}
+
+#[tokio::test]
+async fn what_is_created_by_hand_is_bounded_one_by_one() {
+    let suppression = |n| json!({"email": format!("a{n}@example.net")});
+    fill(Noun::Suppressions, "/suppressions", suppression, id_in("suppression")).await;
+    let opt_out = |n| json!({"email": format!("a{n}@example.net"), "category": "product"});
+    fill(Noun::CategoryOptOuts, "/category-opt-outs", opt_out, id_in("category_opt_out")).await;
+    let template = |n| json!({"name": format!("t{n}"), "subject": "s", "html": "h"});
+    fill(Noun::Templates, "/templates", template, id_in("template")).await;
+    fill(Noun::Webhooks, "/webhooks", |_| json!({"url": "https://example.com/"}), id_in("webhook")).await;
+    fill(Noun::ApiKeys, "/api-keys", |n| json!({"name": format!("k{n}")}), id_in("api_key")).await;
+    let credential = |n| json!({"name": format!("k{n}")});
+    fill(Noun::SmtpCredentials, "/smtp-credentials", credential, id_in("smtp_credential")).await;
+    let automation = |n| {
+        json!({
+            "name": format!("a{n}"), "trigger": {"event": "signed_up"},
+            "steps": [{"id": "wait", "type": "delay", "duration": "1h"}],
+        })
+    };
+    fill(Noun::Automations, "/automations", automation, id_in("automation")).await;
+}
+
+#[tokio::test]
+async fn partners_links_and_campaigns_are_bounded() {
+    let world = World::start().await;
+    set_up(&world).await;
+    let world = world.on(Plan::Free).await;
+    let partner = |n| json!({"email": format!("p{n}@partner.example"), "name": format!("P {n}")});
+    fill_in(&world, Noun::Affiliates, "/affiliates", (partner, id_in("affiliate"))).await;
+    let made = world.get("/affiliates").await.json();
+    let links = format!("/affiliates/{}/links", made["data"][0]["id"].as_str().unwrap());
+    fill_in(&world, Noun::AffiliateLinks, &links, (|n| json!({"token": format!("link{n}")}), id_in("link")))
+        .await;
+    world.end().await;
+}
+
+#[tokio::test]
+async fn users_are_bounded() {
+    let world = world_with(&[(Noun::Users, 2)]).await;
+    let owner = world.session(1).await;
+    let invite = async |n: usize| {
+        let body = json!({"email": format!("u{n}@example.net"), "role": "member"});
+        world.browse(&owner, Method::POST, "/users", &body).await
+    };
+    assert_eq!(invite(0).await.status, StatusCode::OK);
+    check_full(&invite(1).await, Noun::Users, (2, 2));
+    world.end().await;
+}
+
+/// Many at once, and what the service records itself: that is always stored, and counts.
+#[tokio::test]
+async fn addresses_of_one_request_are_bounded_together() {
+    let world = world_with(&[(Noun::Suppressions, 3)]).await;
+    let many = |range: std::ops::Range<usize>| json!({"emails": range.map(|n| format!("a{n}@example.net")).collect::<Vec<_>>()});
+    let refused = world.call(Method::POST, "/suppressions", &many(0..4)).await;
+    check_full(&refused, Noun::Suppressions, (0, 3));
+    assert_eq!(world.call(Method::POST, "/suppressions", &many(0..3)).await.status, StatusCode::OK);
+    let grounds = mail::suppression::Grounds::new(
+        mail::suppression::Target::read("bounced@example.net").unwrap(),
+        mail::suppression::Reason::HardBounce,
+        mail::suppression::Source::Import,
+    );
+    let account = world.tenant().await.account().id;
+    world.hall.contacts().suppress(account, &[grounds], &|_, _| {}).await.unwrap();
+    check_full(&world.call(Method::POST, "/suppressions", &many(5..6)).await, Noun::Suppressions, (4, 3));
+    world.end().await;
+}
+
+#[tokio::test]
+async fn an_import_stops_where_the_plan_ends_and_says_how_much_it_left_out() {
+    let world = world_with(&[(Noun::Suppressions, 700)]).await;
+    let list: String = (0..1_300).map(|n| format!("a{n}@example.net\n")).collect();
+    let body = json!({"csv": format!("email\n{list}")});
+    let begun = world.call(Method::POST, "/suppressions/import", &body).await.json();
+    let quotas = world.hall.quotas();
+    let stop = CancellationToken::new();
+    queue::import::read_open(&world.hall.contacts(), Some(quotas), &stop).await.unwrap();
+    let path = format!("/suppressions/import/{}", begun["import"]["id"].as_str().unwrap());
+    let done = world.get(&path).await.json()["import"].clone();
+    let counts = json!({"total": 1_300, "processed": 1_300, "created": 700, "exists": 0, "invalid": 0, "refused": 600});
+    assert_eq!((&done["status"], &done["counts"]), (&json!("completed"), &counts));
+    assert!(done["errors"][0]["message"].as_str().unwrap().contains("700 suppressions"), "{done}");
+    let one = json!({"email": "one@example.net"});
+    check_full(&world.call(Method::POST, "/suppressions", &one).await, Noun::Suppressions, (700, 700));
+    world.end().await;
+}
+
+#[tokio::test]
+async fn product_events_are_bounded_by_number_and_by_bytes() {
+    let world = world_with(&[(Noun::ProductEvents, 2)]).await;
+    let event = json!({"name": "signed_up", "user_id": "u1", "data": {"text": "x".repeat(2_000)}});
+    let send = async |key: &str| {
+        with_headers(&world, (Method::POST, "/events"), &[("idempotency-key", key)], &event).await
+    };
+    let first = send("a").await;
+    assert!(first.status.is_success(), "{first:?}");
+    assert!(send("b").await.status.is_success());
+    check_full(&send("c").await, Noun::ProductEvents, (2, 2));
+    // What was taken before is answered as it was.
+    assert_eq!(send("a").await.json()["id"], first.json()["id"]);
+    let mut plans = world.hall.plans();
+    plans.free.storage.set(Noun::ProductEvents, None);
+    plans.free.storage.set(Noun::ProductEventBytes, Some(6_000));
+    world.hall.set_plans(plans);
+    let refused = send("d").await;
+    assert_eq!(refused.json()["error"]["details"]["limit"], "product_event_bytes", "{refused:?}");
+    world.end().await;
+}
+
+/// The versions of a template are kept with their bodies: bytes bound them.
+#[tokio::test]
+async fn versions_of_a_template_are_bounded_by_bytes() {
+    let world = world_with(&[(Noun::TemplateBytes, 1_200_000)]).await;
+    let template = json!({"name": "t", "subject": "s", "html": "h".repeat(50_000)});
+    let made = world.call(Method::POST, "/templates", &template).await;
+    assert!(made.status.is_success(), "{made:?}");
+    let path = format!("/templates/{}/publish", made.json()["template"]["id"].as_str().unwrap());
+    let mut published = 0;
+    let refused = loop {
+        let answer = world.call(Method::POST, &path, &json!({})).await;
+        if !answer.status.is_success() {
+            break answer;
+        }
+        published += 1;
+        assert!(published < 10, "nothing bounds the versions");
+    };
+    assert_eq!(refused.json()["error"]["details"]["limit"], "template_bytes", "{refused:?}");
+    assert!(published > 0);
+    world.end().await;
+}
+
+#[tokio::test]
+async fn a_plan_without_an_affiliate_program_cannot_enable_one() {
+    let world = World::start().await.on(Plan::Free).await;
+    assert_eq!(world.get("/account").await.json()["account"]["features"]["affiliates"], false);
+    let who = world.session(1).await;
+    let enable = json!({"website_url": "https://shop.example", "currency": "usd"});
+    let refused = world.browse(&who, Method::POST, PROGRAM, &enable).await;
+    assert_eq!((refused.status, refused.code()), (StatusCode::FORBIDDEN, "plan_limit".into()));
+    assert_eq!(refused.json()["error"]["details"]["limit"], "affiliates");
+    let world = world.on(Plan::Pro).await;
+    assert_eq!(world.get("/account").await.json()["account"]["features"]["affiliates"], true);
+    world.hall.clock().advance(Duration::from_secs(1));
+    let enabled = world.browse(&who, Method::POST, PROGRAM, &enable).await;
+    assert_eq!(enabled.status, StatusCode::CREATED, "{enabled:?}");
+    world.end().await;
+}
