@@ -229,6 +229,27 @@ impl Quotas {
         Ok(self.lock().get(&(account.id, noun)).and_then(Entry::used))
     }
 
+    /// What of an account is nearest to full; none where nothing is bounded and counted.
+    ///
+    /// # Errors
+    /// The store cannot be read.
+    pub async fn nearest(self: &Arc<Self>, account: &Account) -> Result<Option<Full>, ReadError> {
+        let mut nearest: Option<Full> = None;
+        for noun in Noun::ALL {
+            let (Some(cap), Some(used)) = (self.cap(account, *noun), self.used(account, *noun).await?) else {
+                continue;
+            };
+            let is_nearer = |than: &Full| {
+                u128::from(used) * u128::from(than.cap.max(1))
+                    > u128::from(than.used) * u128::from(cap.max(1))
+            };
+            if nearest.as_ref().is_none_or(is_nearer) {
+                nearest = Some(Full { noun: *noun, used, cap });
+            }
+        }
+        Ok(nearest)
+    }
+
     /// Counts where the count is missing, or old, or in the way: at once where that is quick, else in the background.
     async fn bring_up_to_date(
         self: &Arc<Self>,

@@ -115,7 +115,9 @@ async fn account_update(
         account.suspended = suspended.unwrap_or(account.suspended);
     };
     let account = world.enrolment.change_account(account, change).await.map_err(said)?;
-    let mut shown = json!({"account": show::account(&account)});
+    let nearest = world.hall.quotas().nearest(&account).await.map_err(said)?;
+    let nearest = nearest.map(|full| json!({"limit": full.noun.word(), "used": full.used, "cap": full.cap}));
+    let mut shown = json!({"account": show::account(&account), "nearest_to_full": nearest});
     if let Some(suspended) = suspended {
         let waiting = world.worker.count_waiting(Some(account.id)).await.map_err(said)?;
         shown[if suspended { "held" } else { "released" }] = show::waiting(waiting);

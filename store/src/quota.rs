@@ -128,7 +128,7 @@ impl Bound {
             ),
             Space::EventCount => Self::Else("at most 1,000 names and 200 sources a day of an account"),
             Space::Conversion | Space::Person | Space::ConversionExport => {
-                Self::Else("product events and visits that named a person; NOT bounded by the plan yet")
+                Self::Else("product events and visits that named a person; not bounded by the plan")
             }
             Space::Delivery | Space::DeliveryAttempt | Space::DeliveryDue => Self::Else(
                 "at most 50 endpoints an account, the events that they hear, and the retention time",
@@ -148,10 +148,10 @@ impl Bound {
             | Space::Adjustment
             | Space::PayoutItem
             | Space::AdjustmentBy => Self::Else(
-                "referrals that are counted, and what the payment processor signs of them; NOT bounded by the plan yet",
+                "referrals that are counted, and what the payment processor signs of them; not bounded by the plan",
             ),
             Space::ProcessorEvent | Space::ProcessorEventBy => {
-                Self::Else("what the payment processor signs, kept for 90 days; NOT bounded by the plan yet")
+                Self::Else("what the payment processor signs, kept for 90 days; not bounded by the plan")
             }
             Space::PartnerTally
             | Space::PartnerLatest
@@ -173,7 +173,7 @@ impl Bound {
             | Space::ClickCount
             | Space::OwnVisitor
             | Space::PortalSession => Self::Else(
-                "visits by the rate of an address and a program, and the time after which they end; NOT bounded by the plan yet",
+                "visits by the rate of an address and a program, and the time after which they end; not bounded by the plan",
             ),
             Space::Backfill | Space::BackfillOpen => Self::Else("one that goes on at a time of a program"),
         }

@@ -279,3 +279,29 @@ async fn an_answer_goes_to_who_is_named_in_the_header_and_not_in_the_body() {
     assert_eq!(sent["email"]["to"], serde_json::json!([long]), "{sent}");
     world.end().await;
 }
+
+/// A mailbox that is full says so for its own recipient, and takes mail again once something is deleted.
+#[tokio::test(flavor = "multi_thread")]
+async fn a_full_mailbox_takes_no_more_until_something_is_deleted() {
+    let world = receiving("").await;
+    let account = store::account::get(&world.world.store, world.account).await.unwrap().unwrap();
+    let free = |account: &mut mail::account::Account| account.plan = mail::account::Plan::Free;
+    world.world.enrolment.change_account(&account.email.to_string(), free).await.unwrap();
+    let mut plans = mail::plan::Plans::default();
+    plans.free.storage.set(mail::quota::Noun::ReceivedEmails, Some(1));
+    world.world.hall.set_plans(plans);
+    let hand_in = async || {
+        let letter = letter("Ada <ada@far.example>", "");
+        hand_in(&world, "ada@far.example", &["info@acme.example"], &letter).await
+    };
+    let first = hand_in().await;
+    let id = first.strip_prefix("250 2.0.0 OK ").unwrap_or_else(|| panic!("{first}"));
+    let rcpt = ["EHLO host.far.example", "MAIL FROM:<ada@far.example>", "RCPT TO:<info@acme.example>"];
+    let full = dialog(world.mx, &rcpt).await.pop().unwrap();
+    assert!(full.starts_with("452 4.2.2 "), "{full}");
+    let (status, _) = world.call("DELETE", &format!("/received-emails/{id}"), "").await;
+    assert_eq!(status, 200);
+    let again = hand_in().await;
+    assert!(again.starts_with("250 "), "{again}");
+    world.end().await;
+}

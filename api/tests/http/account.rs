@@ -21,7 +21,7 @@ async fn the_account_its_limits_and_its_usage() {
     store.commit(batch).await.unwrap();
     let mail = json!({"from": "a@example.com", "to": ["b@example.net", "c@example.net"], "subject": "s", "text": "t"});
     assert_eq!(world.call(Method::POST, "/emails", &mail).await.status, StatusCode::OK);
-    let told = world.get("/account").await.json();
+    let mut told = world.get("/account").await.json();
     assert_eq!(told["account"]["email"], "owner1@example.com");
     assert_eq!(told["account"]["plan"], "free");
     assert_eq!(told["account"]["access_level"], "production");
@@ -32,6 +32,9 @@ async fn the_account_its_limits_and_its_usage() {
         "emails_per_month": 3000, "emails_per_day": 100, "domains": 1, "requests_per_second": 10,
         "retention_days": 30,
     });
+    let storage = told["limits"].as_object_mut().unwrap().remove("storage").unwrap();
+    assert_eq!((&storage["templates"], &told["usage"]["storage"]["templates"]), (&json!(100), &json!(0)));
+    assert_eq!(told["usage"]["storage"]["api_keys"], 1);
     assert_eq!(told["limits"], limits);
     assert_eq!(told["usage"]["domains"], 1);
     for (name, count) in [("emails_month", 2), ("emails_day", 2), ("overage", 0)] {

@@ -79,7 +79,8 @@ async fn what_is_created_by_hand_is_bounded_one_by_one() {
     let template = |n| json!({"name": format!("t{n}"), "subject": "s", "html": "h"});
     fill(Noun::Templates, "/templates", template, id_in("template")).await;
     fill(Noun::Webhooks, "/webhooks", |_| json!({"url": "https://example.com/"}), id_in("webhook")).await;
-    fill(Noun::ApiKeys, "/api-keys", |n| json!({"name": format!("k{n}")}), id_in("api_key")).await;
+    let key = |n| json!({"name": format!("k{n}"), "scope": "sending"});
+    fill(Noun::ApiKeys, "/api-keys", key, id_in("api_key")).await;
     let credential = |n| json!({"name": format!("k{n}")});
     fill(Noun::SmtpCredentials, "/smtp-credentials", credential, id_in("smtp_credential")).await;
     let automation = |n| {
@@ -94,7 +95,7 @@ async fn what_is_created_by_hand_is_bounded_one_by_one() {
 #[tokio::test]
 async fn partners_links_and_campaigns_are_bounded() {
     let world = World::start().await;
-    set_up(&world).await;
+    set_up(&world, 1).await;
     let world = world.on(Plan::Free).await;
     let partner = |n| json!({"email": format!("p{n}@partner.example"), "name": format!("P {n}")});
     fill_in(&world, Noun::Affiliates, "/affiliates", (partner, id_in("affiliate"))).await;
