@@ -22,162 +22,100 @@ pub enum Bound {
     Else(&'static str),
 }
 
-impl Bound {
-    /// What bounds the rows of a space. A new space must say so here.
-    #[must_use]
-    pub fn of(space: Space) -> Self {
-        match space {
-            Space::ApiKey => Self::Quota(&[Noun::ApiKeys]),
-            Space::SmtpCredential => Self::Quota(&[Noun::SmtpCredentials]),
-            Space::Claim => Self::Quota(&[Noun::DomainClaims]),
-            Space::Suppression => Self::Quota(&[Noun::Suppressions]),
-            Space::OptOut => Self::Quota(&[Noun::CategoryOptOuts]),
-            Space::Template => Self::Quota(&[Noun::Templates]),
-            Space::TemplateVersion => Self::Quota(&[Noun::TemplateBytes]),
-            Space::User => Self::Quota(&[Noun::Users]),
-            Space::ProductEvent => Self::Quota(&[Noun::ProductEvents, Noun::ProductEventBytes]),
-            Space::Webhook => Self::Quota(&[Noun::Webhooks]),
-            Space::Received => Self::Quota(&[Noun::ReceivedEmails, Noun::ReceivedBytes]),
-            Space::Automation => Self::Quota(&[Noun::Automations]),
-            Space::AutomationVersion => Self::Quota(&[Noun::AutomationBytes]),
-            Space::Campaign => Self::Quota(&[Noun::AffiliateCampaigns]),
-            Space::Partner => Self::Quota(&[Noun::Affiliates]),
-            Space::PartnerLink => Self::Quota(&[Noun::AffiliateLinks]),
-            Space::Referral => Self::Quota(&[Noun::AffiliateReferrals]),
-            Space::Meta
-            | Space::Node
-            | Space::Partition
-            | Space::StsPolicy
-            | Space::TlsDay
-            | Space::Destination
-            | Space::QueueOrder
-            | Space::Pool => Self::Else("the operator's, or the service's own: no account writes it"),
-            Space::Account
-            | Space::DomainCount
-            | Space::StreamHead
-            | Space::ReceivedHead
-            | Space::Program
-            | Space::ProgramBy
-            | Space::OpenRun
-            | Space::Payer
-            | Space::PayersOf => Self::Else("one row, or a fixed number of rows, an account"),
-            Space::AccountByEmail
-            | Space::ApiKeyByHash
-            | Space::SmtpCredentialByHash
-            | Space::DomainByName
-            | Space::ClaimByName
-            | Space::SuppressionById
-            | Space::SuppressionByTime
-            | Space::OptOutById
-            | Space::TemplateByAlias
-            | Space::TemplateByName
-            | Space::UserByEmail
-            | Space::ProductEventBy
-            | Space::WebhookSet
-            | Space::ReceivedById
-            | Space::ReceivedUse
-            | Space::AutomationHears
-            | Space::CampaignByName
-            | Space::PartnerBy
-            | Space::PartnerByEmail
-            | Space::PartnerLinkByToken
-            | Space::ReferralBy
-            | Space::ReferralClaim => {
-                Self::Else("an index of rows that are counted: a fixed number of entries a row")
+macro_rules! bounds {
+    (quotas { $($counted:ident: $($noun:ident)+;)* } others { $($why:literal: $($space:ident)+;)* }) => {
+        impl Bound {
+            /// What bounds the rows of a space. A new space must be named in the table, or this does not compile.
+            #[must_use]
+            pub fn of(space: Space) -> Self {
+                match space {
+                    $(Space::$counted => Self::Quota(&[$(Noun::$noun),+]),)*
+                    $($(Space::$space)|+ => Self::Else($why),)*
+                }
             }
-            Space::Domain | Space::DomainSetup | Space::DomainSetupByTime => {
-                Self::Else("the plan's `domains`")
-            }
-            Space::DnsCredential => Self::Else("one row a DNS provider that the service knows"),
-            Space::Email
-            | Space::Recipient
-            | Space::Attempt
-            | Space::Body
-            | Space::Task
-            | Space::Hint
-            | Space::ScheduledByTime
-            | Space::Schedule
-            | Space::Tracking
-            | Space::EmailTerm
-            | Space::EmailListed
-            | Space::Notice
-            | Space::Deadline => {
-                Self::Else("the plan's emails a month, a message's largest size, and the retention time")
-            }
-            Space::Event | Space::Outbox | Space::Stream => {
-                Self::Else("the events of rows that are counted, and the retention time")
-            }
-            Space::Idempotency | Space::IdempotencyByTime | Space::RequestLog => {
-                Self::Else("the requests a second of the plan, and the time for which they are kept")
-            }
-            Space::Usage | Space::Metric => Self::Else(
-                "hours and terms: a bounded number of terms a day, kept for a bounded number of days",
-            ),
-            Space::Import | Space::ImportOpen => {
-                Self::Else("ten imports of an account that are open, a hundred that are remembered")
-            }
-            Space::Session | Space::SignInLink => {
-                Self::Else("the rate of sign-ins, and the time after which they end")
-            }
-            Space::LastUsed => Self::Else("one row a credential"),
-            Space::DmarcReport | Space::DmarcSource | Space::TlsHeard => Self::Else(
-                "sizes and numbers of reports are bounded, domains by the plan, days by the time for which they are kept",
-            ),
-            Space::Uncounted => Self::Else(
-                "product events that are counted, and visits by the rate of an address; deleted once they are counted",
-            ),
-            Space::EventCount => Self::Else("at most 1,000 names and 200 sources a day of an account"),
-            Space::Conversion | Space::Person | Space::ConversionExport => {
-                Self::Else("product events and visits that named a person; not bounded by the plan")
-            }
-            Space::Delivery | Space::DeliveryAttempt | Space::DeliveryDue => Self::Else(
-                "at most 50 endpoints an account, the events that they hear, and the retention time",
-            ),
-            Space::ReceivedBody => {
-                Self::Else("bodies of received emails: `received_bytes` counts them by the rows")
-            }
-            Space::Run | Space::RunBy | Space::RunWait | Space::RunSealed | Space::AutomationDue => {
-                Self::Else("product events and received events that automations hear, and the retention time")
-            }
-            Space::OwnerNotice => Self::Else("one notice a cause and account at a time"),
-            Space::Commission
-            | Space::CommissionBy
-            | Space::CommissionDue
-            | Space::Heard
-            | Space::HeardBy
-            | Space::Adjustment
-            | Space::PayoutItem
-            | Space::AdjustmentBy => Self::Else(
-                "referrals that are counted, and what the payment processor signs of them; not bounded by the plan",
-            ),
-            Space::ProcessorEvent | Space::ProcessorEventBy => {
-                Self::Else("what the payment processor signs, kept for 90 days; not bounded by the plan")
-            }
-            Space::PartnerTally
-            | Space::PartnerLatest
-            | Space::Skipped
-            | Space::PartnerBalance
-            | Space::PartnerBrought
-            | Space::PortalLink
-            | Space::PortalLinksOf
-            | Space::PartnerLetter => {
-                Self::Else("partners and links that are counted: a fixed number of rows each")
-            }
-            Space::Payout | Space::PayoutBy | Space::PayoutRun | Space::PayoutWork => {
-                Self::Else("runs that an owner drafts by hand, and the partners that are counted")
-            }
-            Space::Visit
-            | Space::VisitBy
-            | Space::VisitEnd
-            | Space::Click
-            | Space::ClickCount
-            | Space::OwnVisitor
-            | Space::PortalSession => Self::Else(
-                "visits by the rate of an address and a program, and the time after which they end; not bounded by the plan",
-            ),
-            Space::Backfill | Space::BackfillOpen => Self::Else("one that goes on at a time of a program"),
         }
-    }
+    };
+}
+
+bounds! {
+quotas {
+    ApiKey: ApiKeys;
+    SmtpCredential: SmtpCredentials;
+    Claim: DomainClaims;
+    Suppression: Suppressions;
+    OptOut: CategoryOptOuts;
+    Template: Templates;
+    TemplateVersion: TemplateBytes;
+    User: Users;
+    ProductEvent: ProductEvents ProductEventBytes;
+    Webhook: Webhooks;
+    Received: ReceivedEmails ReceivedBytes;
+    Automation: Automations;
+    AutomationVersion: AutomationBytes;
+    Campaign: AffiliateCampaigns;
+    Partner: Affiliates;
+    PartnerLink: AffiliateLinks;
+    Referral: AffiliateReferrals;
+}
+others {
+    "the operator's, or the service's own: no account writes it":
+        Meta Node Partition StsPolicy TlsDay Destination QueueOrder Pool;
+    "one row, or a fixed number of rows, an account":
+        Account DomainCount StreamHead ReceivedHead Program ProgramBy OpenRun Payer PayersOf;
+    "an index of rows that are counted: a fixed number of entries a row":
+        AccountByEmail ApiKeyByHash SmtpCredentialByHash DomainByName ClaimByName SuppressionById
+        SuppressionByTime OptOutById TemplateByAlias TemplateByName UserByEmail ProductEventBy WebhookSet
+        ReceivedById ReceivedUse AutomationHears CampaignByName PartnerBy PartnerByEmail PartnerLinkByToken
+        ReferralBy ReferralClaim;
+    "the plan's `domains`":
+        Domain DomainSetup DomainSetupByTime;
+    "one row a DNS provider that the service knows":
+        DnsCredential;
+    "the plan's emails a month, a message's largest size, and the retention time":
+        Email Recipient Attempt Body Task Hint ScheduledByTime Schedule Tracking EmailTerm EmailListed Notice
+        Deadline;
+    "the events of rows that are counted, and the retention time":
+        Event Outbox Stream;
+    "the requests a second of the plan, and the time for which they are kept":
+        Idempotency IdempotencyByTime RequestLog;
+    "hours and terms: a bounded number of terms a day, kept for a bounded number of days":
+        Usage Metric;
+    "ten imports of an account that are open, a hundred that are remembered":
+        Import ImportOpen;
+    "the rate of sign-ins, and the time after which they end":
+        Session SignInLink;
+    "one row a credential":
+        LastUsed;
+    "sizes and numbers of reports are bounded, domains by the plan, days by the time for which they are kept":
+        DmarcReport DmarcSource TlsHeard;
+    "product events that are counted, and visits by the rate of an address; deleted once they are counted":
+        Uncounted;
+    "at most 1,000 names and 200 sources a day of an account":
+        EventCount;
+    "product events and visits that named a person; not bounded by the plan":
+        Conversion Person ConversionExport;
+    "at most 50 endpoints an account, the events that they hear, and the retention time":
+        Delivery DeliveryAttempt DeliveryDue;
+    "bodies of received emails: `received_bytes` counts them by the rows":
+        ReceivedBody;
+    "product events and received events that automations hear, and the retention time":
+        Run RunBy RunWait RunSealed AutomationDue;
+    "one notice a cause and account at a time":
+        OwnerNotice;
+    "referrals that are counted, and what the payment processor signs of them; not bounded by the plan":
+        Commission CommissionBy CommissionDue Heard HeardBy Adjustment PayoutItem AdjustmentBy;
+    "what the payment processor signs, kept for 90 days; not bounded by the plan":
+        ProcessorEvent ProcessorEventBy;
+    "partners and links that are counted: a fixed number of rows each":
+        PartnerTally PartnerLatest Skipped PartnerBalance PartnerBrought PortalLink PortalLinksOf
+        PartnerLetter;
+    "runs that an owner drafts by hand, and the partners that are counted":
+        Payout PayoutBy PayoutRun PayoutWork;
+    "visits by the rate of an address and a program, and the time after which they end; not bounded by the plan":
+        Visit VisitBy VisitEnd Click ClickCount OwnVisitor PortalSession;
+    "one that goes on at a time of a program":
+        Backfill BackfillOpen;
+}
 }
 
 /// How far the rows of a noun are counted.
