@@ -59,7 +59,7 @@ quotas {
 }
 others {
     "the operator's, or the service's own: no account writes it":
-        Meta Node Partition StsPolicy TlsDay Destination QueueOrder Pool;
+        Meta Node Partition StsPolicy TlsDay Destination QueueOrder QueueHold Pool;
     "one row, or a fixed number of rows, an account":
         Account DomainCount StreamHead ReceivedHead Program ProgramBy OpenRun Payer PayersOf;
     "an index of rows that are counted: a fixed number of entries a row":
