@@ -285,7 +285,9 @@ async fn exports_are_text_to_a_spreadsheet() {
     }
     assert!(text.contains(",'=0@example.net,") && text.contains(",'+1@example.net,"), "{text}");
     let again = post(&world, "/suppressions/import", json!({"csv": text})).await.json()["import"].clone();
-    queue::import::read_open(&world.hall.contacts(), &CancellationToken::new()).await.unwrap();
+    queue::import::read_open(&world.hall.contacts(), Some(world.hall.quotas()), &CancellationToken::new())
+        .await
+        .unwrap();
     let path = format!("/suppressions/import/{}", again["id"].as_str().unwrap());
     assert_eq!(world.get(&path).await.json()["import"]["counts"]["exists"], rows.len());
     world.end().await;
