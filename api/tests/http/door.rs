@@ -158,7 +158,7 @@ async fn a_panic_is_a_500_and_tells_nothing() {
     let mut table = table();
     table.push(operation(Method::GET, "/faulty", "faulty").public(faulty));
     let room = Room::with_operations(hall, Options::new(BASE_URL), table);
-    let request = Request::get("/faulty").body(Full::<Bytes>::default()).unwrap();
+    let request = Request::get("/faulty").header("host", "test").body(Full::<Bytes>::default()).unwrap();
     let response = api::dispatch::dispatch(room, request).await;
     assert_eq!(response.status(), StatusCode::INTERNAL_SERVER_ERROR);
     let body = http_body_util::BodyExt::collect(response.into_body()).await.unwrap().to_bytes();
