@@ -193,7 +193,6 @@ impl Hall {
     }
 
     /// Ends with the next change, of whatever account.
-    #[must_use]
     pub fn next_access_change(&self) -> Notified<'_> {
         self.worker.revisions.changed.notified()
     }
