@@ -38,9 +38,9 @@ from pathlib import Path
 sys.dont_write_bytecode = True
 HERE = Path(__file__).resolve().parent
 sys.path.insert(0, str(HERE.parent / "peers"))
+from hostile_processor import attack  # noqa: E402
 from nameserver import NameServer, on_wire  # noqa: E402
 from nodes import free_port  # noqa: E402
-from processor import attack  # noqa: E402
 from receiving import BALANCER, DOMAIN, Server  # noqa: E402
 
 MB = 1 << 20

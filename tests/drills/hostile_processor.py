@@ -1,8 +1,8 @@
 #!/usr/bin/env python3
 """A program whose payment processor is hostile: the largest and nastiest answers, to a back-fill and to signed events.
 
-    POSTRIDER=target/release/postrider tests/drills/processor.py                    60 s
-    POSTRIDER=target/debug/postrider tests/drills/processor.py --seconds 20         a short one
+    POSTRIDER=target/release/postrider tests/drills/hostile_processor.py                    60 s
+    POSTRIDER=target/debug/postrider tests/drills/hostile_processor.py --seconds 20         a short one
 
 Flow: a processor is played that answers each question for a list with a page of 100 objects just below 64 KiB, made of
 nests, small lists, small objects or fields of one name, and says that there are more. A server is started whose program
