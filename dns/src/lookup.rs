@@ -473,12 +473,16 @@ impl Resolver {
         if let Some(answer) = self.0.cache.get(name, kind) {
             return Ok(answer);
         }
-        let answer = self.query(name, kind).await?;
-        self.0.cache.put(name, kind, answer.clone());
+        let (answer, may_be_kept) = self.query(name, kind).await?;
+        if may_be_kept {
+            self.0.cache.put(name, kind, answer.clone());
+        }
         Ok(answer)
     }
 
-    async fn query(&self, name: &WireName, kind: RecordType) -> Result<DnsAnswer, LookupError> {
+    /// Asks, and says whether the answer may be kept: a refusal without a SOA record may not (RFC 2308 5), nor may one that
+    /// the validator has not tied to a TTL.
+    async fn query(&self, name: &WireName, kind: RecordType) -> Result<(DnsAnswer, bool), LookupError> {
         let temporary = |reason: String| LookupError::Temporary { name: name.to_ascii(), reason };
         let asked = timeout(self.0.deadline, async {
             // The semaphores are never closed; if they were, we would ask without waiting.
@@ -495,12 +499,13 @@ impl Resolver {
         });
         match asked.await {
             Err(_) => Err(temporary("timed out".to_owned())),
-            Ok(Ok(lookup)) => Ok(DnsAnswer::Records(Arc::new(lookup))),
+            Ok(Ok(lookup)) => Ok((DnsAnswer::Records(Arc::new(lookup)), true)),
             Ok(Err(NetError::Dns(DnsError::NoRecordsFound(none)))) => {
                 let ttl = none.negative_ttl.map_or(TTL_UNKNOWN, |s| Duration::from_secs(u64::from(s)));
+                let is_timed = none.negative_ttl.is_some();
                 match none.response_code {
-                    ResponseCode::NXDomain => Ok(DnsAnswer::NoName(ttl)),
-                    ResponseCode::NoError => Ok(DnsAnswer::NoData(ttl)),
+                    ResponseCode::NXDomain => Ok((DnsAnswer::NoName(ttl), is_timed)),
+                    ResponseCode::NoError => Ok((DnsAnswer::NoData(ttl), is_timed)),
                     code => Err(temporary(code.to_string())),
                 }
             }
