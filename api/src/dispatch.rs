@@ -27,7 +27,7 @@ use crate::access::{self, Caller};
 use crate::call::{Answer, Call, Cookies, Owner, Running};
 use crate::idempotency;
 use crate::journal::Entry;
-use crate::operations::{Action, Operation, Stores};
+use crate::operations::{Action, Operation};
 use crate::problem::{Code, Problem};
 use crate::room::Room;
 use crate::serve::body::{self, Payload};
@@ -157,7 +157,7 @@ where
         Some(bytes_max) => body::read(body, &head.headers, (bytes_max, operation.media), &allowance).await?,
     };
     let reserved = match caller.tenant() {
-        Some(tenant) => reserve(room, tenant, operation.stores, (&body, &head.headers)).await?,
+        Some(tenant) => reserve(room, tenant, operation, (&body, &head.headers)).await?,
         None => Vec::new(),
     };
     let query = head.uri.query().unwrap_or_default().to_owned();
@@ -215,15 +215,16 @@ fn authorised(
 async fn reserve(
     room: &Room,
     tenant: &Tenant,
-    stores: Stores,
+    operation: &Operation,
     (body, headers): (&Bytes, &HeaderMap),
 ) -> Result<Vec<Reserved>, Problem> {
-    let mut reserved = Vec::with_capacity(stores.len());
-    for (noun, most) in stores {
+    let mut reserved = Vec::with_capacity(operation.stores.len());
+    for (noun, most) in operation.stores {
         let more = if noun.is_bytes() { most.saturating_add(body.len() as u64) } else { *most };
         match room.hall.quotas().reserve(tenant.account(), *noun, more).await {
             Ok(one) => reserved.push(one),
-            Err(QuotaError::Full(_)) if idempotency::is_replay(room, tenant, headers).await? => {}
+            Err(QuotaError::Full(_))
+                if idempotency::is_replay(room, tenant, operation.path, headers).await? => {}
             Err(error) => return Err(Problem::of_quota(error, &room.options.upgrade_url)),
         }
     }

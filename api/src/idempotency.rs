@@ -79,29 +79,33 @@ pub(crate) fn fingerprint(call: &Call) -> Fingerprint {
     fingerprint
 }
 
-/// What is stored under a quota and may be claimed.
-const STORING: [Operation; 5] = [
-    Operation::SendEvent,
-    Operation::CreatePartner,
-    Operation::CreateLink,
-    Operation::CreateCampaign,
-    Operation::CreateReferral,
-];
+/// What the keys of an operation that stores something under a quota are kept for; none where it takes no key.
+fn keyed(path: &str) -> Option<Operation> {
+    Some(match path {
+        "/events" => Operation::SendEvent,
+        "/affiliates" => Operation::CreatePartner,
+        "/affiliate-campaigns" => Operation::CreateCampaign,
+        "/affiliate-referrals" => Operation::CreateReferral,
+        path if path.starts_with("/affiliates/") && path.ends_with("/links") => Operation::CreateLink,
+        _ => return None,
+    })
+}
 
-/// Whether something was stored with the key of a request: then it is to be answered as it was, though there is no
-/// room for more.
+/// Whether this operation stored something with the key of a request: then it is answered as it was, though there is no
+/// room for more. Keys of other operations do not count.
 ///
 /// # Errors
 /// The store cannot be read.
-pub async fn is_replay(room: &Room, tenant: &Tenant, headers: &http::HeaderMap) -> Result<bool, Problem> {
+pub async fn is_replay(
+    room: &Room,
+    tenant: &Tenant,
+    path: &str,
+    headers: &http::HeaderMap,
+) -> Result<bool, Problem> {
+    let Some(operation) = keyed(path) else { return Ok(false) };
     let Ok(Some(Claim { key, .. })) = claim(headers, String::new) else { return Ok(false) };
-    for operation in STORING {
-        let name = store::idempotency::Name { account: tenant.account().id, operation, key: key.clone() };
-        if store::idempotency::get(room.hall.store(), &name).await?.is_some() {
-            return Ok(true);
-        }
-    }
-    Ok(false)
+    let name = store::idempotency::Name { account: tenant.account().id, operation, key };
+    Ok(store::idempotency::get(room.hall.store(), &name).await?.is_some())
 }
 
 /// A text that will do as a key.
