@@ -83,8 +83,18 @@ pub struct User {
     pub password: Option<PasswordHash>,
     /// Invited, and has not accepted yet: until then the address may sign in elsewhere.
     pub invited: bool,
+    /// Sign-in links of earlier series are void: a change or a reset of the password begins the next one.
+    pub link_series: u32,
     /// When they were invited.
     pub created_at: Timestamp,
+}
+
+impl User {
+    /// The user with another password, or none; sign-in links made until now are void.
+    #[must_use]
+    pub fn with_password(&self, password: Option<PasswordHash>) -> Self {
+        Self { password, link_series: self.link_series.saturating_add(1), ..self.clone() }
+    }
 }
 
 /// After signing in by a mailed link, for so long a password may be set without the one until now: who reads the address'
@@ -232,8 +242,24 @@ pub struct SignInLink {
     pub account: AccountId,
     /// Whom.
     pub user: UserId,
+    /// The series of the user's links that it belongs to.
+    pub series: u32,
     /// Until when.
     pub expires_at: Timestamp,
+}
+
+impl SignInLink {
+    /// A link with this token for a user.
+    #[must_use]
+    pub fn new(user: &User, token: &LinkToken) -> Self {
+        Self { account: user.account, user: user.id, series: user.link_series, expires_at: token.expires_at }
+    }
+
+    /// Whether it still signs this user in: no password was changed or reset since it was made.
+    #[must_use]
+    pub fn is_of(&self, user: &User) -> bool {
+        (self.account, self.user, self.series) == (user.account, user.id, user.link_series)
+    }
 }
 
 /// What a mailed link carries: when it ends, so that it is found and forgotten by time, and a secret.

@@ -84,7 +84,7 @@ impl People {
     pub fn new_user(&self, account: AccountId, email: Address, role: Role) -> User {
         let now = self.clock.now();
         let id = UserId::new(now, self.entropy.id());
-        User { id, account, email, role, password: None, invited: false, created_at: now }
+        User { id, account, email, role, password: None, invited: false, link_series: 0, created_at: now }
     }
 
     /// The user of an address: an account's own address is that of its owner.
@@ -244,7 +244,8 @@ impl People {
         Ok(after)
     }
 
-    /// Gives a user a password; their other sessions end. Says how many.
+    /// Gives a user a password; their other sessions end, and sign-in links made before are void. Says how many
+    /// sessions.
     ///
     /// # Errors
     /// [`PeopleError`]; [`PeopleError::Changed`] when the user is no more as given.
@@ -254,7 +255,7 @@ impl People {
         password: PasswordHash,
         stays: SessionId,
     ) -> Result<usize, PeopleError> {
-        let after = User { password: Some(password), ..before.clone() };
+        let after = before.with_password(Some(password));
         let mut batch = Batch::progress();
         store::user::update(&mut batch, before, &after);
         let ended = self.end_sessions(&mut batch, before, Some(stays)).await?;
@@ -262,7 +263,7 @@ impl People {
         Ok(ended)
     }
 
-    /// Takes a user's password away, ends all their sessions, and makes a link that signs them in once: for an address that
+    /// Takes a user's password away, ends all their sessions and links, and makes a link that signs them in once: for an address that
     /// was stolen, or a password that was forgotten where no mail reaches its user. Says how many sessions ended.
     ///
     /// # Errors
@@ -273,10 +274,10 @@ impl People {
         link_holds: Duration,
     ) -> Result<(LinkToken, usize), PeopleError> {
         let before = self.by_email(email).await?.ok_or(PeopleError::Unknown)?;
-        let after = User { password: None, ..before.clone() };
+        let after = before.with_password(None);
         let expires_at = self.clock.now().checked_add(link_holds).unwrap_or(Timestamp::MAX);
         let token = LinkToken::new(expires_at, self.entropy.secret());
-        let link = SignInLink { account: before.account, user: before.id, expires_at: token.expires_at };
+        let link = SignInLink::new(&after, &token);
         let mut batch = Batch::progress();
         store::user::update(&mut batch, &before, &after);
         store::sign_in_link::create(&mut batch, &token, &link);

@@ -15,6 +15,8 @@ use crate::row::{self, stored};
 struct SignInLinkRow {
     account: AccountId,
     user: UserId,
+    #[serde(default)]
+    series: u32,
     expires_at: Timestamp,
 }
 stored!(SignInLink as SignInLinkRow);

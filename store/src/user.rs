@@ -27,9 +27,16 @@ struct UserRow {
     password: Option<PasswordHash>,
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     invited: bool,
+    #[serde(default, skip_serializing_if = "is_first")]
+    link_series: u32,
     created_at: Timestamp,
 }
 stored!(User as UserRow);
+
+#[expect(clippy::trivially_copy_pass_by_ref, reason = "serde gives a reference")]
+fn is_first(series: &u32) -> bool {
+    *series == 0
+}
 
 pub(crate) fn key_of(account: AccountId, id: UserId) -> Key {
     key(Space::User).account(account).id(id.to_bytes()).build()

@@ -63,6 +63,7 @@ mod tests {
             role: Role::Owner,
             password: None,
             invited: false,
+            link_series: 0,
             created_at: jiff::Timestamp::UNIX_EPOCH,
         };
         let own = SessionToken::new((user.account, user.id), SessionId::from_bytes([3; 16]), [4; 32]);

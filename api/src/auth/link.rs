@@ -185,7 +185,7 @@ impl Reply for LinkUsed {
 /// `POST /auth/link/{token}`.
 ///
 /// # Errors
-/// 401 for a link that is none, was used, or is too old; 409 for an invitation of an address that signs in to
+/// 401 for a link that is none, was used, is too old, or was made before the password was changed or reset; 409 for an invitation of an address that signs in to
 /// another account.
 pub async fn use_link(room: Arc<Room>, link: OfLink) -> Result<LinkUsed, Problem> {
     let (from, now) = (link.from, room.hall.clock().now());
@@ -210,7 +210,8 @@ async fn try_link(room: &Room, link: OfLink) -> Result<(LinkUsed, User), Problem
     let over = || Problem::new(Code::UNAUTHORIZED, "The link was used, or is too old: ask for another");
     let token = link.token.filter(|token| now < token.expires_at).ok_or_else(over)?;
     let found = store::sign_in_link::get(store, &token).await?.ok_or_else(over)?;
-    let user = store::user::get(store, found.account, found.user).await?.ok_or_else(over)?;
+    let user = store::user::get(store, found.account, found.user).await?;
+    let user = user.filter(|user| found.is_of(user)).ok_or_else(over)?;
     let user = match user.invited {
         true => People::of(&room.hall).accept(&user).await.map_err(problem)?,
         false => user,

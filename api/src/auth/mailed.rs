@@ -60,7 +60,7 @@ pub async fn send(room: &Arc<Room>, user: &User, why: Why) -> Result<(), Problem
     };
     let expires_at = hall.clock().now().checked_add(holds).map_err(Problem::internal)?;
     let token = LinkToken::new(expires_at, hall.entropy().secret());
-    let link = SignInLink { account: user.account, user: user.id, expires_at: token.expires_at };
+    let link = SignInLink::new(user, &token);
     let mut batch = Batch::progress();
     store::sign_in_link::create(&mut batch, &token, &link);
     store.commit(batch).await.map_err(Problem::outage)?;

@@ -383,3 +383,33 @@ async fn the_operator_resets_a_user() {
     assert!(unknown.is_err());
     world.end().await;
 }
+
+/// Links that were mailed before a reset or a change of the password, to whoever reads the mailbox, sign nobody in.
+#[tokio::test]
+async fn links_from_before_a_password_was_reset_or_changed_are_void() {
+    let world = linked_world().await;
+    let people = People::of(&world.hall);
+    let address = "owner1@example.com".parse().unwrap();
+    let reset = async || {
+        let (token, _) = people.reset(&address, Duration::from_secs(3_600)).await.unwrap();
+        format!("/auth/link/{}", token.text())
+    };
+    world.ask(Method::POST, "/auth/link", &json!({"email": "owner1@example.com"})).await;
+    let stolen = mailed_link(&world).await;
+    let handed_over = reset().await;
+    let refused = async |path: &str| {
+        let answer = world.ask(Method::POST, path, &Value::Null).await;
+        assert_eq!((answer.status, answer.code().as_str()), (StatusCode::UNAUTHORIZED, "unauthorized"));
+    };
+    refused(&stolen).await;
+    let session = Signed::of(&world.ask(Method::POST, &handed_over, &Value::Null).await);
+    world.hall.clock().advance(Duration::from_secs(60));
+    world.ask(Method::POST, "/auth/link", &json!({"email": "owner1@example.com"})).await;
+    while !world.room.is_idle() {
+        tokio::task::yield_now().await;
+    }
+    let stolen = mailed_link(&world).await;
+    assert_eq!(set_password(&world, &session, PASSWORD, None).await, StatusCode::OK);
+    refused(&stolen).await;
+    world.end().await;
+}
