@@ -188,7 +188,8 @@ impl Worker {
     /// # Errors
     /// The store cannot be read or written.
     pub(crate) async fn begin_holds(&self) -> Result<(), LeaseError> {
-        if !queue_hold::is_begun(&self.store).await? {
+        let mut tries = TRIES_MAX;
+        while !queue_hold::is_begun(&self.store).await? {
             let holds = queue_hold::all(&self.store).await?;
             let suspended = store::account::suspended(&self.store).await?.into_iter().map(HoldScope::Account);
             let new = suspended.filter(|scope| holds.of(*scope).is_none());
@@ -197,8 +198,9 @@ impl Worker {
             queue_hold::begin(&mut batch);
             queue_hold::put(&mut batch, &holds.version, &new);
             match self.store.commit(batch).await {
-                // Another node was quicker.
-                Ok(()) | Err(CommitError::Conflict { .. }) => {}
+                Ok(()) => break,
+                // Another node was quicker, or another hold was begun or lifted meanwhile.
+                Err(CommitError::Conflict { .. }) if tries > 1 => tries -= 1,
                 Err(error) => return Err(error.into()),
             }
         }
