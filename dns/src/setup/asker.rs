@@ -10,7 +10,10 @@
 //! when the one before fails or takes long; the first usable answer counts. The addresses of name servers
 //! are chosen by whoever owns the zone, so only public ones are asked (unless allowed), and all questions
 //! together are bounded in number ([`QUESTIONS_MAX`]), those of an inspection ([`QUESTIONS_OF_ONE_MAX`]), and those to
-//! one server by the second ([`RATE_OF_SERVER`]).
+//! one server by the second ([`RATE_OF_SERVER`]). A server that is asked as much as it may be is not waited for: the
+//! configured ones are asked instead at once ([`Trouble::Spent`]). Many accounts may be at one DNS provider, and a few of
+//! them must not make the others' domains pending; an answer from a resolver's cache, at most a TTL old, is good enough
+//! for that while.
 
 use std::net::{IpAddr, SocketAddr};
 use std::sync::Arc;
@@ -264,25 +267,23 @@ impl Asker {
         question: Question<'_>,
         bounds: Bounds<'_>,
     ) -> Result<Message, Trouble> {
+        if !self.may_ask(server.ip()) {
+            return Err(Trouble::Spent);
+        }
         if bounds.asked.fetch_add(1, Ordering::Relaxed) >= QUESTIONS_OF_ONE_MAX {
             return Err(Trouble::TimedOut);
         }
-        self.turn_at(server.ip()).await;
         // The semaphore is never closed; if it were, we would ask without waiting.
         let _turn = self.turns.acquire().await;
         ask(server, question, self.settings.try_timeout).await
     }
 
-    /// Returns when a name server may be asked that somebody else has named. Ours are asked as much as they are needed:
+    /// Whether a name server may be asked now that somebody else has named. Ours are asked as much as they are needed:
     /// what is asked of them is bounded by who has it asked.
-    async fn turn_at(&self, ip: IpAddr) {
-        if self.configured.iter().any(|server| server.ip() == ip) {
-            return;
-        }
-        let now_ns = || u64::try_from(self.begun.elapsed().as_nanos()).unwrap_or(u64::MAX);
-        while let Err(wait) = self.servers.take(&ip, 1, (RATE_OF_SERVER, now_ns())) {
-            sleep(wait).await;
-        }
+    fn may_ask(&self, ip: IpAddr) -> bool {
+        let now_ns = u64::try_from(self.begun.elapsed().as_nanos()).unwrap_or(u64::MAX);
+        self.configured.iter().any(|server| server.ip() == ip)
+            || self.servers.take(&ip, 1, (RATE_OF_SERVER, now_ns)).is_ok()
     }
 
     /// Forgets the way to a zone that led nowhere.
@@ -341,7 +342,7 @@ mod tests {
         let asker = Asker::new(Settings { servers: vec![ours], ..Settings::default() }).unwrap();
         let asked = |ip: &str| {
             let ip = ip.parse().unwrap();
-            (0..10_000).take_while(|_| asker.turn_at(ip).now_or_never().is_some()).count()
+            (0..10_000).take_while(|_| asker.may_ask(ip)).count()
         };
         let begun = Instant::now();
         let at_once = asked("198.51.100.1");
@@ -349,6 +350,13 @@ mod tests {
         assert!((400..=400 + since).contains(&at_once), "{at_once}");
         assert!(asked("198.51.100.2") >= 400, "another server");
         assert_eq!(asked("192.0.2.53"), 10_000, "ours is bounded by who has it asked");
+        let (count, name) = (AtomicU32::new(0), WireName::root());
+        let bounds = Bounds { until: asker.deadline(), asked: &count };
+        let question = Question { name: &name, kind: RecordType::NS, recursive: false, unchecked: false };
+        asker.servers.spend("198.51.100.1".parse().unwrap(), 1_000, RATE_OF_SERVER, 0);
+        let refused = asker.one(([198, 51, 100, 1], 9).into(), question, bounds).now_or_never();
+        assert_eq!(refused.map(|answer| answer.err()), Some(Some(Trouble::Spent)), "nobody waits");
+        assert_eq!(count.into_inner(), 0, "nobody was asked");
     }
 
     #[tokio::test]

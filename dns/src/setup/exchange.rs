@@ -26,6 +26,8 @@ const UDP_BUFFER: usize = 4_096;
 pub enum Trouble {
     /// No server could be reached at all.
     Unreachable,
+    /// No server was asked: each of them is asked as much as it may be.
+    Spent,
     /// The server does not serve the zone.
     Lame,
     /// No answer came in time.

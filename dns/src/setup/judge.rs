@@ -105,6 +105,10 @@ fn no_answer(trouble: Trouble, zone: &str, name: &str) -> Verdict {
         Trouble::TimedOut => format!(
             "The name servers of {zone} did not answer in time, so it is not known what stands at {name}. {again}"
         ),
+        Trouble::Spent => format!(
+            "The name servers of {zone} are asked for many domains at the moment, so it is not known what stands at \
+             {name}. We look again."
+        ),
         Trouble::Unreachable => format!(
             "No name server could be reached that knows {zone}, so it is not known what stands at {name}. {again}"
         ),

@@ -2,7 +2,7 @@
 //!
 //! A name in the inspected domain's zone is asked of that zone's own servers; a name elsewhere (where an
 //! alias leads, what an SPF record includes) of the configured ones. When none of a zone's servers can be
-//! reached from here, the configured ones stand in for them.
+//! reached from here, or all are asked as much as they may be, the configured ones stand in for them.
 
 use std::fmt;
 use std::net::IpAddr;
@@ -146,8 +146,10 @@ impl<'a> Looker<'a> {
             return self.asker.configured(name, kind, self.bounds).await;
         };
         match self.asker.authoritative(zone, name, kind, self.bounds).await {
-            Err(trouble @ (Trouble::Unreachable | Trouble::Lame | Trouble::TimedOut)) => {
-                self.asker.lost(&self.domain);
+            Err(trouble @ (Trouble::Unreachable | Trouble::Spent | Trouble::Lame | Trouble::TimedOut)) => {
+                if trouble != Trouble::Spent {
+                    self.asker.lost(&self.domain);
+                }
                 let instead = self.asker.configured(name, kind, self.bounds).await;
                 instead.map_err(|other| other.max(trouble))
             }

@@ -200,3 +200,18 @@ async fn hundreds_at_once_are_all_looked_at() {
         assert!(findings.iter().all(|finding| finding.status == Verified), "{findings:#?}");
     }
 }
+
+/// Others have the servers of a DNS provider asked as much as they may be: the resolver is asked at once instead.
+#[tokio::test]
+async fn servers_that_are_asked_enough_are_not_waited_for() {
+    let way = "example.com NS ns1.provider.example.\nns1.provider.example A 127.0.0.2\n";
+    let resolver = NameServer::start(&format!("{way}{}", published())).await;
+    let authority = resolver.beside("127.0.0.2", "_service.example.com TXT \"of yesterday\"\n").await;
+    let inspector = Inspector::new(settings(&resolver, &authority)).unwrap();
+    let mut looks = 0;
+    while inspect_one(&inspector, record(Ownership)).await.status != Verified {
+        looks += 1;
+        assert!(looks < 5_000, "the servers of the zone are asked without end");
+    }
+    assert!(authority.queries() >= 400, "{}", authority.queries());
+}
