@@ -2,14 +2,21 @@
 //!
 //! What is unpacked is bounded by the same size and paid from the same budget as what comes as it is, step
 //! by step: a bomb ends at the bound. It is work for a thread of its own: a kilobyte can become a megabyte.
+//!
+//! A batch of similar emails may unpack to a thousand times what came, as a bomb does; only the size tells them apart. So
+//! what expands that far is taken up to the size that the operation says, but one such body at a time is unpacked, of all
+//! accounts: however many small ones come, they take one thread.
 
 use std::io::{ErrorKind, Read};
+use std::time::Duration;
 
 use bytes::Bytes;
 use flate2::bufread::MultiGzDecoder;
 use http::HeaderMap;
 use http::header::{ACCEPT_ENCODING, CONTENT_ENCODING};
 use ruzstd::decoding::StreamingDecoder;
+use tokio::sync::Semaphore;
+use tokio::time::timeout;
 
 use super::body::too_large;
 use super::budget::{Allowance, Share};
@@ -17,11 +24,15 @@ use crate::problem::{Code, Problem};
 
 /// What may stand in `Content-Encoding`, for those who used something else.
 const TAKEN: &str = "gzip, zstd";
-/// A body may unpack to so much whatever its size …
+/// A body is unpacked at once up to so much, whatever its size …
 const UNPACKED_FREE_BYTES: usize = 4 << 20;
-/// … and beyond it to so many bytes for each that came. Mail compresses to a tenth at best, and attachments, which make
-/// bodies large, hardly at all; deflate can expand a thousandfold (RFC 1951), and that is no mail.
-const EXPANSION_MAX: usize = 64;
+/// … and beyond it to so many bytes for each that came. One email compresses to a tenth at best, and attachments, which
+/// make bodies large, hardly at all.
+const EXPANSION_FREE: usize = 64;
+/// What expands further waits for its turn …
+static FAR: Semaphore = Semaphore::const_new(1);
+/// … and for so long.
+const TURN_WAIT_MAX: Duration = Duration::from_secs(5);
 /// Where the unpacked body begins to grow.
 const FIRST_BYTES: usize = 16 << 10;
 /// The largest window of zstd (RFC 9659 3).
@@ -66,13 +77,28 @@ impl Encoding {
         bytes_max: usize,
         allowance: &Allowance,
     ) -> Result<(Bytes, Share), Problem> {
-        let unpacked = Unpacked::new(&packed, bytes_max, allowance.clone());
-        tokio::task::spawn_blocking(move || self.unpack_here(&packed, unpacked))
-            .await
-            .map_err(Problem::internal)?
+        let near =
+            Unpacked { free: Some(free_bytes(&packed)), ..Unpacked::new(bytes_max, allowance.clone()) };
+        match self.unpack_apart(packed.clone(), near).await {
+            Err(Halt::Far) => {}
+            Err(Halt::Refused(problem)) => return Err(problem),
+            Ok(whole) => return Ok(whole),
+        }
+        let turn = timeout(TURN_WAIT_MAX, FAR.acquire()).await;
+        let _turn = turn.map_err(|_| Problem::busy())?.map_err(Problem::internal)?;
+        let unpacked = self.unpack_apart(packed, Unpacked::new(bytes_max, allowance.clone())).await;
+        unpacked.map_err(|halt| match halt {
+            Halt::Refused(problem) => problem,
+            Halt::Far => too_large(bytes_max),
+        })
     }
 
-    fn unpack_here(self, mut packed: &[u8], mut into: Unpacked) -> Result<(Bytes, Share), Problem> {
+    async fn unpack_apart(self, packed: Bytes, into: Unpacked) -> Result<(Bytes, Share), Halt> {
+        let unpacking = tokio::task::spawn_blocking(move || self.unpack_here(&packed, into));
+        unpacking.await.map_err(|error| Halt::Refused(Problem::internal(error)))?
+    }
+
+    fn unpack_here(self, mut packed: &[u8], mut into: Unpacked) -> Result<(Bytes, Share), Halt> {
         match self {
             Self::Gzip => into.take(MultiGzDecoder::new(packed))?,
             Self::Zstd => {
@@ -84,7 +110,7 @@ impl Encoding {
                     let decoder = frame.into_frame_decoder();
                     let told = decoder.get_checksum_from_data();
                     if told.is_some() && told != decoder.get_calculated_checksum() {
-                        return Err(broken(&"a wrong checksum"));
+                        return Err(broken(&"a wrong checksum").into());
                     }
                 }
             }
@@ -97,56 +123,65 @@ impl Encoding {
 struct Unpacked {
     whole: Vec<u8>,
     bytes_max: usize,
-    /// What is taken of this body because of what came.
-    expanded_max: usize,
+    /// What is taken of this body before its turn.
+    free: Option<usize>,
     allowance: Allowance,
     share: Share,
 }
 
+/// Why a body is not unpacked.
+#[derive(Debug)]
+enum Halt {
+    /// It expands so far that it waits for its turn.
+    Far,
+    /// It is not taken.
+    Refused(Problem),
+}
+
+impl From<Problem> for Halt {
+    fn from(problem: Problem) -> Self {
+        Self::Refused(problem)
+    }
+}
+
+fn free_bytes(packed: &[u8]) -> usize {
+    UNPACKED_FREE_BYTES.saturating_add(packed.len().saturating_mul(EXPANSION_FREE))
+}
+
 impl Unpacked {
-    fn new(packed: &[u8], bytes_max: usize, allowance: Allowance) -> Self {
-        let expanded_max = UNPACKED_FREE_BYTES.saturating_add(packed.len().saturating_mul(EXPANSION_MAX));
-        Self { whole: Vec::new(), bytes_max, expanded_max, allowance, share: Share::default() }
+    fn new(bytes_max: usize, allowance: Allowance) -> Self {
+        Self { whole: Vec::new(), bytes_max, free: None, allowance, share: Share::default() }
     }
 
     /// Takes all that there is, and pays for the room before it is there.
-    fn take(&mut self, mut from: impl Read) -> Result<(), Problem> {
+    fn take(&mut self, mut from: impl Read) -> Result<(), Halt> {
+        let most = self.free.map_or(self.bytes_max, |free| free.min(self.bytes_max));
         let mut piece = vec![0; FIRST_BYTES];
         loop {
             let length = match from.read(&mut piece) {
                 Ok(0) => return Ok(()),
                 Ok(length) => length,
                 Err(error) if error.kind() == ErrorKind::Interrupted => continue,
-                Err(error) => return Err(broken(&error)),
+                Err(error) => return Err(broken(&error).into()),
             };
             let wanted = self.whole.len() + length;
             if wanted > self.bytes_max {
-                return Err(too_large(self.bytes_max));
+                return Err(too_large(self.bytes_max).into());
             }
-            if wanted > self.expanded_max {
-                return Err(expands_too_far());
+            if wanted > most {
+                return Err(Halt::Far);
             }
             let room = self.whole.capacity();
             if wanted > room {
-                let larger = (room * 2)
-                    .clamp(FIRST_BYTES, self.bytes_max.min(self.expanded_max).max(FIRST_BYTES))
-                    .max(wanted);
+                let larger = (room * 2).clamp(FIRST_BYTES, most.max(FIRST_BYTES)).max(wanted);
                 if !self.allowance.enlarge(&mut self.share, larger - room) {
-                    return Err(Problem::busy());
+                    return Err(Problem::busy().into());
                 }
                 self.whole.reserve_exact(larger - self.whole.len());
             }
             self.whole.extend_from_slice(piece.get(..length).unwrap_or_default());
         }
     }
-}
-
-fn expands_too_far() -> Problem {
-    let text = format!(
-        "The body unpacks to more than {EXPANSION_MAX} times its size and {UNPACKED_FREE_BYTES} bytes: send it without \
-         Content-Encoding, or in several requests"
-    );
-    Problem::new(Code::PAYLOAD_TOO_LARGE, text)
 }
 
 fn broken(error: &dyn std::fmt::Display) -> Problem {
@@ -185,8 +220,11 @@ mod tests {
         let budget = Budget::new(64 << 20, 0);
         let left_bytes = budget.left_bytes();
         let allowance = budget.allowance(Holder::Account(mail::id::AccountId::from_bytes([1; 16])));
-        let into = Unpacked::new(packed, bytes_max, allowance);
-        let outcome = encoding.unpack_here(packed, into).map(|(bytes, _)| bytes.to_vec());
+        let outcome = match encoding.unpack_here(packed, Unpacked::new(bytes_max, allowance)) {
+            Ok((bytes, _)) => Ok(bytes.to_vec()),
+            Err(Halt::Refused(problem)) => Err(problem),
+            Err(Halt::Far) => panic!("it has its turn"),
+        };
         assert_eq!(budget.left_bytes(), left_bytes, "the share goes back");
         outcome
     }
@@ -234,22 +272,49 @@ mod tests {
         std::iter::repeat_with(&mut next).take(bytes).collect()
     }
 
-    #[test]
-    fn a_small_body_takes_little_of_the_budget_whatever_it_unpacks_to() {
+    async fn unpack_in_turn(budget: &Budget, packed: Vec<u8>) -> Result<usize, Code> {
+        let allowance = budget.allowance(Holder::Account(mail::id::AccountId::from_bytes([1; 16])));
+        let encoding = if packed.starts_with(&[0x1f, 0x8b]) { Encoding::Gzip } else { Encoding::Zstd };
+        let unpacked = encoding.unpack(packed.into(), 144 << 20, &allowance).await;
+        unpacked.map(|(bytes, _)| bytes.len()).map_err(|problem| problem.code())
+    }
+
+    /// A hundred emails that are nearly the same compress as a bomb does, and are taken.
+    #[tokio::test]
+    async fn a_batch_of_similar_emails_is_taken() {
+        let budget = Budget::new(360 << 20, 0);
+        let page = noise(300 << 10);
+        let batch = gzip(&[page.as_slice(), &vec![b' '; 60 << 20]].concat());
+        assert!(batch.len() < 400 << 10, "{}", batch.len());
+        assert_eq!(unpack_in_turn(&budget, batch).await, Ok((300 << 10) + (60 << 20)));
+        // Attachments, which hardly compress, wait for no turn.
+        let turn = FAR.acquire().await.unwrap();
+        assert_eq!(unpack_in_turn(&budget, gzip(&noise(13 << 20))).await, Ok(13 << 20));
+        drop(turn);
+        assert_eq!(budget.left_bytes(), Budget::new(360 << 20, 0).left_bytes(), "the share goes back");
+    }
+
+    /// Many small bodies that unpack to much take a thread, one after the other, and little memory before their turn.
+    #[tokio::test(start_paused = true)]
+    async fn what_expands_far_waits_for_its_turn() {
+        let budget = Budget::new(32 << 20, 0);
         let bomb = gzip(&vec![b' '; 58 << 20]);
         assert!(bomb.len() < 64 << 10, "{}", bomb.len());
-        // The budget has room for little more than the bound: the bomb meets the bound first.
-        let budget = Budget::new(32 << 20, 0);
-        let allowance = budget.allowance(Holder::Account(mail::id::AccountId::from_bytes([1; 16])));
-        let into = Unpacked::new(&bomb, 144 << 20, allowance);
-        let problem = Encoding::Gzip.unpack_here(&bomb, into).unwrap_err();
-        assert_eq!(problem.code(), Code::PAYLOAD_TOO_LARGE);
-        // A page of mail that is the same hundred times, and attachments, are taken.
-        let page = noise(20 << 10);
-        let batch = page.repeat(100);
-        assert_eq!(unpack(Encoding::Gzip, &gzip(&batch), 144 << 20).unwrap().len(), batch.len());
-        let attachment = noise(13 << 20);
-        assert_eq!(unpack(Encoding::Gzip, &gzip(&attachment), 144 << 20).unwrap().len(), attachment.len());
+        let near = budget.allowance(Holder::Account(mail::id::AccountId::from_bytes([1; 16])));
+        let near = Unpacked { free: Some(free_bytes(&bomb)), ..Unpacked::new(144 << 20, near) };
+        assert!(matches!(Encoding::Gzip.unpack_here(&bomb, near), Err(Halt::Far)), "within 8 MiB");
+        let turn = FAR.acquire().await.unwrap();
+        assert_eq!(
+            unpack_in_turn(&budget, bomb.clone()).await,
+            Err(Code::SERVICE_UNAVAILABLE),
+            "not its turn"
+        );
+        drop(turn);
+        assert_eq!(
+            unpack_in_turn(&budget, bomb).await,
+            Err(Code::SERVICE_UNAVAILABLE),
+            "it is paid as it comes"
+        );
     }
 
     proptest! {
