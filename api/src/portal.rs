@@ -397,7 +397,9 @@ async fn let_in(
     let visitor = cookie::values(&asked.headers, VISITOR).next().map(str::to_owned);
     let seen = Seen { visitor, from: asked.from };
     match room.affiliate.enter(secret, &seen).await {
-        Ok((token, _)) => {
+        Ok((token, guest)) => {
+            let (now, email) = (room.hall.clock().now(), guest.partner.email.to_string());
+            room.throttle.let_in(asked.from, (guest.program.id, &email), now);
             let to = PortalPage::to(status, &first_page(room, asked))?;
             Ok(to.with_cookie(cookie::set(&token, is_secure(room))))
         }

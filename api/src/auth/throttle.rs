@@ -3,7 +3,8 @@
 //! Counted are failures, by where they come from: by email and network together, and by network alone. Each
 //! has so many at once, and then one more after each interval. Who guesses at one email from many networks
 //! meets a third count, of that email alone, which slows strangers only: a network from which the email has
-//! signed in before is not bound by it. So nobody can keep anybody else out.
+//! signed in before is not bound by it. So nobody can keep anybody else out. The forms of a program's portal are counted the
+//! same way, and by program: who was let in from a network before is not bound by what others did there.
 //!
 //! A count is a moment: each failure moves it on by an interval, and a try is refused while it is too far
 //! ahead (the "virtual scheduling" of GCRA). A try counts before the password is looked at, so that many at
@@ -150,16 +151,28 @@ impl Throttle {
         (program, form, email): (ProgramId, &'static str, &str),
         now: Timestamp,
     ) -> Result<(), Problem> {
-        let (email, network) = (email.to_lowercase(), from.map(counted));
-        let who = format!("{form} {program} {email}");
-        let all = vec![
-            Counted::Network(network),
-            Counted::LinksOfNetwork(who.clone(), network),
-            Counted::Links(who),
-            Counted::Links(format!("portal {email}")),
-            Counted::PortalForm(program, form),
-        ];
-        self.count(all, None, now).map(drop)
+        let mut all = of_form(from, (program, form, email));
+        all.push(Counted::Links(format!("portal {}", email.to_lowercase())));
+        all.push(Counted::PortalForm(program, form));
+        self.count(all, Some(&(partner(program, email), from.map(counted))), now).map(drop)
+    }
+
+    /// The same of a partner who has signed in: what others send to the program does not concern them.
+    ///
+    /// # Errors
+    /// 429 `rate_limit_exceeded`.
+    pub fn partner_form(
+        &self,
+        from: Option<IpAddr>,
+        form: (ProgramId, &'static str, &str),
+        now: Timestamp,
+    ) -> Result<(), Problem> {
+        self.count(of_form(from, form), None, now).map(drop)
+    }
+
+    /// A partner was let in to a program's portal from here: the network is known to be theirs.
+    pub fn let_in(&self, from: Option<IpAddr>, (program, email): (ProgramId, &str), now: Timestamp) {
+        self.signed_in(from, &partner(program, email), now);
     }
 
     /// An email joins a program by the form; none when it did so a moment ago, and was written to.
@@ -199,7 +212,8 @@ impl Throttle {
         let known = who.and_then(|who| counts.known.get(who)).is_some_and(|until| *until > now);
         for one in &counted {
             // What others did to this email does not concern those who were here before.
-            let binds = !known || !matches!(one, Counted::Email(_) | Counted::Links(_));
+            let binds =
+                !known || !matches!(one, Counted::Email(_) | Counted::Links(_) | Counted::PortalForm(..));
             let wait = counts.wait(one, now);
             if binds && !wait.is_zero() {
                 let wait_s = wait.as_secs() + u64::from(wait.subsec_nanos() > 0);
@@ -265,6 +279,17 @@ fn make_room<K: Eq + Hash>(ends: &mut HashMap<K, Timestamp>, another: &K, now: T
     ends.retain(|_, end| *end > now);
     if ends.len() < COUNTS_MAX {
         return;
+/// A partner of a program, among those who sign in.
+fn partner(program: ProgramId, email: &str) -> String {
+    format!("{program} {}", email.to_lowercase())
+}
+
+/// A form for an email: by network, by both, by the email.
+fn of_form(from: Option<IpAddr>, (program, form, email): (ProgramId, &'static str, &str)) -> Vec<Counted> {
+    let (who, network) = (format!("{form} {program} {}", email.to_lowercase()), from.map(counted));
+    vec![Counted::Network(network), Counted::LinksOfNetwork(who.clone(), network), Counted::Links(who)]
+}
+
     }
     let mut all: Vec<Timestamp> = ends.values().copied().collect();
     let middle = all.len() / 2;
@@ -366,6 +391,29 @@ mod tests {
 
     #[test]
     fn an_account_invites_so_many() {
+    #[test]
+    fn strangers_keep_no_partner_out_of_a_portal() {
+        let (throttle, program) = (Throttle::default(), ProgramId::new(at(0), 1));
+        throttle.let_in(from(1), (program, "P@partner.example"), at(0));
+        let sign_in =
+            |n, email: &str| throttle.portal_form(from(n), (program, "sign-in", email), at(0)).is_ok();
+        // Four networks have the form of the program sent as often as it may be, and for the partner's address.
+        assert_eq!((0..1_000).filter(|n| sign_in(100 + n / 250, &format!("{n}@x.example"))).count(), 200);
+        (0..100).for_each(|n| {
+            drop(throttle.portal_form(from(200 + n), (program, "join", "p@partner.example"), at(0)))
+        });
+        assert!(!sign_in(2, "p@partner.example"), "a stranger");
+        assert!(!sign_in(1, "q@partner.example"), "somebody else where the partner is");
+        assert_eq!((0..9).filter(|_| sign_in(1, "p@partner.example")).count(), 5, "by email and network");
+        let other = (ProgramId::new(at(0), 2), "sign-in", "p@partner.example");
+        assert!(throttle.portal_form(from(1), other, at(0)).is_err(), "another program's partner");
+        // Who has signed in is bound by what they send themselves.
+        let asks = |n: &u32| {
+            throttle.partner_form(from(50 + n), (program, "sign-in", "r@partner.example"), at(0)).is_ok()
+        };
+        assert_eq!((0..100).filter(asks).count(), 20);
+    }
+
         let (throttle, account) = (Throttle::default(), AccountId::new(at(0), 1));
         let invited = (0..200).filter(|n| throttle.invitation(account, &n.to_string(), at(0)).is_ok());
         assert_eq!(invited.count(), 50);

@@ -18,7 +18,7 @@ use mail::affiliate::portal::PortalToken;
 use super::asked::{Asked, Form};
 use super::frame::View;
 use super::html::Html;
-use super::sign_in::too_often;
+use super::sign_in::too_many;
 use super::{PortalPage, cookie, draw, is_secure, join, may_change, settings, told};
 use crate::affiliate::refused;
 use crate::problem::Problem;
@@ -135,8 +135,9 @@ async fn work(room: &Room, guest: &Guest, asked: &Asked) -> Result<Did, Refusal>
 
 /// What has mail sent, or somebody's server asked, is bounded as asking for a link is.
 fn often(room: &Room, guest: &Guest, (asked, form): (&Asked, &'static str)) -> Option<Did> {
-    let page = too_often(room, asked, (&guest.program, &guest.partner.email, form));
-    page.map(|page| Did::TooOften(Box::new(page)))
+    let (now, email) = (room.hall.clock().now(), guest.partner.email.to_string());
+    let counted = room.throttle.partner_form(asked.from, (guest.program.id, form, &email), now);
+    counted.err().map(|problem| Did::TooOften(Box::new(too_many(&problem))))
 }
 
 async fn change(

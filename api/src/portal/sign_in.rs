@@ -98,14 +98,19 @@ pub(super) fn too_often(
     asked: &Asked,
     (program, email, form): (&Program, &Address, &'static str),
 ) -> Option<PortalPage> {
-    let now = room.hall.clock().now();
-    let problem = room.throttle.portal_form(asked.from, (program.id, form, &email.to_string()), now).err()?;
+    let (now, email) = (room.hall.clock().now(), email.to_string());
+    let counted = room.throttle.portal_form(asked.from, (program.id, form, &email), now);
+    counted.err().map(|problem| too_many(&problem))
+}
+
+/// The page of a form that was sent too often.
+pub(super) fn too_many(problem: &Problem) -> PortalPage {
     let text = "That were too many tries. Wait some minutes, and try again.";
     let mut page = PortalPage::of(StatusCode::TOO_MANY_REQUESTS, frame::plain("", "Too many tries", text));
     for (name, value) in problem.headers() {
         page.headers.extend(value.parse().ok().map(|value| (name.clone(), value)));
     }
-    Some(page)
+    page
 }
 
 /// The page that a mailed link leads to.
