@@ -7,9 +7,10 @@
 use std::sync::Arc;
 use std::time::Duration;
 
+use mail::account::Account;
 use mail::address::Address;
 use mail::letter::Letter;
-use mail::user::{LinkToken, SignInLink, User};
+use mail::user::{LinkToken, Role, SignInLink, User};
 use queue::postman::{self, NoPostman, Postman};
 use store::engine::Batch;
 
@@ -23,6 +24,8 @@ const INVITED: Duration = Duration::from_secs(3 * 24 * 3600);
 /// Who writes; or the other one, when the first is the sandbox sender itself.
 const LOCAL_PARTS: [&str; 2] = ["no-reply", "sign-in"];
 const RETRY_AFTER_S: u32 = 3_600;
+/// Owners who are told of a new credential.
+const OWNERS_TOLD_MAX: usize = 10;
 
 /// Why a link is mailed.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -75,8 +78,7 @@ pub async fn send(room: &Arc<Room>, user: &User, why: Why) -> Result<(), Problem
 /// Tells a user by mail, behind the answer, that their password was changed: if it was not them, they hear of it where
 /// whoever did it does not read.
 pub fn password_changed(room: &Arc<Room>, user: &User) {
-    let (room, to) = (Arc::clone(room), user.email.clone());
-    let behind = Arc::clone(&room);
+    let (behind, to) = (Arc::clone(room), user.email.clone());
     room.tasks.spawn(async move {
         let text = format!(
             "The password of {to} at {} was changed, and all other sessions were ended.\n\n\
@@ -84,15 +86,47 @@ pub fn password_changed(room: &Arc<Room>, user: &User) {
              within 15 minutes. That ends the other sessions. Then look through your API keys and SMTP credentials.\n",
             behind.options.base_url,
         );
-        let told = async {
-            let letter = Letter::new(to, "Your password was changed", text);
-            postman(&behind).await?.send(&behind.hall, letter).await.map_err(|refusal| cannot(&refusal))
+        tell(&behind, Letter::new(to, "Your password was changed", text)).await;
+    });
+}
+
+/// Tells an account's owners by mail, behind the answer, that a credential was made: it works after the session that made
+/// it has ended. Of many in a row the first five are told of, and then one an hour.
+pub fn credential_made(room: &Arc<Room>, account: &Account, (noun, id): (&'static str, String)) {
+    if sender(room).is_err() || room.throttle.notice(account.id, room.hall.clock().now()).is_err() {
+        return;
+    }
+    let (behind, account) = (Arc::clone(room), account.clone());
+    room.tasks.spawn(async move {
+        let text = format!(
+            "An {noun} ({id}) was made for the account of {} at {}.\n\n\
+             If that was nobody of yours: delete it, look through the other API keys and SMTP credentials and the users of \
+             the account, and change your password, which ends your other sessions.\n",
+            account.email, behind.options.base_url,
+        );
+        let users = match store::user::list(behind.hall.store(), account.id).await {
+            Ok(users) => users,
+            Err(error) => return tracing::warn!(%error, "a new credential could not be mailed"),
         };
-        // A service without a sender of its own tells nobody.
-        if let Err(problem) = told.await {
-            tracing::warn!(code = problem.code().word, "a change of a password could not be mailed");
+        let owners = users.into_iter().filter(|user| user.role == Role::Owner && !user.invited);
+        let mut told: Vec<Address> = owners.take(OWNERS_TOLD_MAX).map(|owner| owner.email).collect();
+        if told.is_empty() {
+            // Nobody has signed in to it yet.
+            told.push(account.email);
+        }
+        for owner in told {
+            tell(&behind, Letter::new(owner, format!("An {noun} was made"), text.clone())).await;
         }
     });
+}
+
+/// Mails a notice. A service without a sender of its own tells nobody.
+async fn tell(room: &Room, letter: Letter) {
+    let told =
+        async { postman(room).await?.send(&room.hall, letter).await.map_err(|refusal| cannot(&refusal)) };
+    if let Err(problem) = told.await {
+        tracing::warn!(code = problem.code().word, "a notice to a user could not be mailed");
+    }
 }
 
 fn cannot(cause: &dyn std::fmt::Display) -> Problem {

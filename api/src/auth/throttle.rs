@@ -52,6 +52,8 @@ const REPEATS: Limit = limit(1, 300);
 const INVITATIONS: Limit = limit(5, 3600);
 /// Invitations mailed by one account.
 const INVITATIONS_BY_ACCOUNT: Limit = limit(50, 600);
+/// New credentials of one account that its owners are told of.
+const NOTICES: Limit = limit(5, 3600);
 /// How long it is remembered that an email signed in from a network.
 const KNOWN_FOR: Duration = Duration::from_secs(90 * 24 * 3600);
 /// Counts in memory; as many networks are known.
@@ -71,6 +73,7 @@ enum Counted {
     Repeats(ProgramId, String),
     Invitations(AccountId, String),
     InvitationsOfAccount(AccountId),
+    Notices(AccountId),
 }
 
 impl Counted {
@@ -85,6 +88,7 @@ impl Counted {
             Self::Repeats(..) => REPEATS,
             Self::Invitations(..) => INVITATIONS,
             Self::InvitationsOfAccount(_) => INVITATIONS_BY_ACCOUNT,
+            Self::Notices(_) => NOTICES,
         }
     }
 }
@@ -189,6 +193,14 @@ impl Throttle {
         self.count(vec![to_email, Counted::InvitationsOfAccount(account)], None, now).map(drop)
     }
 
+    /// An account's owners are told of something.
+    ///
+    /// # Errors
+    /// 429 `rate_limit_exceeded`.
+    pub fn notice(&self, account: AccountId, now: Timestamp) -> Result<(), Problem> {
+        self.count(vec![Counted::Notices(account)], None, now).map(drop)
+    }
+
     /// Somebody has signed in from here: the network is known to be theirs.
     pub fn signed_in(&self, from: Option<IpAddr>, email: &str, now: Timestamp) {
         let who = (email.to_lowercase(), from.map(counted));
@@ -267,6 +279,17 @@ impl Try<'_> {
     }
 }
 
+/// A partner of a program, among those who sign in.
+fn partner(program: ProgramId, email: &str) -> String {
+    format!("{program} {}", email.to_lowercase())
+}
+
+/// A form for an email: by network, by both, by the email.
+fn of_form(from: Option<IpAddr>, (program, form, email): (ProgramId, &'static str, &str)) -> Vec<Counted> {
+    let (who, network) = (format!("{form} {program} {}", email.to_lowercase()), from.map(counted));
+    vec![Counted::Network(network), Counted::LinksOfNetwork(who.clone(), network), Counted::Links(who)]
+}
+
 fn later(at: Timestamp, time: Duration) -> Timestamp {
     at.checked_add(time).unwrap_or(Timestamp::MAX)
 }
@@ -279,17 +302,6 @@ fn make_room<K: Eq + Hash>(ends: &mut HashMap<K, Timestamp>, another: &K, now: T
     ends.retain(|_, end| *end > now);
     if ends.len() < COUNTS_MAX {
         return;
-/// A partner of a program, among those who sign in.
-fn partner(program: ProgramId, email: &str) -> String {
-    format!("{program} {}", email.to_lowercase())
-}
-
-/// A form for an email: by network, by both, by the email.
-fn of_form(from: Option<IpAddr>, (program, form, email): (ProgramId, &'static str, &str)) -> Vec<Counted> {
-    let (who, network) = (format!("{form} {program} {}", email.to_lowercase()), from.map(counted));
-    vec![Counted::Network(network), Counted::LinksOfNetwork(who.clone(), network), Counted::Links(who)]
-}
-
     }
     let mut all: Vec<Timestamp> = ends.values().copied().collect();
     let middle = all.len() / 2;
@@ -380,18 +392,6 @@ mod tests {
     }
 
     #[test]
-    fn who_joins_again_at_once_does_not_join() {
-        let (throttle, program) = (Throttle::default(), ProgramId::new(at(0), 1));
-        throttle.joining(program, "a@b.example", at(0)).unwrap().void();
-        let _ = throttle.joining(program, "a@b.example", at(0)).unwrap();
-        assert!(throttle.joining(program, "A@b.example", at(299)).is_none());
-        assert!(throttle.joining(program, "c@b.example", at(0)).is_some());
-        assert!(throttle.joining(program, "a@b.example", at(300)).is_some());
-    }
-
-    #[test]
-    fn an_account_invites_so_many() {
-    #[test]
     fn strangers_keep_no_partner_out_of_a_portal() {
         let (throttle, program) = (Throttle::default(), ProgramId::new(at(0), 1));
         throttle.let_in(from(1), (program, "P@partner.example"), at(0));
@@ -414,6 +414,18 @@ mod tests {
         assert_eq!((0..100).filter(asks).count(), 20);
     }
 
+    #[test]
+    fn who_joins_again_at_once_does_not_join() {
+        let (throttle, program) = (Throttle::default(), ProgramId::new(at(0), 1));
+        throttle.joining(program, "a@b.example", at(0)).unwrap().void();
+        let _ = throttle.joining(program, "a@b.example", at(0)).unwrap();
+        assert!(throttle.joining(program, "A@b.example", at(299)).is_none());
+        assert!(throttle.joining(program, "c@b.example", at(0)).is_some());
+        assert!(throttle.joining(program, "a@b.example", at(300)).is_some());
+    }
+
+    #[test]
+    fn an_account_invites_so_many() {
         let (throttle, account) = (Throttle::default(), AccountId::new(at(0), 1));
         let invited = (0..200).filter(|n| throttle.invitation(account, &n.to_string(), at(0)).is_ok());
         assert_eq!(invited.count(), 50);

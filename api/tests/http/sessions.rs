@@ -413,3 +413,28 @@ async fn links_from_before_a_password_was_reset_or_changed_are_void() {
     refused(&stolen).await;
     world.end().await;
 }
+
+/// A key works on after the session that made it has ended: whoever owns the account hears of it.
+#[tokio::test]
+async fn owners_are_told_of_a_new_key() {
+    let world = linked_world().await;
+    let session = world.session(1).await;
+    let account = store::account::find(world.hall.store(), "owner1@example.com").await.unwrap().unwrap();
+    let made =
+        world.browse(&session, Method::POST, "/api/api-keys", &json!({"name": "x", "scope": "full"})).await;
+    let id = made.json()["api_key"]["id"].as_str().unwrap_or_else(|| panic!("{made:?}")).to_owned();
+    while !world.room.is_idle() {
+        tokio::task::yield_now().await;
+    }
+    let mails = store::email::list(world.hall.store(), account.id, None, 9).await.unwrap();
+    let [mail] = mails.as_slice() else { panic!("{mails:?}") };
+    let raw = store::email::raw(world.hall.store(), account.id, mail.email.id).await.unwrap().unwrap();
+    let text = String::from_utf8_lossy(&raw).replace("=\r\n", "");
+    assert!(
+        text.contains("An API key was made")
+            && text.contains(&id)
+            && text.contains("To: <owner1@example.com>"),
+        "{text}"
+    );
+    world.end().await;
+}

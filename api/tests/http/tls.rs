@@ -112,3 +112,29 @@ async fn a_proxys_header_comes_before_tls() {
     stop.cancel();
     serving.await.unwrap().unwrap();
 }
+
+/// A browser that has seen our own host over TLS never asks it without again; other hosts speak for themselves.
+#[tokio::test]
+async fn our_own_host_is_strict_where_tls_is_ours() {
+    let (server, client) = pair(&[b"http/1.1"]);
+    let (_give, tls) = watch::channel(server);
+    let hall = crate::world::hall(crate::world::store().await).await;
+    let room = Room::new(hall, Options::new(crate::world::BASE_URL));
+    let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
+    let address = listener.local_addr().unwrap();
+    let stop = CancellationToken::new();
+    let serving = tokio::spawn(api::serve::api(listener, Some(tls), room, stop.clone()));
+    for (host, is_strict) in
+        [("api.example.test", true), ("API.example.test:443", true), ("partners.shop.example", false)]
+    {
+        let stream = connect(address, Arc::clone(&client)).await.unwrap();
+        let (mut h1, connection) = hyper::client::conn::http1::handshake(TokioIo::new(stream)).await.unwrap();
+        tokio::spawn(connection);
+        let request = http::Request::get("/healthz").header("host", host).body(Empty::<bytes::Bytes>::new());
+        let answer = h1.send_request(request.unwrap()).await.unwrap();
+        let strict = answer.headers().get("strict-transport-security").map(|value| value.to_str().unwrap());
+        assert_eq!(strict.is_some_and(|value| value.starts_with("max-age=")), is_strict, "{host} {strict:?}");
+    }
+    stop.cancel();
+    serving.await.unwrap().unwrap();
+}
