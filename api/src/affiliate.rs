@@ -46,6 +46,7 @@ use mail::credential::Scope;
 use mail::id::{
     BackfillId, CampaignId, CommissionId, PartnerId, PartnerLinkId, PayoutId, PayoutRunId, ReferralId,
 };
+use mail::idempotency::Operation as Keyed;
 use mail::quota::Noun as Quota;
 use serde_json::{Value, json};
 
@@ -118,7 +119,7 @@ fn partner_operations() -> Vec<Operation> {
             .either(full, links::list),
         of(post, "/affiliates/{id}/links", "create_affiliate_link")
             .about(noun, "Give a partner a link")
-            .stores(&[(Quota::AffiliateLinks, 1)])
+            .stores_once(Keyed::CreateLink, &[(Quota::AffiliateLinks, 1)])
             .either(full, links::create),
         of(delete, "/affiliates/{id}/links/{link_id}", "delete_affiliate_link")
             .about(noun, "Delete a link that is not the primary one")
@@ -142,7 +143,7 @@ fn campaign_operations() -> Vec<Operation> {
             .either(full, campaigns::list),
         of(Method::POST, "/affiliate-campaigns", "create_affiliate_campaign")
             .about(noun, "Make a campaign")
-            .stores(&[(Quota::AffiliateCampaigns, 1)])
+            .stores_once(Keyed::CreateCampaign, &[(Quota::AffiliateCampaigns, 1)])
             .either(full, campaigns::create),
         of(Method::GET, "/affiliate-campaigns/{id}", "get_affiliate_campaign")
             .about(noun, "Get a campaign")
@@ -161,7 +162,7 @@ fn referral_operations() -> Vec<Operation> {
             .either(full, referrals::list),
         of(Method::POST, "/affiliate-referrals", "create_affiliate_referral")
             .about(noun, "Record a person whom a partner brought")
-            .stores(&[(Quota::AffiliateReferrals, 1)])
+            .stores_once(Keyed::CreateReferral, &[(Quota::AffiliateReferrals, 1)])
             .either(full, referrals::create),
         of(Method::GET, "/affiliate-referrals/{id}", "get_affiliate_referral")
             .about(noun, "Get a referral")

@@ -224,7 +224,7 @@ async fn reserve(
         match room.hall.quotas().reserve(tenant.account(), *noun, more).await {
             Ok(one) => reserved.push(one),
             Err(QuotaError::Full(_))
-                if idempotency::is_replay(room, tenant, operation.path, headers).await? => {}
+                if idempotency::is_replay(room, tenant, operation.keys, headers).await? => {}
             Err(error) => return Err(Problem::of_quota(error, &room.options.upgrade_url)),
         }
     }

@@ -16,6 +16,7 @@ use http::Method;
 use jiff::Timestamp;
 use mail::credential::Scope;
 use mail::id::ProductEventId;
+use mail::idempotency::Operation as Keyed;
 use mail::product_event::{NAME_BYTES_MAX, USER_ID_BYTES_MAX};
 use mail::quota::Noun;
 use serde_json::json;
@@ -38,7 +39,7 @@ pub fn operations() -> Vec<Operation> {
     let get = |path, id, summary| of(Method::GET, path, id, summary);
     vec![
         of(Method::POST, "/events", "send_event", "Tell that something happened in your product")
-            .stores(&[(Noun::ProductEvents, 1), (Noun::ProductEventBytes, 0)])
+            .stores_once(Keyed::SendEvent, &[(Noun::ProductEvents, 1), (Noun::ProductEventBytes, 0)])
             .either(Scope::Sending, send::send),
         get("/events", "list_events", "List product events, newest first").either(Scope::Sending, list),
         get("/events/counts", "count_events", "Count product events, by the hour or day")

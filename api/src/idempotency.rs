@@ -79,30 +79,18 @@ pub(crate) fn fingerprint(call: &Call) -> Fingerprint {
     fingerprint
 }
 
-/// What the keys of an operation that stores something under a quota are kept for; none where it takes no key.
-fn keyed(path: &str) -> Option<Operation> {
-    Some(match path {
-        "/events" => Operation::SendEvent,
-        "/affiliates" => Operation::CreatePartner,
-        "/affiliate-campaigns" => Operation::CreateCampaign,
-        "/affiliate-referrals" => Operation::CreateReferral,
-        path if path.starts_with("/affiliates/") && path.ends_with("/links") => Operation::CreateLink,
-        _ => return None,
-    })
-}
-
-/// Whether this operation stored something with the key of a request: then it is answered as it was, though there is no
-/// room for more. Keys of other operations do not count.
+/// Whether the operation with these keys stored something with the key of a request: then it is answered as it was, though
+/// there is no room for more. Keys of other operations do not count.
 ///
 /// # Errors
 /// The store cannot be read.
 pub async fn is_replay(
     room: &Room,
     tenant: &Tenant,
-    path: &str,
+    keys: Option<Operation>,
     headers: &http::HeaderMap,
 ) -> Result<bool, Problem> {
-    let Some(operation) = keyed(path) else { return Ok(false) };
+    let Some(operation) = keys else { return Ok(false) };
     let Ok(Some(Claim { key, .. })) = claim(headers, String::new) else { return Ok(false) };
     let name = store::idempotency::Name { account: tenant.account().id, operation, key };
     Ok(store::idempotency::get(room.hall.store(), &name).await?.is_some())

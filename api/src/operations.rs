@@ -7,6 +7,7 @@ use std::fmt;
 
 use http::Method;
 use mail::credential::{ApiKey, Scope, SmtpCredential};
+use mail::idempotency::Operation as Keyed;
 use mail::quota::Noun;
 use mail::user::Role;
 
@@ -93,6 +94,9 @@ pub struct Operation {
     pub of_a_domain: bool,
     /// What it stores that the plan bounds.
     pub stores: Stores,
+    /// By what its idempotency keys are found, where it takes such keys and stores something that the plan bounds: what was
+    /// done with a key is answered as it was, however full the account is.
+    pub keys: Option<Keyed>,
     /// Who may call it, and what it does.
     pub action: Action,
 }
@@ -134,12 +138,14 @@ pub struct Entry {
     fails: &'static [Code],
     of_a_domain: bool,
     stores: Stores,
+    keys: Option<Keyed>,
 }
 
 /// Begins an operation: `POST /emails`, `send_email`, of the noun `emails`.
 #[must_use]
 pub fn operation(method: Method, path: &'static str, id: &'static str) -> Entry {
-    Entry { method, path, id, noun: "service", summary: "", fails: &[], of_a_domain: false, stores: &[] }
+    let (noun, summary) = ("service", "");
+    Entry { method, path, id, noun, summary, fails: &[], of_a_domain: false, stores: &[], keys: None }
 }
 
 impl Entry {
@@ -169,6 +175,13 @@ impl Entry {
     #[must_use]
     pub fn stores(mut self, stores: Stores) -> Self {
         self.stores = stores;
+        self
+    }
+
+    /// The same; and its idempotency keys are found by this.
+    #[must_use]
+    pub fn stores_once(mut self, keys: Keyed, stores: Stores) -> Self {
+        (self.keys, self.stores) = (Some(keys), stores);
         self
     }
 
@@ -250,6 +263,7 @@ impl Entry {
             fails: self.fails,
             of_a_domain: self.of_a_domain,
             stores: self.stores,
+            keys: self.keys,
             gives: Gives {
                 status: O::STATUS,
                 media_type: O::MEDIA_TYPE,

@@ -179,6 +179,33 @@ async fn product_events_are_bounded_by_number_and_by_bytes() {
     world.end().await;
 }
 
+/// What was stored with a key is answered again, however full the account is; that key opens no other operation.
+#[tokio::test]
+async fn a_key_used_with_one_operation_does_not_let_another_pass_its_quota() {
+    let world = World::start().await;
+    set_up(&world, 1).await;
+    let world = world.on(Plan::Free).await;
+    let mut plans = world.hall.plans();
+    plans.free.storage.set(Noun::ProductEvents, Some(1));
+    for noun in [Noun::AffiliateCampaigns, Noun::Webhooks] {
+        plans.free.storage.set(noun, Some(0));
+    }
+    world.hall.set_plans(plans);
+    let send = async |path: &str, body: &Value| {
+        with_headers(&world, (Method::POST, path), &[("idempotency-key", "k")], body).await
+    };
+    let event = json!({"name": "signed_up", "user_id": "u1"});
+    let first = send("/events", &event).await;
+    assert!(first.status.is_success(), "{first:?}");
+    assert_eq!(send("/events", &event).await.json()["id"], first.json()["id"]);
+    let campaign = json!({"name": "Partners"});
+    let refused = send("/affiliate-campaigns", &campaign).await;
+    assert_eq!((refused.status, refused.code()), (StatusCode::FORBIDDEN, "plan_limit".into()), "{refused:?}");
+    let webhook = json!({"url": "https://example.com/"});
+    check_full(&send("/webhooks", &webhook).await, Noun::Webhooks, (0, 0));
+    world.end().await;
+}
+
 /// The versions of a template are kept with their bodies: bytes bound them.
 #[tokio::test]
 async fn versions_of_a_template_are_bounded_by_bytes() {
