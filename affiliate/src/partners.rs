@@ -279,6 +279,7 @@ impl Office {
             let reserved = self.hall.quotas().reserve(&account, noun, 1).await;
             room.push(reserved.map_err(|error| match error {
                 QuotaError::Full(full) => Refusal::Quota(full),
+                QuotaError::Counting(_) => Obstacle::Changed.into(),
                 QuotaError::Read(error) => error.into(),
             })?);
         }

@@ -223,7 +223,7 @@ async fn reserve(
         let more = if noun.is_bytes() { most.saturating_add(body.len() as u64) } else { *most };
         match room.hall.quotas().reserve(tenant.account(), *noun, more).await {
             Ok(one) => reserved.push(one),
-            Err(QuotaError::Full(_))
+            Err(QuotaError::Full(_) | QuotaError::Counting(_))
                 if idempotency::is_replay(room, tenant, operation.keys, headers).await? => {}
             Err(error) => return Err(Problem::of_quota(error, &room.options.upgrade_url)),
         }

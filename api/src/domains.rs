@@ -16,7 +16,6 @@ use mail::address::Name;
 use mail::credential::Scope;
 use mail::domain::Domain;
 use mail::id::DomainId;
-use mail::quota::Noun;
 use mail::sending_name::is_never_public;
 use mail::setup::zone_file;
 use queue::domains::{DomainError, Known};
@@ -99,8 +98,7 @@ fn of_claims() -> Vec<Operation> {
     use Scope::Full;
     vec![
         post("/domains/claims", "claim_domain", "Claim a domain that another account has")
-            .fails(&[Code::NOT_FOUND, Code::CONFLICT])
-            .stores(&[(Noun::DomainClaims, 1)])
+            .fails(&[Code::NOT_FOUND, Code::CONFLICT, Code::PLAN_FULL])
             .either(Full, claims::claim),
         read("/domains/claims", "list_domain_claims", "List claims, newest first").either(Full, claims::list),
         read("/domains/claims/{id}", "get_domain_claim", "Get a claim").either(Full, claims::get),

@@ -488,8 +488,7 @@ fn people() -> Vec<Operation> {
         get("/users", "list_users").about("users", "List users, newest first").signed_in(Member, users::list),
         post("/users", "invite_user")
             .about("users", "Invite somebody to the account, or again who has not accepted yet")
-            .fails(&[Code::CONFLICT])
-            .stores(&[(Noun::Users, 1)])
+            .fails(&[Code::CONFLICT, Code::PLAN_FULL])
             .signed_in(Owner, users::invite),
         patch("/users/{id}", "update_user")
             .about("users", "Change what a user may do")

@@ -20,7 +20,7 @@ use crate::emails::view::Moment;
 use crate::fields::{self, Names, Notes};
 use crate::operations::{Operation, operation};
 use crate::page::{self, Page};
-use crate::problem::{FieldErrors, Problem};
+use crate::problem::{Code, FieldErrors, Problem};
 use crate::room::Room;
 use crate::schema::{self, Describe, Schemas};
 use crate::suppressions::not_written;
@@ -38,7 +38,7 @@ pub fn operations() -> Vec<Operation> {
         of(Method::GET, "/category-opt-outs", "list_category_opt_outs", "List opt-outs, newest first")
             .either(Scope::Full, list),
         of(Method::POST, "/category-opt-outs", "create_category_opt_out", "Opt an address out of a category")
-            .stores(&[(Noun::CategoryOptOuts, 1)])
+            .fails(&[Code::PLAN_FULL])
             .either(Scope::Full, create),
         of(Method::DELETE, "/category-opt-outs/{id}", "delete_category_opt_out", "Take an opt-out back")
             .either(Scope::Full, delete),
@@ -248,11 +248,17 @@ impl Describe for OneOptOut {
 /// `POST /category-opt-outs`. An address that has opted out already is answered with what there is.
 ///
 /// # Errors
-/// What is wrong with the request; the store cannot be used.
+/// What is wrong with the request; the plan includes no more; the store cannot be used.
 pub async fn create(room: Arc<Room>, tenant: Tenant, request: CreateOptOut) -> Result<OneOptOut, Problem> {
     let CreateOptOut { email, category } = request;
     let (account, contacts) = (tenant.account().id, room.hall.contacts());
-    let (opt_out, _) = contacts.opt_out(account, &email, category, tenant.actor().source()).await?;
+    let stands = store::opt_out::of_address(room.hall.store(), account, &email, &[category]).await?;
+    if let Some(opt_out) = stands.first() {
+        return Ok(OneOptOut { category_opt_out: OptOutView::of(opt_out) });
+    }
+    let reserved = room.reserve(&tenant, Noun::CategoryOptOuts, 1).await?;
+    let (opt_out, is_new) = contacts.opt_out(account, &email, category, tenant.actor().source()).await?;
+    reserved.keep_part(is_new.into());
     Ok(OneOptOut { category_opt_out: OptOutView::of(&opt_out) })
 }
 

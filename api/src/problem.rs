@@ -29,7 +29,7 @@ use crate::emails::view::Moment;
 pub const FIELD_ERRORS_MAX: usize = 50;
 /// After how many seconds a client may try again when the service is short of something.
 const RETRY_AFTER_S: u32 = 1;
-/// The same when an operator must act first (a full disk, a restart).
+/// The same when it takes longer: an operator must act first (a full disk, a restart), or many rows are counted.
 const RETRY_AFTER_OUTAGE_S: u32 = 10;
 
 /// A code of the error table: what it is called, with which status it comes, when.
@@ -436,6 +436,7 @@ impl Problem {
     pub fn of_quota(error: QuotaError, upgrade_url: &str) -> Self {
         match error {
             QuotaError::Full(full) => Self::full(full, upgrade_url),
+            error @ QuotaError::Counting(_) => Self::unavailable(error.to_string(), RETRY_AFTER_OUTAGE_S),
             QuotaError::Read(error) => error.into(),
         }
     }

@@ -10,8 +10,11 @@ use bytes::Bytes;
 use mail::address::Address;
 use mail::id::RequestId;
 use mail::network::Network;
+use mail::quota::Noun;
 use proxy::proxies::Proxies;
 use queue::accept::Hall;
+use queue::quota::Reserved;
+use store::access::Tenant;
 use tokio::sync::Semaphore;
 use tokio_util::sync::CancellationToken;
 use tokio_util::task::TaskTracker;
@@ -22,6 +25,7 @@ use crate::auth::throttle::Throttle;
 use crate::journal::Journal;
 use crate::mta_sts::OwnPolicy;
 use crate::operations::{self, Operation};
+use crate::problem::Problem;
 use crate::serve::budget::Budget;
 use crate::serve::router::Router;
 use crate::visits::Limits;
@@ -182,6 +186,13 @@ impl Room {
         self.document
             .get_or_init(|| crate::openapi::text(self.router.operations(), &self.options.base_url).into())
             .clone()
+    }
+
+    /// Reserves room for what an account is about to store: for operations that know only at work whether they add
+    /// something, or how large it is. The rest says it in the table ([`operations::Stores`]).
+    pub(crate) async fn reserve(&self, tenant: &Tenant, noun: Noun, more: u64) -> Result<Reserved, Problem> {
+        let reserved = self.hall.quotas().reserve(tenant.account(), noun, more).await;
+        reserved.map_err(|error| Problem::of_quota(error, &self.options.upgrade_url))
     }
 
     /// An id for a request that begins now.

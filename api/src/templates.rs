@@ -16,9 +16,8 @@ use mail::credential::Scope;
 use mail::email::Category;
 use mail::id::TemplateId;
 use mail::quota::Noun;
-use mail::template::{
-    Bodies, MARKUP_BYTES_MAX, NAME_BYTES_MAX, RenderError, Template, TemplateKey, TemplateStatus,
-};
+use mail::template::{Bodies, NAME_BYTES_MAX, RenderError, Template, TemplateKey, TemplateStatus};
+use queue::quota::Reserved;
 use serde_json::{Value, json};
 use store::access::Tenant;
 use store::engine::{Batch, CommitError};
@@ -59,7 +58,7 @@ pub fn operations() -> Vec<Operation> {
         )
         .either(Full, delete),
         post("/templates/{id_or_alias}/publish", "publish_template", "Publish the draft as a new version")
-            .stores(&[(Noun::TemplateBytes, BODIES_BYTES_MAX)])
+            .fails(&[Code::PLAN_FULL])
             .either(Full, versions::publish),
         read("/templates/{id_or_alias}/versions", "list_template_versions", "List versions, newest first")
             .either(Full, versions::list),
@@ -70,7 +69,7 @@ pub fn operations() -> Vec<Operation> {
             "roll_back_template",
             "Publish a copy of an earlier version",
         )
-        .stores(&[(Noun::TemplateBytes, BODIES_BYTES_MAX)])
+        .fails(&[Code::PLAN_FULL])
         .either(Full, versions::roll_back),
         post("/templates/{id_or_alias}/preview", "preview_template", "Render a template without sending it")
             .either(Full, preview::preview),
@@ -82,15 +81,15 @@ pub fn operations() -> Vec<Operation> {
             "duplicate_template",
             "Copy the draft into a new template",
         )
-        .stores(&[(Noun::Templates, 1), (Noun::TemplateBytes, BODIES_BYTES_MAX)])
+        .stores(&[(Noun::Templates, 1)])
         .either(Full, duplicate),
     ]
 }
 
 /// How often something is tried again that somebody else changed meanwhile.
 const TRIES_MAX: usize = 5;
-/// What the HTML and the text of a draft come to, at most.
-const BODIES_BYTES_MAX: u64 = 2 * MARKUP_BYTES_MAX as u64;
+/// What a draft or a version takes beside its bodies, about.
+const SETTINGS_BYTES: u64 = 1 << 10;
 /// How many names a copy tries.
 const COPY_NAMES_MAX: usize = 20;
 
@@ -143,6 +142,11 @@ async fn find_whole(room: &Room, tenant: &Tenant, key: &TemplateKey) -> Result<(
 
 fn changed_meanwhile() -> Problem {
     Problem::new(Code::CONFLICT, "The template was changed at the same time; get it and try again")
+}
+
+/// Reserves room for a copy of these bodies.
+async fn reserve(room: &Room, tenant: &Tenant, bodies: &Bodies) -> Result<Reserved, Problem> {
+    room.reserve(tenant, Noun::TemplateBytes, bodies.size_bytes() + SETTINGS_BYTES).await
 }
 
 /// Commits a change; `false` when somebody else changed the template meanwhile.
@@ -326,6 +330,7 @@ pub async fn duplicate(
     (OfTemplate(key), request): (OfTemplate, CopyTemplate),
 ) -> Result<OneTemplate, Problem> {
     let (original, bodies) = find_whole(&room, &tenant, &key).await?;
+    let reserved = reserve(&room, &tenant, &bodies).await?;
     for number in 1..=COPY_NAMES_MAX {
         let now = room.hall.clock().now();
         let copy = Template {
@@ -344,6 +349,7 @@ pub async fn duplicate(
         store::template::create(&mut batch, &copy, &bodies);
         match commit(&room, batch).await {
             Ok(_) => {
+                reserved.keep();
                 let template = TemplateView::whole(&copy, bodies);
                 return Ok(OneTemplate { template, warnings: request.warnings });
             }

@@ -4,8 +4,10 @@ use std::sync::Arc;
 
 use mail::address::Address;
 use mail::id::UserId;
+use mail::quota::Noun;
 use mail::user::Role;
 use queue::people::People;
+use queue::quota::Reserved;
 use serde::Serialize;
 use serde_json::Value;
 use store::access::SignedIn;
@@ -175,12 +177,18 @@ pub async fn list(room: Arc<Room>, who: SignedIn, _: Nothing) -> Result<UserList
 /// the invited who hear of it, when they accept.
 ///
 /// # Errors
-/// 409 for a user of this account, and when there are too many; 429 when they were invited too often.
+/// 409 for a user of this account, and when there are too many; 403 when the plan includes no more; 429 when they were invited too often.
 pub async fn invite(room: Arc<Room>, who: SignedIn, asked: Invitation) -> Result<Invited, Problem> {
     let Invitation { email, role } = asked;
     let account = who.tenant().account();
     room.throttle.invitation(account.id, &email.to_string(), room.hall.clock().now())?;
-    let user = People::of(&room.hall).invite(account, email, role).await.map_err(problem)?;
+    let people = People::of(&room.hall);
+    let reserved = match people.is_user(account, &email).await.map_err(problem)? {
+        true => None,
+        false => Some(room.reserve(who.tenant(), Noun::Users, 1).await?),
+    };
+    let user = people.invite(account, email, role).await.map_err(problem)?;
+    reserved.into_iter().for_each(Reserved::keep);
     let link_mailed = mailed::send(&room, &user, Why::Invitation).await.is_ok();
     Ok(Invited { user: UserView::of(&user), link_mailed })
 }

@@ -240,6 +240,12 @@ impl Bodies {
         let empty = |body: &Option<String>| body.as_ref().is_none_or(|text| text.trim().is_empty());
         empty(&self.html) && empty(&self.text)
     }
+
+    /// Their bytes.
+    #[must_use]
+    pub fn size_bytes(&self) -> u64 {
+        [&self.html, &self.text].into_iter().flatten().map(|text| text.len() as u64).sum()
+    }
 }
 
 /// Which version is published, and since when.

@@ -8,7 +8,7 @@
 //! Read, decide, write, and from the start again when somebody else wrote in between. (What an attempt's
 //! end says is written in the settlement's own commit: see [`crate::settle`].)
 
-use std::collections::HashMap;
+use std::collections::{HashMap, HashSet};
 
 use jiff::Timestamp;
 use mail::address::Address;
@@ -146,6 +146,21 @@ impl Contacts {
                 return Ok(outcomes);
             }
         }
+    }
+
+    /// Which of these grounds would each add a row: the others are about what is suppressed already, or named before.
+    ///
+    /// # Errors
+    /// The store cannot be read.
+    pub async fn adds(&self, account: AccountId, grounds: &[Grounds]) -> Result<Vec<bool>, ReadError> {
+        let targets: Vec<Target> = grounds.iter().map(|grounds| grounds.target.clone()).collect();
+        let found = store::suppression::get_many(&self.store, account, &targets).await?;
+        let mut named = HashSet::with_capacity(targets.len());
+        Ok(targets
+            .iter()
+            .zip(found)
+            .map(|(target, found)| named.insert(target.key()) && found.is_none())
+            .collect())
     }
 
     fn weigh(

@@ -185,7 +185,8 @@ impl Slice {
         Self { after: Import { status: ImportStatus::Failed, ..before.clone() }, grounds: Vec::new() }
     }
 
-    /// Reserves room for what it says; what there is no room for is left out, and counted.
+    /// Reserves room for what it adds; what there is no room for is left out, and counted. Addresses that are
+    /// suppressed already need none.
     async fn reserve(
         &mut self,
         contacts: &Contacts,
@@ -194,11 +195,17 @@ impl Slice {
         let Some(account) = store::account::get(&contacts.store, self.after.account).await? else {
             return Ok(None);
         };
-        let asked = self.grounds.len() as u64;
+        let mut adds = contacts.adds(account.id, &self.grounds).await?.into_iter();
+        let asked = adds.clone().filter(|adds| *adds).count() as u64;
+        let asked = (asked, self.after.created_at);
         let reserved = quotas.reserve_up_to(&account, Noun::Suppressions, asked).await?;
-        let refused = asked.saturating_sub(reserved.amount());
+        let (before, mut room) = (self.grounds.len(), reserved.amount());
+        self.grounds.retain(|_| match adds.next() {
+            Some(true) => room.checked_sub(1).map(|left| room = left).is_some(),
+            _ => true,
+        });
+        let refused = (before - self.grounds.len()) as u64;
         if refused > 0 {
-            self.grounds.truncate(usize::try_from(reserved.amount()).unwrap_or(usize::MAX));
             if self.after.counts.refused == 0 && self.after.errors.len() < ERRORS_MAX {
                 let cap = quotas.cap(&account, Noun::Suppressions).unwrap_or_default();
                 let message = format!(

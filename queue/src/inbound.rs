@@ -140,8 +140,8 @@ pub enum Nowhere {
     Unknown,
     /// The domain is not ours.
     Elsewhere,
-    /// The account keeps as many received emails as its plan includes.
-    Full(mail::quota::Full),
+    /// The account keeps as many received emails as its plan includes, or they are being counted.
+    Full(QuotaError),
     /// It could not be found out.
     Unread(ReadError),
 }
@@ -338,8 +338,8 @@ impl Inbound {
         for noun in [Noun::ReceivedEmails, Noun::ReceivedBytes] {
             match hall.quotas().reserve(&account, noun, 1).await {
                 Ok(_given_back) => {}
-                Err(QuotaError::Full(full)) => return Err(Nowhere::Full(full)),
                 Err(QuotaError::Read(error)) => return Err(Nowhere::Unread(error)),
+                Err(error) => return Err(Nowhere::Full(error)),
             }
         }
         Ok(())

@@ -163,6 +163,15 @@ impl People {
         Ok((token, session))
     }
 
+    /// Whether an address is a user's of this account, or was invited to it.
+    ///
+    /// # Errors
+    /// [`PeopleError`].
+    pub async fn is_user(&self, account: &Account, email: &Address) -> Result<bool, PeopleError> {
+        self.owner_of(account).await?;
+        Ok(find(&store::user::list(&self.store, account.id).await?, email).is_some())
+    }
+
     /// Invites somebody to an account, or invites again who has not accepted yet. What becomes of it does
     /// not depend on other accounts.
     ///
@@ -171,8 +180,7 @@ impl People {
     pub async fn invite(&self, account: &Account, email: Address, role: Role) -> Result<User, PeopleError> {
         self.owner_of(account).await?;
         let users = store::user::list(&self.store, account.id).await?;
-        let text = email.to_string().to_lowercase();
-        if let Some(there) = users.iter().find(|user| user.email.to_string().to_lowercase() == text) {
+        if let Some(there) = find(&users, &email) {
             if !there.invited {
                 return Err(PeopleError::Taken(email));
             }
@@ -320,4 +328,9 @@ impl People {
         store::user::check(batch, other.ok_or(PeopleError::LastOwner)?);
         Ok(())
     }
+}
+
+fn find<'a>(users: &'a [User], email: &Address) -> Option<&'a User> {
+    let text = email.to_string().to_lowercase();
+    users.iter().find(|user| user.email.to_string().to_lowercase() == text)
 }

@@ -1,13 +1,16 @@
 //! Quotas: whether an account's plan has room for more rows of a noun (templates, suppressions, product events).
 //!
 //! ```text
-//! reserve ─► count known? ─► fits ─► Reserved ─► commit ─► keep
-//!              │ no: one page is read; what is longer is counted beside it, and nothing is refused until then
+//! reserve ─► count believed? ─yes─► fits ─► Reserved ─► commit ─► keep
+//!               │ no: a page is read; a longer range is counted in the background, and until its end a tenth of the
+//!               │     cap may be added; more is refused for the moment (`QuotaError::Counting`)
 //! ```
 //!
 //! Counts follow from the rows themselves (`store::quota`) and are remembered here. Rows that others write (bounces,
-//! other nodes, retention) are noticed by the next count. An account with few rows is counted each time, and exact but
-//! for what others write at the same moment; one with many is counted again when its count is old, or when it is full.
+//! other nodes, retention) are noticed by the next count. A count of few rows is believed for seconds while the account
+//! is far from its cap; near it they are counted each time, so that it is exact but for what others write at the same
+//! moment. Many rows are counted again when their count is old, or when it is in the way. What this process keeps while
+//! a count runs is added to it.
 
 use std::collections::HashMap;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError, RwLock};
@@ -28,7 +31,13 @@ use crate::clock::Clock;
 const QUICK_COST: u64 = 1_000;
 /// A count is believed for this long, and longer when it took many rows.
 const BELIEVED: SignedDuration = SignedDuration::from_mins(10);
-/// Counts that are remembered; all but those in use are forgotten when there are more.
+/// A count of few rows is believed for this long, up to nine tenths of the cap.
+const FEW_BELIEVED: SignedDuration = SignedDuration::from_secs(10);
+/// While the rows are not counted yet, a tenth of the cap may be added, or this much.
+const UNCOUNTED_MIN: u64 = 1_000;
+/// Accounts that are counted in the background at a time: a large one does not keep the others waiting.
+const COUNTING_MAX: usize = 4;
+/// Counts that are remembered. When there are more, those of few rows are forgotten, and then all that are not in use.
 const KEPT_MAX: usize = 20_000;
 /// Counting ends at so many times the cap: then it is known to be full.
 const COUNTED_CAPS: u64 = 2;
@@ -39,6 +48,9 @@ pub enum QuotaError {
     /// The plan includes no more.
     #[error("{0}")]
     Full(Full),
+    /// There are many, and it is not known yet how many: it may be tried again in a moment.
+    #[error("the account's {} are being counted; try again in a moment", .0.word().replace('_', " "))]
+    Counting(Noun),
     /// The store cannot be read.
     #[error(transparent)]
     Read(#[from] ReadError),
@@ -49,9 +61,10 @@ struct Count {
     sum: u64,
     /// Rows that were read for it, and their kilobytes.
     cost: u64,
+    /// When it began.
     at: Timestamp,
-    /// Kept since then by this process.
-    added: u64,
+    /// [`Entry::kept`] when it began.
+    kept_before: u64,
 }
 
 impl Count {
@@ -77,18 +90,60 @@ fn milliseconds(count: u64) -> SignedDuration {
 #[derive(Debug, Default)]
 struct Entry {
     count: Option<Count>,
+    /// Kept by this process since the entry was made.
+    kept: u64,
     /// Reserved and neither kept nor given back.
     reserved: u64,
     is_counting: bool,
 }
 
 impl Entry {
-    fn used(&self) -> Option<u64> {
-        self.count.map(|count| count.sum.saturating_add(count.added).saturating_add(self.reserved))
+    /// Kept by this process since the count began.
+    fn kept_since(&self, count: &Count) -> u64 {
+        self.kept.saturating_sub(count.kept_before)
     }
 
-    fn fits(&self, cap: u64, more: u64) -> bool {
-        self.used().is_none_or(|used| used.saturating_add(more) <= cap)
+    fn used(&self) -> Option<u64> {
+        self.count
+            .map(|count| count.sum.saturating_add(self.kept_since(&count)).saturating_add(self.reserved))
+    }
+
+    /// How much may be added.
+    fn room(&self, cap: u64) -> u64 {
+        match self.used() {
+            Some(used) => cap.saturating_sub(used),
+            None => {
+                (cap / 10).max(UNCOUNTED_MIN).min(cap).saturating_sub(self.kept.saturating_add(self.reserved))
+            }
+        }
+    }
+
+    /// Whether the count answers for `more`; none where it is only to be shown.
+    fn is_believed(&self, cap: u64, more: Option<u64>, now: Timestamp) -> bool {
+        let Some(count) = &self.count else { return false };
+        let fits =
+            |up_to: u64| self.used().is_some_and(|used| used.saturating_add(more.unwrap_or(0)) <= up_to);
+        if count.cost <= QUICK_COST {
+            return more.is_some() && count.age(now) < FEW_BELIEVED && fits(cap / 10 * 9);
+        }
+        if fits(cap) { !count.is_old(now) } else { !count.may_be_wrong(now) }
+    }
+
+    fn begin(&self, (account, noun): (AccountId, Noun), now: Timestamp) -> Counting {
+        Counting { tally: Tally::begin(account, noun), at: now, kept_before: self.kept }
+    }
+}
+
+/// A count that runs.
+struct Counting {
+    tally: Tally,
+    at: Timestamp,
+    kept_before: u64,
+}
+
+impl Counting {
+    fn is_over(&self, cap: u64) -> bool {
+        self.tally.is_whole || self.tally.sum > cap.saturating_mul(COUNTED_CAPS)
     }
 }
 
@@ -101,7 +156,7 @@ pub struct Quotas {
     clock: Clock,
     plans: Arc<RwLock<Plans>>,
     entries: Mutex<Entries>,
-    /// One account is counted at a time.
+    /// So many are counted in the background.
     counting: Semaphore,
 }
 
@@ -150,7 +205,7 @@ impl Quotas {
     /// The quotas of these plans.
     #[must_use]
     pub fn new(store: Store, clock: Clock, plans: Arc<RwLock<Plans>>) -> Self {
-        Self { store, clock, plans, entries: Mutex::default(), counting: Semaphore::new(1) }
+        Self { store, clock, plans, entries: Mutex::default(), counting: Semaphore::new(COUNTING_MAX) }
     }
 
     fn lock(&self) -> MutexGuard<'_, Entries> {
@@ -166,7 +221,7 @@ impl Quotas {
     /// Reserves room for `more`.
     ///
     /// # Errors
-    /// The plan includes no more; the store cannot be read.
+    /// [`QuotaError`].
     pub async fn reserve(
         self: &Arc<Self>,
         account: &Account,
@@ -174,26 +229,28 @@ impl Quotas {
         more: u64,
     ) -> Result<Reserved, QuotaError> {
         let Some(cap) = self.cap(account, noun) else { return Ok(Reserved { of: None, amount: more }) };
-        self.bring_up_to_date((account.id, noun), cap, more).await?;
+        self.bring_up_to_date((account.id, noun), cap, Some(more)).await?;
         let mut entries = self.lock();
         let entry = entries.entry((account.id, noun)).or_default();
         match entry.used() {
-            Some(used) if !entry.fits(cap, more) => Err(QuotaError::Full(Full { noun, used, cap })),
-            _ => {
+            _ if entry.room(cap) >= more => {
                 entry.reserved = entry.reserved.saturating_add(more);
                 Ok(Reserved { of: Some((Arc::clone(self), account.id, noun)), amount: more })
             }
+            Some(used) => Err(QuotaError::Full(Full { noun, used, cap })),
+            None => Err(QuotaError::Counting(noun)),
         }
     }
 
     /// Counts what was stored without being reserved.
     pub fn record(&self, account: AccountId, noun: Noun, stored: u64) {
-        if let Some(count) = self.lock().get_mut(&(account, noun)).and_then(|entry| entry.count.as_mut()) {
-            count.added = count.added.saturating_add(stored);
+        if let Some(entry) = self.lock().get_mut(&(account, noun)) {
+            entry.kept = entry.kept.saturating_add(stored);
         }
     }
 
-    /// Reserves room for `more`, or for as much as there is, which may be nothing. Waits until it is counted.
+    /// Reserves room for `more`, or for as much as there is, which may be nothing. Waits until it is counted. A count
+    /// from before `asked_at` gives room, but does not refuse it: something may have been deleted since.
     ///
     /// # Errors
     /// The store cannot be read.
@@ -201,19 +258,27 @@ impl Quotas {
         self: &Arc<Self>,
         account: &Account,
         noun: Noun,
-        more: u64,
+        (more, asked_at): (u64, Timestamp),
     ) -> Result<Reserved, ReadError> {
         let Some(cap) = self.cap(account, noun) else { return Ok(Reserved { of: None, amount: more }) };
-        let at = (account.id, noun);
-        let now = self.clock.now();
-        let is_known =
-            self.lock().get(&at).and_then(|entry| entry.count).is_some_and(|count| !count.is_old(now));
-        if !is_known {
-            self.count_whole(at, cap).await?;
+        let (at, now) = ((account.id, noun), self.clock.now());
+        let may_answer = |count: &Count, fits: bool| match fits {
+            true => !count.is_old(now),
+            false => count.at > asked_at && !count.may_be_wrong(now),
+        };
+        let counting = {
+            let mut entries = self.lock();
+            let entry = entries.entry(at).or_default();
+            let fits = entry.room(cap) >= more;
+            let answers = entry.count.is_some_and(|count| may_answer(&count, fits));
+            (!answers).then(|| entry.begin(at, now))
+        };
+        if let Some(counting) = counting {
+            self.count_on(at, cap, counting).await?;
         }
         let mut entries = self.lock();
         let entry = entries.entry(at).or_default();
-        let amount = entry.used().map_or(more, |used| more.min(cap.saturating_sub(used)));
+        let amount = more.min(entry.room(cap));
         entry.reserved = entry.reserved.saturating_add(amount);
         Ok(Reserved { of: Some((Arc::clone(self), account.id, noun)), amount })
     }
@@ -225,7 +290,7 @@ impl Quotas {
     /// The store cannot be read.
     pub async fn used(self: &Arc<Self>, account: &Account, noun: Noun) -> Result<Option<u64>, ReadError> {
         let Some(cap) = self.cap(account, noun) else { return Ok(None) };
-        self.bring_up_to_date((account.id, noun), cap, 0).await?;
+        self.bring_up_to_date((account.id, noun), cap, None).await?;
         Ok(self.lock().get(&(account.id, noun)).and_then(Entry::used))
     }
 
@@ -255,36 +320,29 @@ impl Quotas {
         self: &Arc<Self>,
         at: (AccountId, Noun),
         cap: u64,
-        more: u64,
+        more: Option<u64>,
     ) -> Result<(), ReadError> {
         let now = self.clock.now();
-        let is_good = {
+        let mut counting = {
             let mut entries = self.lock();
-            if entries.len() >= KEPT_MAX {
-                entries.retain(|_, entry| entry.reserved > 0 || entry.is_counting);
-            }
+            forget(&mut entries);
             let entry = entries.entry(at).or_default();
-            let others_write = |count: &Count| self.store.is_shared() && count.added > cap / 10;
-            entry.is_counting
-                || entry.count.is_some_and(|count| match entry.fits(cap, more) {
-                    _ if count.cost <= QUICK_COST => false,
-                    true => !count.is_old(now) && !others_write(&count),
-                    false => !count.may_be_wrong(now),
-                })
+            let others_write = |count: Count| self.store.is_shared() && entry.kept_since(&count) > cap / 10;
+            let is_believed = entry.is_believed(cap, more, now) && !entry.count.is_some_and(others_write);
+            if entry.is_counting || is_believed {
+                return Ok(());
+            }
+            entry.begin(at, now)
         };
-        if is_good {
-            return Ok(());
+        while !counting.is_over(cap) && counting.tally.cost < QUICK_COST {
+            counting.tally.go_on(&self.store).await?;
         }
-        let mut tally = Tally::begin(at.0, at.1);
-        while !is_over(&tally, cap) && tally.cost < QUICK_COST {
-            tally.go_on(&self.store).await?;
-        }
-        if is_over(&tally, cap) {
-            self.set(at, &tally, now);
+        if counting.is_over(cap) {
+            self.set(at, &counting);
         } else if !std::mem::replace(&mut self.lock().entry(at).or_default().is_counting, true) {
             let quotas = Arc::clone(self);
             tokio::spawn(async move {
-                if let Err(error) = quotas.count_whole(at, cap).await {
+                if let Err(error) = quotas.count_on(at, cap, counting).await {
                     tracing::warn!(account.id = %at.0, noun = at.1.word(), %error, "counting what an account keeps");
                 }
                 if let Some(entry) = quotas.lock().get_mut(&at) {
@@ -295,27 +353,43 @@ impl Quotas {
         Ok(())
     }
 
-    /// Counts to the end, one account at a time.
-    async fn count_whole(&self, at: (AccountId, Noun), cap: u64) -> Result<(), ReadError> {
+    /// Counts to the end, a few accounts at a time.
+    async fn count_on(
+        &self,
+        at: (AccountId, Noun),
+        cap: u64,
+        mut counting: Counting,
+    ) -> Result<(), ReadError> {
         let _permit = self.counting.acquire().await;
-        let now = self.clock.now();
-        let mut tally = Tally::begin(at.0, at.1);
-        while !is_over(&tally, cap) {
-            tally.go_on(&self.store).await?;
+        while !counting.is_over(cap) {
+            counting.tally.go_on(&self.store).await?;
             tokio::task::yield_now().await;
         }
-        self.set(at, &tally, now);
+        self.set(at, &counting);
         Ok(())
     }
 
-    fn set(&self, at: (AccountId, Noun), tally: &Tally, now: Timestamp) {
-        let count = Count { sum: tally.sum, cost: tally.cost, at: now, added: 0 };
-        self.lock().entry(at).or_default().count = Some(count);
+    /// Remembers a count; of two that ran at once, the one that began later.
+    fn set(&self, at: (AccountId, Noun), counting: &Counting) {
+        let Counting { tally, at: began, kept_before } = counting;
+        let count = Count { sum: tally.sum, cost: tally.cost, at: *began, kept_before: *kept_before };
+        let mut entries = self.lock();
+        let entry = entries.entry(at).or_default();
+        if entry.count.is_none_or(|there| there.at <= count.at) {
+            entry.count = Some(count);
+        }
     }
 }
 
-fn is_over(tally: &Tally, cap: u64) -> bool {
-    tally.is_whole || tally.sum > cap.saturating_mul(COUNTED_CAPS)
+/// Makes room for further entries, where there are too many: what is in use stays, and what took long to count longest.
+fn forget(entries: &mut Entries) {
+    let is_large = |entry: &Entry| entry.count.is_some_and(|count| count.cost > QUICK_COST);
+    if entries.len() >= KEPT_MAX {
+        entries.retain(|_, entry| entry.reserved > 0 || entry.is_counting || is_large(entry));
+    }
+    if entries.len() >= KEPT_MAX {
+        entries.retain(|_, entry| entry.reserved > 0 || entry.is_counting);
+    }
 }
 
 #[cfg(test)]
@@ -370,25 +444,73 @@ mod tests {
         assert_eq!(reserve(2).await.unwrap().amount(), 2);
     }
 
-    /// An account of an older version with many rows: nothing waits for the count, and nothing is refused by it.
+    async fn suppress_many(store: &Store, count: u32) {
+        for from in (0..count).step_by(1_000) {
+            suppress(store, from..count.min(from + 1_000)).await;
+        }
+    }
+
+    /// An account of an older version with many rows: nothing waits for the count, and until its end some may be added.
     #[tokio::test]
     async fn many_rows_are_counted_in_the_background() {
         let quotas = quotas(4_100);
-        suppress(&quotas.store, 0..2_000).await;
-        suppress(&quotas.store, 2_000..4_000).await;
+        suppress_many(&quotas.store, 4_000).await;
         let reserve = async |more| quotas.reserve(&account(), Noun::Suppressions, more).await;
-        reserve(5_000).await.unwrap().keep();
+        assert!(matches!(reserve(1_001).await, Err(QuotaError::Counting(Noun::Suppressions))));
+        let reserved = reserve(900).await.unwrap();
+        assert!(matches!(reserve(101).await, Err(QuotaError::Counting(_))));
+        // It is stored while the count runs, and counts beside it.
+        reserved.keep_part(60);
         while quotas.used(&account(), Noun::Suppressions).await.unwrap().is_none() {
             tokio::task::yield_now().await;
         }
-        assert_eq!(quotas.used(&account(), Noun::Suppressions).await.unwrap(), Some(4_000));
-        reserve(100).await.unwrap().keep();
-        assert!(reserve(1).await.is_err());
-        assert_eq!(quotas.reserve_up_to(&account(), Noun::Suppressions, 9).await.unwrap().amount(), 0);
+        assert_eq!(quotas.used(&account(), Noun::Suppressions).await.unwrap(), Some(4_060));
+        reserve(40).await.unwrap().keep();
+        assert!(matches!(reserve(1).await, Err(QuotaError::Full(_))));
         // What was kept is not there after all: it is counted again, at most once a second.
         quotas.clock.advance(std::time::Duration::from_secs(2));
         while reserve(1).await.is_err() {
             tokio::task::yield_now().await;
         }
+    }
+
+    #[tokio::test]
+    async fn few_rows_are_read_again_near_the_cap_only() {
+        let quotas = quotas(20);
+        let used = || quotas.lock().get(&(account().id, Noun::Suppressions)).and_then(Entry::used);
+        let reserve = async |more| quotas.reserve(&account(), Noun::Suppressions, more).await;
+        suppress(&quotas.store, 0..10).await;
+        drop(reserve(1).await.unwrap());
+        suppress(&quotas.store, 10..12).await;
+        drop(reserve(1).await.unwrap());
+        assert_eq!(used(), Some(10), "it was counted a moment ago");
+        drop(reserve(9).await.unwrap_err());
+        assert_eq!(used(), Some(12), "near the cap it is counted each time");
+        suppress(&quotas.store, 12..13).await;
+        quotas.clock.advance(std::time::Duration::from_secs(11));
+        drop(reserve(1).await.unwrap());
+        assert_eq!(used(), Some(13));
+    }
+
+    /// An import goes on after the account deleted something, whatever was counted before.
+    #[tokio::test]
+    async fn a_count_from_before_it_was_asked_refuses_nothing() {
+        let quotas = quotas(3_000);
+        suppress_many(&quotas.store, 3_000).await;
+        let up_to = async |more, asked_at| {
+            let reserved = quotas.reserve_up_to(&account(), Noun::Suppressions, (more, asked_at)).await;
+            reserved.unwrap().amount()
+        };
+        let begun = quotas.clock.now();
+        quotas.clock.advance(std::time::Duration::from_millis(1));
+        assert_eq!(up_to(9, begun).await, 0);
+        let target = Target::read("a1@example.net").unwrap();
+        let found = store::suppression::get(&quotas.store, account().id, &target).await.unwrap().unwrap();
+        let mut batch = Batch::progress();
+        store::suppression::delete(&mut batch, &found);
+        quotas.store.commit(batch).await.unwrap();
+        assert_eq!(up_to(9, begun).await, 0, "it was counted less than a second ago");
+        quotas.clock.advance(std::time::Duration::from_millis(1));
+        assert_eq!(up_to(9, quotas.clock.now()).await, 1);
     }
 }

@@ -5,6 +5,7 @@ use std::sync::Arc;
 use mail::address::Name;
 use mail::claim::{Block, Claim, ClaimStatus};
 use mail::id::ClaimId;
+use mail::quota::Noun;
 use mail::setup::Finding;
 use queue::domains::ClaimError;
 use serde::Serialize;
@@ -194,8 +195,15 @@ impl Input for OfClaim {
 /// # Errors
 /// What is wrong with the request; nobody has the domain, or the account itself; the store cannot be used.
 pub async fn claim(room: Arc<Room>, tenant: Tenant, NewClaim(name): NewClaim) -> Result<OneClaim, Problem> {
-    let claimed = room.hall.domains().claim(tenant.account().id, name).await;
-    let claim = claimed.map_err(|error| not_claimed(error, &room, &tenant))?;
+    let (domains, account) = (room.hall.domains(), tenant.account().id);
+    let refused = |error| not_claimed(error, &room, &tenant);
+    // One that is open is answered with, and a claim that cannot be made is refused, whatever room there is.
+    let reserved = match domains.may_claim(account, &name).await.map_err(refused)? {
+        Some(open) => return Ok(OneClaim::of(&room, open, None)),
+        None => room.reserve(&tenant, Noun::DomainClaims, 1).await?,
+    };
+    let claim = domains.claim(account, name).await.map_err(refused)?;
+    reserved.keep();
     Ok(OneClaim::of(&room, claim, None))
 }
 

@@ -201,16 +201,16 @@ pub async fn add(room: Arc<Room>, tenant: Tenant, request: AddSuppressions) -> R
         ..Grounds::new(target.clone(), Reason::Manual, tenant.actor().source())
     };
     let (account, contacts) = (tenant.account().id, room.hall.contacts());
-    let reserve = async |addresses: usize| {
-        let reserved =
-            room.hall.quotas().reserve(tenant.account(), Noun::Suppressions, addresses as u64).await;
-        reserved.map_err(|error| Problem::of_quota(error, &room.options.upgrade_url))
+    let reserve = async |grounds: &[Grounds]| {
+        let added = contacts.adds(account, grounds).await?.into_iter().filter(|adds| *adds).count();
+        room.reserve(&tenant, Noun::Suppressions, added as u64).await
     };
     let many = match whom {
         Whom::Many(many) => many,
         Whom::One(target) => {
-            let reserved = reserve(1).await?;
-            let outcomes = contacts.suppress(account, &[grounds(&target)], &|_, _| {}).await?;
+            let grounds = [grounds(&target)];
+            let reserved = reserve(&grounds).await?;
+            let outcomes = contacts.suppress(account, &grounds, &|_, _| {}).await?;
             let outcome = outcomes.first().ok_or_else(|| Problem::internal("one address, no outcome"))?;
             reserved.keep_part(created(&outcomes));
             let warnings = asked.differs(outcome).into_iter().collect();
@@ -218,7 +218,7 @@ pub async fn add(room: Arc<Room>, tenant: Tenant, request: AddSuppressions) -> R
         }
     };
     let all: Vec<Grounds> = many.iter().flatten().map(grounds).collect();
-    let reserved = reserve(all.len()).await?;
+    let reserved = reserve(&all).await?;
     let outcomes = contacts.suppress(account, &all, &|_, _| {}).await?;
     reserved.keep_part(created(&outcomes));
     let mut outcomes = outcomes.into_iter();

@@ -8,7 +8,7 @@ use store::access::Tenant;
 use store::engine::Batch;
 
 use super::view::{OneVersion, PublishedTemplate, TemplateView, VersionDetail, VersionList, VersionView};
-use super::{OfTemplate, TRIES_MAX, changed_meanwhile, commit, find, find_whole};
+use super::{OfTemplate, TRIES_MAX, changed_meanwhile, commit, find, find_whole, reserve};
 use crate::call::{Call, Input, Media, Takes};
 use crate::emails::template::version;
 use crate::fields::{self, Given, Names, Notes};
@@ -105,7 +105,7 @@ fn takes(body: Value, body_bytes_max: Option<usize>) -> Takes {
 /// `POST /templates/{id_or_alias}/publish`.
 ///
 /// # Errors
-/// No such template; nothing in it to send.
+/// No such template; nothing in it to send; the plan includes no more.
 pub async fn publish(
     room: Arc<Room>,
     tenant: Tenant,
@@ -116,6 +116,7 @@ pub async fn publish(
         if bodies.is_empty() {
             return Err(Problem::field("html", "one of html and text is needed to publish a template"));
         }
+        let reserved = reserve(&room, &tenant, &bodies).await?;
         let now = room.hall.clock().now();
         let (mut after, published) = before.with_next_version(now);
         after.changed = false;
@@ -124,6 +125,7 @@ pub async fn publish(
         store::template::update(&mut batch, &before, &after);
         store::template::put_version(&mut batch, &after, &version, &bodies);
         if commit(&room, batch).await? {
+            reserved.keep();
             let (template, version) = (TemplateView::whole(&after, bodies), VersionView::of(&version));
             return Ok(PublishedTemplate { template, version, warnings: request.warnings });
         }
@@ -135,7 +137,7 @@ pub async fn publish(
 /// unless it has changes that are published nowhere.
 ///
 /// # Errors
-/// No such template or version.
+/// No such template or version; the plan includes no more.
 pub async fn roll_back(
     room: Arc<Room>,
     tenant: Tenant,
@@ -146,6 +148,7 @@ pub async fn roll_back(
         let (store, account) = (room.hall.store(), before.account);
         let old = store::template::version(store, account, before.id, wanted).await?;
         let (old, bodies) = old.ok_or_else(|| Problem::not_found("version"))?;
+        let reserved = reserve(&room, &tenant, &bodies).await?;
         let now = room.hall.clock().now();
         let (mut after, published) = before.with_next_version(now);
         let mut version = request.version(&tenant, published, old.settings.clone());
@@ -163,6 +166,7 @@ pub async fn roll_back(
         store::template::update(&mut batch, &before, &after);
         store::template::put_version(&mut batch, &after, &version, &bodies);
         if commit(&room, batch).await? {
+            reserved.keep();
             let (template, version) = (TemplateView::whole(&after, draft_bodies), VersionView::of(&version));
             return Ok(PublishedTemplate { template, version, warnings: request.warnings });
         }

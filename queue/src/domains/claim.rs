@@ -72,18 +72,13 @@ impl Domains {
     /// [`ClaimError`].
     pub async fn claim(&self, account: AccountId, name: Name) -> Result<Claim, ClaimError> {
         for _ in 0..TRIES_MAX {
-            let holder = store::domain::by_name(self.store(), &name).await?;
-            match holder {
-                None => return Err(ClaimError::Free(name)),
-                Some(holder) if holder.account == account => return Err(DomainError::Exists(name).into()),
-                Some(_) => {}
+            if let Some(open) = self.may_claim(account, &name).await? {
+                return Ok(open);
             }
             let now = self.worker.clock.now();
             let mut batch = Batch::progress();
             if let Some(open) = store::claim::open(self.store(), account, &name).await? {
-                if open.status_at(now) != ClaimStatus::Expired {
-                    return Ok(open);
-                }
+                // It has expired since.
                 store::claim::update(&mut batch, &open, &open.ended(ClaimStatus::Expired));
                 self.write(batch).await?;
                 continue;
@@ -103,6 +98,21 @@ impl Domains {
             }
         }
         Err(DomainError::Changed.into())
+    }
+
+    /// Whether an account may claim a domain; gives the open claim that it has to it.
+    ///
+    /// # Errors
+    /// [`ClaimError`]: nobody has the domain, or the account itself.
+    pub async fn may_claim(&self, account: AccountId, name: &Name) -> Result<Option<Claim>, ClaimError> {
+        match store::domain::by_name(self.store(), name).await? {
+            None => return Err(ClaimError::Free(name.clone())),
+            Some(holder) if holder.account == account => return Err(DomainError::Exists(name.clone()).into()),
+            Some(_) => {}
+        }
+        let now = self.worker.clock.now();
+        let open = store::claim::open(self.store(), account, name).await?;
+        Ok(open.filter(|open| open.status_at(now) != ClaimStatus::Expired))
     }
 
     /// Looks for a claim's record, and completes it when nothing stands in the way; of `limit` domains at most.
