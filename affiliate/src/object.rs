@@ -485,7 +485,7 @@ impl From<&ShownPayout> for PayoutObject {
             status: shown.status,
             processor_transfer_id: payout.transfer.clone(),
             external_reference: payout.reference.clone(),
-            failure_reason: payout.failure_reason.clone(),
+            failure_reason: payout.failure_or_obstacle().map(str::to_owned),
             paid_at: payout.paid_at.map(Moment),
             created_at: Moment(payout.created_at),
             updated_at: Moment(shown.updated_at()),

@@ -38,6 +38,7 @@ mod compare;
 mod decide;
 mod draft;
 mod files;
+mod lookup;
 pub mod results;
 mod settle;
 pub mod show;

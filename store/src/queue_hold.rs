@@ -107,6 +107,15 @@ fn begun_key() -> Key {
     key(Space::QueueHold).u8(BEGUN).build()
 }
 
+/// The hold of the whole queue, if there is one or was.
+///
+/// # Errors
+/// The store cannot be read.
+pub async fn of_queue(store: &Store) -> Result<Option<Hold>, ReadError> {
+    let row = store.get(&key_of(HoldScope::Queue)).await?;
+    row.map(|row| row::decode(&row)).transpose()
+}
+
 /// Whether accounts that were suspended before there were holds have theirs.
 ///
 /// # Errors
@@ -163,14 +172,13 @@ pub fn put(batch: &mut Batch, version: &Version, holds: &[(HoldScope, Hold)]) {
     }
 }
 
-/// Holds the whole queue of a store that nobody has open, or does not, whatever was written about that before.
+/// Holds the whole queue of a restored store that nobody has open, or does not, whatever was written about that before.
+/// When it was restored stays known either way: money that was paid after the backup is not paid again.
 pub fn of_stopped_store(now: Timestamp, is_held: bool) -> Batch {
     let mut batch = Batch::progress();
     batch.put(version_key(), now.as_millisecond().to_string().into_bytes());
-    match is_held {
-        true => batch.put(key_of(HoldScope::Queue), row::encode(&Hold::begin(now))),
-        false => batch.delete(key_of(HoldScope::Queue)),
-    };
+    let hold = Hold::begin(now);
+    batch.put(key_of(HoldScope::Queue), row::encode(&if is_held { hold } else { hold.lift(now) }));
     batch
 }
 

@@ -4,35 +4,38 @@
 //! payout ─[ asked since, on disk ]─► the processor ─► made: paid
 //!                  ▲                     ├──────────► refused for good: failed
 //!                  │                     ├──────────► not enough money: once a day, three times, then failed
-//!                  │                     ├──────────► the key was used already: looked for, and never failed
+//!                  │                     ├──────────► the key was used already: looked up, and never failed
 //!                  └─ same key, later ◄──┴─ no answer, or not now
 //! ```
 //!
-//! Whether a transfer is asked for once or ten times, it is made once: the key that goes with it names the payout and the
-//! attempt, and the processor makes one transfer for a key. What is to be asked is on disk before it is asked, so that
-//! after a crash the same is asked with the same key. A key that was refused for good is never used again: where the
-//! same payout is tried once more, it is with the next number. The processor forgets keys after a day; what was not
-//! answered for so long is looked for among the transfers of the run instead, and only asked for anew when it is not there.
+//! However often a transfer is asked for, it is made once: the idempotency key names the payout and the attempt, and the
+//! processor makes one transfer for a key. The request is on disk before it is sent, so that after a crash the same request
+//! goes out with the same key. A key that was refused for good is never used again: the next attempt has the next number.
+//!
+//! A transfer is looked up in the processor's list before it is asked for (again) in three cases: the key is so old that the
+//! processor may have forgotten it; the processor said that the key was used with other figures; or the store was restored
+//! from a backup after the payout was drafted, so that the transfer may have been made after the backup. While a restored
+//! store holds its queue, no transfer is asked for at all.
 
 use std::future::Future;
 use std::time::Duration;
 
-use bytes::Bytes;
 use futures_util::future::join_all;
 use jiff::{SignedDuration, Timestamp};
-use mail::affiliate::payout::{Payout, PayoutStatus, RunStatus};
+use mail::affiliate::payout::{Doubt, Payout, PayoutStatus, RunStatus};
 use mail::id::{AccountId, PayoutRunId};
-use queue::courier::http::{Again, Answer, Get, Post, PostError};
+use queue::courier::http::{Again, Answer, Post, PostError};
 use store::affiliate::payout_work::{self, Work};
 use store::affiliate::{payout, payout_run, program};
 use store::engine::Batch;
+use store::queue_hold::{self, Hold};
 use url::form_urlencoded::Serializer;
 
 use super::ShownPayout;
+use super::lookup::Lookup;
 use crate::ledger::{Fault, Ledger, Outlay};
 use crate::office::{Office, nothing_beside};
-use crate::offload::offload;
-use crate::processor::{OBJECT_BYTES_MAX, PAGE_BYTES_MAX, Page, TransferAnswer};
+use crate::processor::{OBJECT_BYTES_MAX, TransferAnswer};
 use crate::refusal::Refusal;
 
 /// Transfers that are asked for side by side.
@@ -40,9 +43,7 @@ const AT_ONCE: usize = 8;
 /// Transfers of a run that are looked at before other work has its turn.
 const SLICE: usize = 64;
 /// How long the processor may take to answer.
-const TIMEOUT: Duration = Duration::from_secs(30);
-/// Pages of a run's transfers that are looked through for one: a run of more is not told to have none.
-const PAGES_MAX: usize = 500;
+pub(super) const TIMEOUT: Duration = Duration::from_secs(30);
 /// For how long the processor surely remembers a key (Stripe: at least 24 hours).
 const KEY_KEPT: SignedDuration = SignedDuration::from_hours(20);
 /// How long it takes until the same is asked again; the last stands for all further ones.
@@ -51,7 +52,9 @@ const BACKOFF_S: [i64; 6] = [30, 120, 600, 1_800, 3_600, 7_200];
 const SHORT_WAIT: SignedDuration = SignedDuration::from_hours(24);
 /// How long it takes until there may be somebody to ask.
 const UNASKED_WAIT: SignedDuration = SignedDuration::from_mins(10);
-/// How often that is waited for.
+/// How long it takes until a queue that is held is looked at again.
+const HELD_WAIT: SignedDuration = SignedDuration::from_mins(1);
+/// How often a payout waits for enough money.
 const SHORT_MAX: u32 = 3;
 /// The longest reason that is kept.
 const REASON_CHARS_MAX: usize = 500;
@@ -85,15 +88,19 @@ impl Order {
         form.finish()
     }
 
-    /// Where it is looked for: among all transfers of its run, for one that was asked for with other figures is one, too.
-    fn search(&self, after: Option<&str>) -> String {
-        let mut query = Serializer::new(String::new());
-        query.append_pair("transfer_group", &self.payout.run.to_string());
-        query.append_pair("limit", "100");
-        if let Some(after) = after {
-            query.append_pair("starting_after", after);
-        }
-        format!("/v1/transfers?{}", query.finish())
+    /// Whether the transfer is looked up before it is asked for.
+    fn is_looked_up_first(&self, now: Timestamp) -> bool {
+        self.payout.asking.doubt.is_some() || self.is_old(now)
+    }
+
+    /// Whether the processor may have forgotten the key.
+    fn is_old(&self, now: Timestamp) -> bool {
+        self.payout.asking.since.is_some_and(|since| now.duration_since(since) > KEY_KEPT)
+    }
+
+    /// Whether it may be asked for, with the same key, once a lookup has found no transfer.
+    fn is_askable_when_unmade(&self, now: Timestamp) -> bool {
+        self.payout.asking.doubt == Some(Doubt::StoreRestored) && !self.is_old(now)
     }
 }
 
@@ -104,7 +111,7 @@ pub enum Told {
     Made(String),
     /// It is not, and will not be with this key.
     Refused(String),
-    /// The key was used before, with other figures: whether a transfer was made then is to be looked for.
+    /// The key was used before, with other figures: whether a transfer was made then is to be looked up.
     KeyUsed(String),
     /// There is not enough money; nothing was made.
     Short,
@@ -112,7 +119,7 @@ pub enum Told {
     Unanswered(String),
     /// It was not asked: there is no key, or none that it takes, or its address will not do.
     Unasked(String),
-    /// There is no such transfer (of one that was looked for).
+    /// There is no such transfer (of one that was looked up).
     Unmade,
 }
 
@@ -120,12 +127,12 @@ pub enum Told {
 pub trait Pays: Sync {
     /// Asks for a transfer.
     fn transfer(&self, order: &Order) -> impl Future<Output = Told> + Send;
-    /// Looks for one that was asked for and not answered.
-    fn look_for(&self, order: &Order) -> impl Future<Output = Told> + Send;
+    /// Looks transfers of one run up, in the order of `orders`.
+    fn look_up(&self, orders: &[Order]) -> impl Future<Output = Vec<Told>> + Send;
 }
 
 /// What it says that there was no answer.
-fn unheard(error: &PostError) -> Told {
+pub(super) fn unheard(error: &PostError) -> Told {
     match error {
         PostError::Url(_) | PostError::NotPublic(_) => Told::Unasked(error.to_string()),
         PostError::Lost(_) | PostError::Timeout(_) | PostError::Budget(_) => {
@@ -158,30 +165,6 @@ pub fn told(status: u16, body: &[u8]) -> Told {
     }
 }
 
-/// What a page of transfers says of one; the inner error is where the next page begins.
-fn found(body: &Bytes, order: &Order) -> Result<Told, String> {
-    let Ok(page) = Page::read(body) else {
-        return Ok(Told::Unanswered("the answer is no list".to_owned()));
-    };
-    let payout = order.payout.id.to_string();
-    for transfer in &page.objects {
-        if transfer.is_too_large() {
-            return Ok(Told::Unanswered("a transfer is larger than is read".to_owned()));
-        }
-        if transfer.text_at("metadata.payout_id").is_some_and(|id| id == payout) {
-            return Ok(match transfer.id() {
-                Some(id) => Told::Made(id.into_owned()),
-                None => Told::Unanswered("the transfer has no id".to_owned()),
-            });
-        }
-    }
-    match page.next() {
-        Some(next) => Err(next.into_owned()),
-        None if page.has_more => Ok(Told::Unanswered("the last transfer of a page has no id".to_owned())),
-        None => Ok(Told::Unmade),
-    }
-}
-
 /// What came of a slice of a run.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub struct Transferred {
@@ -210,6 +193,14 @@ impl Ledger {
         if !run.is_approved() {
             return Ok(came);
         }
+        let hold = queue_hold::of_queue(store).await?;
+        if hold.is_some_and(|hold| hold.is_on()) {
+            let mut batch = Batch::progress();
+            let due = now.checked_add(HELD_WAIT).unwrap_or(Timestamp::MAX);
+            payout_work::put(&mut batch, account, Work::Run(id), due);
+            self.commit(batch).await?;
+            return Ok(came);
+        }
         self.begin_processing(&run.id, account).await?;
         let (mut after, mut next, mut room) = (None, None::<Timestamp>, SLICE);
         loop {
@@ -219,15 +210,7 @@ impl Ledger {
             let (due, later): (Vec<_>, Vec<_>) =
                 found.into_iter().partition(|one| one.asking.not_before.is_none_or(|at| at <= now));
             next = later.iter().filter_map(|one| one.asking.not_before).chain(next).min();
-            for some in due.chunks(AT_ONCE) {
-                let before = came;
-                for step in join_all(some.iter().map(|one| self.transfer_one(one, processor))).await {
-                    came.add(step?);
-                }
-                // Where none of several is answered, the others would wait in vain.
-                let is_silent = came.waiting == before.waiting + some.len();
-                room = room.saturating_sub(if is_silent { SLICE } else { some.len() });
-            }
+            room = room.saturating_sub(self.transfer_due(due, (hold, processor), &mut came).await?);
             if is_last || room == 0 {
                 let due = if room == 0 {
                     Some(wake(now, came.waiting > 0 && came.paid + came.failed == 0))
@@ -237,6 +220,60 @@ impl Ledger {
                 return self.end_slice((account, id), (is_last, due), came).await;
             }
         }
+    }
+
+    /// Looks up and asks for transfers that are due; gives how much of a slice that was.
+    async fn transfer_due(
+        &self,
+        due: Vec<Payout>,
+        (hold, processor): (Option<Hold>, &impl Pays),
+        came: &mut Transferred,
+    ) -> Result<usize, Fault> {
+        let (now, count) = (self.now(), due.len());
+        let (doubtful, mut plain): (Vec<_>, Vec<_>) =
+            due.into_iter().partition(|one| Order::of(&doubted(one, hold)).is_looked_up_first(now));
+        let mut looked_up = Vec::new();
+        for seen in &doubtful {
+            looked_up.extend(self.begin_asking(seen, &doubted(seen, hold)).await?);
+        }
+        for (order, told) in self.look_up(looked_up, processor).await {
+            if told == Told::Unmade && order.is_askable_when_unmade(now) {
+                // The next request is what clears the doubt on disk.
+                plain.push(order.payout);
+            } else {
+                came.add(self.hear_told(&order.payout, told).await?);
+            }
+        }
+        let mut used = Vec::new();
+        for some in plain.chunks(AT_ONCE) {
+            let waiting = came.waiting;
+            let asked = join_all(some.iter().map(|one| self.ask_one(one, processor))).await;
+            for (order, told) in asked.into_iter().collect::<Result<Vec<_>, _>>()?.into_iter().flatten() {
+                match told {
+                    // The payout has not failed: its lines would be paid by another one, beside the transfer that was made.
+                    Told::KeyUsed(_) => {
+                        used.extend(self.try_again(&order.payout, &told).await?.map(|one| Order::of(&one)))
+                    }
+                    told => came.add(self.hear_told(&order.payout, told).await?),
+                }
+            }
+            // Where none of several is answered, the others would wait in vain.
+            if came.waiting == waiting + some.len() {
+                return Ok(SLICE);
+            }
+        }
+        for (order, told) in self.look_up(used, processor).await {
+            came.add(self.hear_told(&order.payout, told).await?);
+        }
+        Ok(count)
+    }
+
+    async fn look_up(&self, orders: Vec<Order>, processor: &impl Pays) -> Vec<(Order, Told)> {
+        if orders.is_empty() {
+            return Vec::new();
+        }
+        let told = processor.look_up(&orders).await;
+        orders.into_iter().zip(told).collect()
     }
 
     async fn end_slice(
@@ -274,35 +311,31 @@ impl Ledger {
         Ok(())
     }
 
-    async fn transfer_one(&self, seen: &Payout, processor: &impl Pays) -> Result<Transferred, Fault> {
+    /// Asks for a transfer; nothing when the payout was changed meanwhile.
+    async fn ask_one(&self, seen: &Payout, processor: &impl Pays) -> Result<Option<(Order, Told)>, Fault> {
+        let mut undoubted = seen.clone();
+        undoubted.asking.doubt = None;
+        let Some(order) = self.begin_asking(seen, &undoubted).await? else { return Ok(None) };
+        let told = processor.transfer(&order).await;
+        Ok(Some((order, told)))
+    }
+
+    /// Writes that the processor is being asked, before it is; nothing when the payout was changed meanwhile.
+    async fn begin_asking(&self, seen: &Payout, doubted: &Payout) -> Result<Option<Order>, Fault> {
         let now = self.now();
-        let mut asked = seen.clone();
+        let mut asked = doubted.clone();
         if asked.asking.since.is_none() {
             let program = program::get(self.store(), seen.account).await?;
             asked.asking.of = program.and_then(|program| program.processor?.account_id);
         }
-        let since = *asked.asking.since.get_or_insert(now);
+        asked.asking.since.get_or_insert(now);
         asked.asking.tries = asked.asking.tries.saturating_add(1);
         // Whoever goes on after a crash waits for an answer that may still come.
         asked.asking.not_before = Some(backoff(now, asked.asking.tries));
         asked.touch(now);
         let mut batch = Batch::progress();
         payout::update(&mut batch, seen, &asked);
-        if !self.commit(batch).await? {
-            return Ok(Transferred::default());
-        }
-        let order = Order::of(&asked);
-        let is_old = now.duration_since(since) > KEY_KEPT;
-        let told = if is_old { processor.look_for(&order).await } else { processor.transfer(&order).await };
-        let told = match told {
-            // The payout has not failed: its lines would be paid by another one, beside the transfer that was made.
-            Told::KeyUsed(why) => match processor.look_for(&order).await {
-                Told::Unmade => Told::Unanswered(format!("no transfer of the payout is found, but: {why}")),
-                found => found,
-            },
-            told => told,
-        };
-        self.hear_told(&asked, told).await
+        Ok(self.commit(batch).await?.then(|| Order::of(&asked)))
     }
 
     /// What the processor said becomes of the payout. It may have been settled meanwhile: then it stays so.
@@ -352,42 +385,64 @@ impl Ledger {
         Err(Fault::Contended)
     }
 
-    async fn try_again(&self, asked: &Payout, told: &Told) -> Result<(), Fault> {
+    /// Writes when the processor is asked again; gives the payout as it is then, unless it was changed meanwhile.
+    async fn try_again(&self, asked: &Payout, told: &Told) -> Result<Option<Payout>, Fault> {
         let now = self.now();
         let mut after = asked.clone();
+        let asking = &mut after.asking;
+        asking.not_before = Some(backoff(now, asking.tries));
         match told {
             Told::Short => {
                 // Nothing was made, for good: another key the next time.
-                after.asking.short = after.asking.short.saturating_add(1);
-                after.asking.not_before = now.checked_add(SHORT_WAIT).ok();
-                (after.asking.since, after.asking.tries) = (None, 0);
-                after.asking.attempt = after.asking.attempt.saturating_add(1);
+                asking.short = asking.short.saturating_add(1);
+                asking.next_attempt();
+                asking.not_before = now.checked_add(SHORT_WAIT).ok();
             }
-            Told::Unmade => {
-                after.asking.not_before = None;
-                (after.asking.since, after.asking.tries) = (None, 0);
-                after.asking.attempt = after.asking.attempt.saturating_add(1);
+            Told::Unmade if Order::of(asked).is_old(now) => {
+                asking.next_attempt();
+                asking.not_before = None;
             }
             Told::Unasked(_) => {
-                after.asking.not_before = now.checked_add(UNASKED_WAIT).ok();
-                after.asking.tries = after.asking.tries.saturating_sub(1);
-                if after.asking.tries == 0 {
+                asking.not_before = now.checked_add(UNASKED_WAIT).ok();
+                asking.tries = asking.tries.saturating_sub(1);
+                if asking.tries == 0 && asking.doubt.is_none() {
                     // Nothing is on its way.
-                    after.asking.since = None;
+                    asking.since = None;
                 }
             }
-            Told::Made(_) | Told::Refused(_) | Told::KeyUsed(_) | Told::Unanswered(_) => {
-                after.asking.not_before = Some(backoff(now, after.asking.tries));
-            }
+            Told::KeyUsed(_) => asking.doubt = Some(Doubt::KeyUsed),
+            Told::Unmade | Told::Made(_) | Told::Refused(_) | Told::Unanswered(_) => {}
         }
-        if let Told::Unanswered(why) | Told::Unasked(why) = told {
-            tracing::warn!(payout = %asked.id, why, "the processor did not answer for a transfer");
+        if let Some(why) = obstacle(told) {
+            tracing::warn!(payout = %asked.id, why, "the processor has not made a transfer; it is asked again later");
+            after.asking.obstacle = Some(why.to_owned());
         }
         after.touch(now);
         let mut batch = Batch::progress();
         payout::update(&mut batch, asked, &after);
-        self.commit(batch).await?;
-        Ok(())
+        Ok(self.commit(batch).await?.then_some(after))
+    }
+}
+
+/// A payout as it is to be asked for. One that was drafted before the store was restored, and not asked for since, may have
+/// been paid after the backup.
+fn doubted(payout: &Payout, hold: Option<Hold>) -> Payout {
+    let mut payout = payout.clone();
+    let is_restored = hold.is_some_and(|Hold { since: restored_at, .. }| {
+        payout.created_at < restored_at && payout.asking.since.is_none_or(|asked_at| asked_at < restored_at)
+    });
+    if is_restored && payout.asking.doubt.is_none() {
+        payout.asking.doubt = Some(Doubt::StoreRestored);
+    }
+    payout
+}
+
+/// Why a transfer is not made yet, in words for the owner.
+fn obstacle(told: &Told) -> Option<&str> {
+    match told {
+        Told::Unanswered(why) | Told::Unasked(why) | Told::KeyUsed(why) => Some(why),
+        Told::Short => Some("there is not enough money at the processor; it is asked again in a day"),
+        Told::Unmade | Told::Made(_) | Told::Refused(_) => None,
     }
 }
 
@@ -414,17 +469,17 @@ fn wake(now: Timestamp, is_silent: bool) -> Timestamp {
 }
 
 /// The processor of a program: where it is asked, and with which key.
-struct Processor {
+pub(super) struct Processor {
     api_base: String,
     key: String,
 }
 
 impl Processor {
-    fn headers(&self) -> Vec<(&'static str, String)> {
+    pub(super) fn headers(&self) -> Vec<(&'static str, String)> {
         vec![("authorization", format!("Bearer {}", self.key)), ("accept", "application/json".to_owned())]
     }
 
-    fn url(&self, path: &str) -> String {
+    pub(super) fn url(&self, path: &str) -> String {
         format!("{}{path}", self.api_base.trim_end_matches('/'))
     }
 }
@@ -473,32 +528,22 @@ impl Pays for Office {
         }
     }
 
-    async fn look_for(&self, order: &Order) -> Told {
-        let processor = match self.processor_of(order).await {
-            Ok(processor) => processor,
-            Err(told) => return told,
-        };
-        let mut after = None::<String>;
-        for _ in 0..PAGES_MAX {
-            let get = Get {
-                url: processor.url(&order.search(after.as_deref())),
-                headers: processor.headers(),
-                timeout: TIMEOUT,
-                answer_bytes_max: PAGE_BYTES_MAX,
-            };
-            let mut permit = self.hall.answer_permit(order.payout.account);
-            let body = match self.hall.fetch_within(get, &mut permit).await {
-                Ok(Answer { status: 200, is_whole: true, body, .. }) => body,
-                Ok(Answer { status, .. }) => return Told::Unanswered(format!("status {status}")),
-                Err(error) => return unheard(&error),
-            };
-            let of = order.clone();
-            match offload(body.len(), move || found(&body, &of)).await {
-                Ok(told) => return told,
-                Err(next) => after = Some(next),
-            }
+    async fn look_up(&self, orders: &[Order]) -> Vec<Told> {
+        let mut lookup = Lookup::default();
+        let mut processors = Vec::new();
+        for order in orders {
+            processors.push(self.processor_of(order).await);
         }
-        Told::Unanswered(format!("there are more transfers than {PAGES_MAX} pages"))
+        // The run of all of them is one, and so is its program.
+        if let (Some(Ok(processor)), Some(order)) =
+            (processors.iter().find(|one| one.is_ok()), orders.first())
+        {
+            let wanted = orders.iter().map(|order| order.payout.id).collect();
+            lookup = self.look_up_run((order.payout.account, order.payout.run), processor, wanted).await;
+        }
+        let told = orders.iter().zip(processors);
+        told.map(|(order, processor)| processor.map_or_else(|told| told, |_| lookup.told(order.payout.id)))
+            .collect()
     }
 }
 

@@ -230,6 +230,9 @@ struct Said {
     answers: VecDeque<Told>,
     keys: Vec<String>,
     looked_for: usize,
+    is_list_silent: bool,
+    /// Made with keys that it does not know any more.
+    forgotten: Vec<(String, (String, i64))>,
     made: BTreeMap<String, (String, i64)>,
     compared: Vec<String>,
     comparisons: VecDeque<Compared>,
@@ -248,6 +251,18 @@ impl Script {
 
     pub(crate) fn keys(&self) -> Vec<String> {
         self.0.lock().unwrap().keys.clone()
+    }
+
+    /// Whether it does not answer who looks transfers up.
+    pub(crate) fn silence_list(&self, is_silent: bool) {
+        self.0.lock().unwrap().is_list_silent = is_silent;
+    }
+
+    /// It forgets its keys, and knows what it made.
+    pub(crate) fn forget_keys(&self) {
+        let mut said = self.0.lock().unwrap();
+        let made = std::mem::take(&mut said.made);
+        said.forgotten.extend(made);
     }
 
     pub(crate) fn looked_for(&self) -> usize {
@@ -272,7 +287,9 @@ impl Script {
 
     /// All that was transferred.
     pub(crate) fn total(&self) -> i64 {
-        self.0.lock().unwrap().made.values().map(|(_, amount)| amount).sum()
+        let said = self.0.lock().unwrap();
+        let forgotten = said.forgotten.iter().map(|(_, made)| made);
+        said.made.values().chain(forgotten).map(|(_, amount)| amount).sum()
     }
 }
 
@@ -286,7 +303,7 @@ impl Pays for Script {
             Some(told @ (Told::Refused(_) | Told::KeyUsed(_) | Told::Short | Told::Unasked(_))) => told,
             answer => {
                 // It is made, whether the answer arrives or not.
-                let number = said.made.len();
+                let number = said.made.len() + said.forgotten.len();
                 let new = || (format!("tr_{number}"), order.payout.amount);
                 let id = said.made.entry(order.key.clone()).or_insert_with(new).0.clone();
                 answer.unwrap_or(Told::Made(id))
@@ -294,12 +311,23 @@ impl Pays for Script {
         }
     }
 
-    async fn look_for(&self, order: &Order) -> Told {
+    async fn look_up(&self, orders: &[Order]) -> Vec<Told> {
         let mut said = self.0.lock().unwrap();
         said.looked_for += 1;
-        match said.made.get(&order.key) {
-            Some((id, _)) => Told::Made(id.clone()),
-            None => Told::Unmade,
+        let all = || {
+            said.made
+                .iter()
+                .map(|(key, made)| (key, made))
+                .chain(said.forgotten.iter().map(|(key, made)| (key, made)))
+        };
+        let is_of = |key: &str, order: &Order| key.starts_with(&order.payout.id.to_string());
+        let made = |order: &Order| {
+            all().find(|(key, _)| is_of(key, order)).map(|(_, (id, _))| Told::Made(id.clone()))
+        };
+        let told = orders.iter().map(|order| made(order).unwrap_or(Told::Unmade)).collect();
+        match said.is_list_silent {
+            true => orders.iter().map(|_| Told::Unanswered("timeout".to_owned())).collect(),
+            false => told,
         }
     }
 }

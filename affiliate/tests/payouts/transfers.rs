@@ -192,14 +192,60 @@ pub(crate) async fn a_key_that_was_used_is_looked_for() {
         (Some("tr_0"), 2_000, 1)
     );
     assert_eq!(world.run(&run).await.status, RunStatus::Completed);
-    // None is found: it waits, with the same key, and is not failed.
+    // None is found: it waits, is not failed, and is not asked for with that key again.
     let (world, _) = approved().await;
-    let processor = Script::of([used(), used()]);
+    let processor = Script::of([used()]);
     world.work(&processor).await;
-    world.later(31, &processor).await;
+    processor.silence_list(true);
+    world.later(601, &processor).await;
     let waiting = world.adas(PayoutStatus::Processing).await;
     assert_eq!((waiting.asking.attempt, processor.total(), processor.looked_for()), (1, 0, 2));
-    world.later(601, &processor).await;
-    world.adas(PayoutStatus::Paid).await;
+    assert_eq!(waiting.failure_or_obstacle(), Some("timeout"), "the owner sees why");
+    processor.silence_list(false);
+    world.later(7_201, &processor).await;
+    assert_eq!((processor.keys().len(), processor.looked_for()), (1, 3), "only looked up");
+    // When that key can be forgotten, and the list has no transfer still, it is asked for with another.
+    world.later(20 * 3_600, &processor).await;
+    world.later(60, &processor).await;
+    let paid = world.adas(PayoutStatus::Paid).await;
+    assert_eq!(processor.keys(), [format!("{}:1", paid.id), format!("{}:2", paid.id)]);
     assert_eq!(processor.total(), 2_000, "made once");
+}
+
+/// The key is known by nobody any more: were the payout asked for, it would be paid twice.
+#[tokio::test]
+pub(crate) async fn a_payout_of_a_restored_store_is_looked_up_first() {
+    for was_made in [true, false] {
+        let (world, _) = approved().await;
+        let backup = world.adas(PayoutStatus::Processing).await;
+        let processor = Script::default();
+        if was_made {
+            // After the backup, of which the restored store knows nothing.
+            let order =
+                affiliate::payouts::transfers::Order { key: format!("{}:1", backup.id), payout: backup };
+            affiliate::payouts::transfers::Pays::transfer(&processor, &order).await;
+            processor.forget_keys();
+        }
+        world.clock.advance(Duration::from_secs(3_600));
+        let hold = store::queue_hold::of_stopped_store(world.clock.now(), true);
+        world.store().commit(hold).await.unwrap();
+        let asked = processor.keys().len();
+        world.later(3_600, &processor).await;
+        assert_eq!((processor.keys().len(), processor.looked_for()), (asked, 0), "the queue is held");
+        let lifted = store::queue_hold::of_stopped_store(world.clock.now(), false);
+        world.store().commit(lifted).await.unwrap();
+        processor.silence_list(true);
+        world.later(61, &processor).await;
+        world.later(601, &processor).await;
+        assert_eq!(
+            (processor.keys().len(), processor.looked_for()),
+            (asked, 2),
+            "nobody knows whether it was made"
+        );
+        processor.silence_list(false);
+        world.later(7_201, &processor).await;
+        world.adas(PayoutStatus::Paid).await;
+        assert_eq!(processor.total(), 2_000, "made once");
+        assert_eq!(processor.keys().len(), 1);
+    }
 }

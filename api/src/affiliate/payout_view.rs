@@ -60,7 +60,12 @@ fn payout_fields() -> Vec<(&'static str, Value)> {
         ("status", schema::words(PayoutStatus::WORDS, "Where it stands")),
         ("processor_transfer_id", schema::nullable_string("The processor's id of the transfer")),
         ("external_reference", schema::nullable_string("What proves that it was paid")),
-        ("failure_reason", schema::nullable_string("Why it failed")),
+        (
+            "failure_reason",
+            schema::nullable_string(
+                "Why it failed; while it is `processing`, why the processor has not made the transfer yet",
+            ),
+        ),
         ("paid_at", schema::nullable_time("When it was paid")),
         ("created_at", schema::time("When it was drafted")),
         ("updated_at", schema::time("When it was changed last")),

@@ -97,6 +97,16 @@ pub struct Trail {
     pub after: Option<CommissionId>,
 }
 
+/// Why a transfer may have been made although nothing here says so: it is looked up before it is asked for.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Doubt {
+    /// The store was restored from a backup after the payout was drafted.
+    StoreRestored,
+    /// The processor says that the key was used with other figures: the key is not used again.
+    KeyUsed,
+}
+
 /// What the processor was asked, where it pays by transfers of its own.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Asking {
@@ -108,6 +118,12 @@ pub struct Asking {
     /// Which account there was asked so: another one knows of no key that this one was given.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub of: Option<String>,
+    /// Why it is looked up first.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub doubt: Option<Doubt>,
+    /// Why the transfer was not made when it was asked last, for the owner alone.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub obstacle: Option<String>,
     /// How often it was asked with that number.
     pub tries: u32,
     /// How often there was not enough money.
@@ -115,6 +131,14 @@ pub struct Asking {
     /// Not to be asked before then.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub not_before: Option<Timestamp>,
+}
+
+impl Asking {
+    /// The key was refused for good, or its transfer is known not to be made: the next request has another key.
+    pub fn next_attempt(&mut self) {
+        self.attempt = self.attempt.saturating_add(1);
+        (self.since, self.doubt, self.tries) = (None, None, 0);
+    }
 }
 
 /// A payout.
@@ -182,6 +206,13 @@ impl Payout {
             (PayoutState::Paid, _) => Some(PayoutStatus::Paid),
             (PayoutState::Failed, _) => Some(PayoutStatus::Failed),
         }
+    }
+
+    /// Why it failed; while it is open, why the processor has not made the transfer yet.
+    #[must_use]
+    pub fn failure_or_obstacle(&self) -> Option<&str> {
+        let obstacle = self.asking.obstacle.as_deref().filter(|_| self.state == PayoutState::Open);
+        self.failure_reason.as_deref().or(obstacle)
     }
 
     /// Something about it changed.

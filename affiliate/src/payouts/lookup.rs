@@ -1,0 +1,182 @@
+//! Looking transfers of a run up in the processor's list (`GET /v1/transfers?transfer_group=`).
+//!
+//! The list is read once for all payouts that are looked up, and only their ids are kept. A transfer belongs to a payout by
+//! its `metadata.payout_id`, whatever its other figures are. Only a list that was read to its end shows that there is none.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::time::Duration;
+
+use bytes::Bytes;
+use mail::id::{AccountId, PayoutId, PayoutRunId};
+use queue::courier::http::{Answer, AnswerPermit, Get};
+use tokio::time::timeout;
+use url::form_urlencoded::Serializer;
+
+use super::transfers::{Processor, TIMEOUT, Told, unheard};
+use crate::office::Office;
+use crate::offload::offload;
+use crate::processor::{PAGE_BYTES_MAX, Page};
+
+/// Pages that are read: a run of more transfers is not told to have none.
+const PAGES_MAX: usize = 500;
+/// How long reading all pages may take.
+const LOOKUP_TIMEOUT: Duration = Duration::from_mins(5);
+
+/// Transfers that were found.
+#[derive(Debug, Default)]
+pub(super) struct Lookup {
+    /// The ids of transfers, by payout.
+    made: BTreeMap<PayoutId, String>,
+    /// Why the others may have been made nevertheless.
+    gap: Option<Told>,
+}
+
+impl Lookup {
+    /// Whether the transfer of a payout was made.
+    pub(super) fn told(&self, payout: PayoutId) -> Told {
+        match (self.made.get(&payout), &self.gap) {
+            (Some(transfer), _) => Told::Made(transfer.clone()),
+            (None, Some(gap)) => gap.clone(),
+            (None, None) => Told::Unmade,
+        }
+    }
+
+    fn gap(&mut self, why: &str) {
+        self.gap = Some(Told::Unanswered(why.to_owned()));
+    }
+
+    /// Takes on the transfers of a page; gives where the next page begins, if there is one.
+    fn read(&mut self, body: &Bytes, wanted: &BTreeSet<PayoutId>) -> Option<String> {
+        let Ok(page) = Page::read(body) else {
+            self.gap("the processor answered a question for transfers with no list");
+            return None;
+        };
+        for transfer in &page.objects {
+            if transfer.is_too_large() {
+                self.gap("a transfer of the run is larger than is read");
+                continue;
+            }
+            let payout = transfer.text_at("metadata.payout_id").and_then(|id| id.parse().ok());
+            match (payout.filter(|id| wanted.contains(id)), transfer.id()) {
+                (Some(payout), Some(id)) => {
+                    self.made.insert(payout, id.into_owned());
+                }
+                (Some(_), None) => self.gap("the transfer has no id"),
+                (None, _) => {}
+            }
+        }
+        let next = page.next().map(std::borrow::Cow::into_owned);
+        if page.has_more && next.is_none() {
+            self.gap("the last transfer of a page has no id");
+        }
+        next
+    }
+}
+
+/// A page of the transfers of a run.
+fn path(run: PayoutRunId, after: Option<&str>) -> String {
+    let mut query = Serializer::new(String::new());
+    query.append_pair("transfer_group", &run.to_string());
+    query.append_pair("limit", "100");
+    if let Some(after) = after {
+        query.append_pair("starting_after", after);
+    }
+    format!("/v1/transfers?{}", query.finish())
+}
+
+impl Office {
+    /// Looks up which of the wanted payouts of a run have a transfer.
+    pub(super) async fn look_up_run(
+        &self,
+        (account, run): (AccountId, PayoutRunId),
+        processor: &Processor,
+        wanted: BTreeSet<PayoutId>,
+    ) -> Lookup {
+        let mut lookup = Lookup::default();
+        let pages = self.read_pages((account, run), processor, (wanted, &mut lookup));
+        if timeout(LOOKUP_TIMEOUT, pages).await.is_err() {
+            lookup.gap("the processor took too long to list the transfers of the run");
+        }
+        lookup
+    }
+
+    async fn read_pages(
+        &self,
+        (account, run): (AccountId, PayoutRunId),
+        processor: &Processor,
+        (wanted, lookup): (BTreeSet<PayoutId>, &mut Lookup),
+    ) {
+        let mut after = None::<String>;
+        for _ in 0..PAGES_MAX {
+            let mut permit = self.hall.answer_permit(account);
+            let body = match self.page(processor, &path(run, after.as_deref()), &mut permit).await {
+                Ok(body) => body,
+                Err(told) => {
+                    lookup.gap = Some(told);
+                    return;
+                }
+            };
+            let (mut read, wanted_here) = (std::mem::take(lookup), wanted.clone());
+            let (read, next) = offload(body.len(), move || {
+                let next = read.read(&body, &wanted_here);
+                (read, next)
+            })
+            .await;
+            *lookup = read;
+            match next {
+                Some(next) => after = Some(next),
+                None => return,
+            }
+        }
+        lookup.gap(&format!("the run has more transfers than {PAGES_MAX} pages"));
+    }
+
+    async fn page(
+        &self,
+        processor: &Processor,
+        path: &str,
+        permit: &mut AnswerPermit,
+    ) -> Result<Bytes, Told> {
+        let get = Get {
+            url: processor.url(path),
+            headers: processor.headers(),
+            timeout: TIMEOUT,
+            answer_bytes_max: PAGE_BYTES_MAX,
+        };
+        match self.hall.fetch_within(get, permit).await {
+            Ok(Answer { status: 200, is_whole: true, body, .. }) => Ok(body),
+            Ok(Answer { status, .. }) => Err(Told::Unanswered(format!(
+                "the processor answered a question for transfers with status {status}"
+            ))),
+            Err(error) => Err(unheard(&error)),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use jiff::Timestamp;
+
+    use super::*;
+
+    #[test]
+    fn only_a_whole_list_shows_that_there_is_no_transfer() {
+        let [one, two] = [1, 2].map(|n| PayoutId::new(Timestamp::UNIX_EPOCH, n));
+        let read = |list: &str, has_more: bool| {
+            let mut lookup = Lookup::default();
+            let body = Bytes::from(format!(r#"{{"object":"list","data":[{list}],"has_more":{has_more}}}"#));
+            let next = lookup.read(&body, &BTreeSet::from([one, two]));
+            (lookup.told(one), matches!(lookup.told(two), Told::Unmade), next)
+        };
+        let made = |id: &str| Told::Made(id.to_owned());
+        let transfer = format!(r#"{{"id":"tr_1","metadata":{{"payout_id":"{one}"}}}}"#);
+        assert_eq!(read(&transfer, false), (made("tr_1"), true, None));
+        assert_eq!(read(&transfer, true), (made("tr_1"), true, Some("tr_1".to_owned())));
+        let large = format!(r#"{{"id":"tr_0","description":"{}"}}"#, "x".repeat(1 << 17));
+        assert_eq!(read(&format!("{large},{transfer}"), false), (made("tr_1"), false, None));
+        let (told, is_unmade, _) = read(r#"{"id":"tr_9","metadata":null}"#, false);
+        assert!(told == Told::Unmade && is_unmade);
+        let (told, _, next) = read(r#"{"metadata":{}}"#, true);
+        assert!(matches!(told, Told::Unanswered(_)) && next.is_none(), "{told:?}");
+    }
+}
