@@ -22,6 +22,7 @@ use std::collections::BTreeMap;
 use std::future::{Future, pending};
 use std::ops::RangeInclusive;
 use std::pin::pin;
+use std::time::Duration;
 
 use futures_util::future::{BoxFuture, select};
 use jiff::{SignedDuration, Timestamp};
@@ -33,6 +34,7 @@ use queue::courier::http::AnswerPermit;
 use store::affiliate::listing::Wanted;
 use store::affiliate::{backfill, commission, program};
 use store::engine::{Batch, ReadError};
+use tokio::time::timeout;
 
 use crate::asking::{Asker, NoAnswer, Said, escaped};
 use crate::comparing::dispute_kind;
@@ -80,6 +82,8 @@ const SECONDS_OF_DAY: i64 = 86_400;
 const LINES_AT_ONCE: usize = 500;
 /// Back-fills that are looked for at once.
 const OPEN_MAX: usize = 1_000;
+/// How long a window may take, so that a slow processor gives the lane back to others; then the window is cut.
+const WINDOW_TIMEOUT: Duration = Duration::from_mins(5);
 /// Back-fills that go on side by side: together they hold half of the memory for answers at most.
 const LANES: usize = 4;
 
@@ -286,7 +290,8 @@ impl Office {
             return Ok(());
         }
         let mut after = begun.clone();
-        match self.read_window(&begun).await {
+        let too_slow = || Err(Unread::TooMuch("is too slow for a window of its objects".to_owned()));
+        match timeout(WINDOW_TIMEOUT, self.read_window(&begun)).await.unwrap_or_else(|_| too_slow()) {
             Ok(read) => after.went_on(read),
             Err(Unread::TooMuch(why)) => {
                 if !after.shorten() {
@@ -296,11 +301,14 @@ impl Office {
                     );
                 }
             }
-            // It is gone on with when the store is back, or the memory is free. Neither is the processor's doing, so that
-            // is no bad end.
+            // The store fails, or the memory is not free: neither is the processor's doing, so that is no bad end.
             Err(Unread::Refused(
                 refusal @ (Refusal::Read(_) | Refusal::Commit(_) | Refusal::Books(Fault::Budget(_))),
-            )) => return Err(refusal),
+            )) => {
+                after.put_off(self.now());
+                self.write_backfill((&begun, &after)).await?;
+                return Err(refusal);
+            }
             Err(Unread::Refused(refusal)) => after.fail(&refusal.to_string(), self.now()),
         }
         self.write_backfill((&begun, &after)).await?;

@@ -30,6 +30,8 @@ const WINDOW_FIRST: SignedDuration = SignedDuration::from_hours(24 * 30);
 const BILLED_BEFORE: SignedDuration = SignedDuration::from_hours(24 * 366);
 /// A window is tried so often before the back-fill has failed.
 const FAILURES_MAX: u32 = 3;
+/// How long a window waits for the server's own means: its store, its memory.
+const PUT_OFF: SignedDuration = SignedDuration::from_secs(30);
 /// How long is waited after the first failure, and after the second.
 const BACKOFF_S: [i64; 2] = [10, 300];
 
@@ -193,6 +195,12 @@ impl Backfill {
             self.error =
                 Some(format!("read to the end, but {unread} could not be worked with; the first: {why}"));
         }
+    }
+
+    /// The window could not be read for want of the server's own means: it is tried again later.
+    pub fn put_off(&mut self, now: Timestamp) {
+        self.process = None;
+        self.not_before = now.checked_add(PUT_OFF).ok();
     }
 
     /// The window could not be read.
