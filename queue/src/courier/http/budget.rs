@@ -1,23 +1,18 @@
 //! The memory budget of answers: how many bytes of foreign answers all accounts together may hold, and each of them.
 //!
-//! ```text
-//! a piece of an answer comes ─► the account's part ─► the whole ─► the piece is kept
-//! ```
-//!
 //! An [`AnswerPermit`] is held from the first byte of an answer until what was read of it is dropped. It grows by what has
-//! come, never by what was announced. Who waits for memory waits in line, and not longer than the question may take. Whoever
-//! is refused drops its permit, and the others go on.
+//! come, never by what was announced. An account holds no more than its bound, and no more than it leaves free ("dynamic
+//! thresholds", Choudhury and Hahne 1998): however many accounts ask slow processors, the next one finds some memory. Who
+//! waits for memory waits no longer than the request may take. Whoever is refused drops its permit, and the others go on.
 
 use std::collections::HashMap;
-use std::sync::{Arc, Mutex, PoisonError};
+use std::pin::pin;
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use mail::id::AccountId;
 use thiserror::Error;
-use tokio::sync::{OwnedSemaphorePermit, Semaphore};
+use tokio::sync::Notify;
 use tokio::time::{Instant, timeout_at};
-
-/// What permits are counted in.
-const GRAIN_BYTES: usize = 1 << 10;
 
 /// Why an answer, or more of it, is not kept.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Error)]
@@ -39,46 +34,76 @@ pub struct AnswerBudget(Arc<Pool>);
 
 #[derive(Debug)]
 struct Pool {
-    whole: Arc<Semaphore>,
+    bytes_max: usize,
     account_bytes_max: usize,
-    /// Accounts that hold something: how many permits, and what is left of their part.
-    accounts: Mutex<HashMap<AccountId, (usize, Arc<Semaphore>)>>,
+    usage: Mutex<Usage>,
+    /// Notified when bytes are given back.
+    freed: Notify,
+}
+
+/// Bytes that are held.
+#[derive(Debug, Default)]
+struct Usage {
+    all: usize,
+    accounts: HashMap<AccountId, usize>,
+}
+
+impl Pool {
+    fn usage(&self) -> MutexGuard<'_, Usage> {
+        self.usage.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    fn take(&self, account: AccountId, bytes: usize) -> bool {
+        let mut usage = self.usage();
+        let own = usage.accounts.get(&account).copied().unwrap_or(0).saturating_add(bytes);
+        let all = usage.all.saturating_add(bytes);
+        let is_granted = own <= self.account_bytes_max.min(self.bytes_max.saturating_sub(all));
+        if is_granted {
+            usage.all = all;
+            usage.accounts.insert(account, own);
+        }
+        is_granted
+    }
+
+    fn give(&self, account: AccountId, bytes: usize) {
+        let mut usage = self.usage();
+        usage.all = usage.all.saturating_sub(bytes);
+        if let Some(own) = usage.accounts.get_mut(&account) {
+            *own = own.saturating_sub(bytes);
+            if *own == 0 {
+                usage.accounts.remove(&account);
+            }
+        }
+        drop(usage);
+        self.freed.notify_waiters();
+    }
 }
 
 impl AnswerBudget {
     /// A budget of so many bytes, of which one account may hold so many.
     #[must_use]
     pub fn new(bytes_max: usize, account_bytes_max: usize) -> Self {
-        let accounts = Mutex::default();
-        Self(Arc::new(Pool { whole: semaphore(bytes_max), account_bytes_max, accounts }))
+        Self(Arc::new(Pool { bytes_max, account_bytes_max, usage: Mutex::default(), freed: Notify::new() }))
     }
 
     /// A permit of an account, for nothing yet and up to `limit_bytes`.
     #[must_use]
     pub fn permit(&self, account: AccountId, limit_bytes: usize) -> AnswerPermit {
-        let mut accounts = self.0.accounts.lock().unwrap_or_else(PoisonError::into_inner);
-        let full = || (0, semaphore(self.0.account_bytes_max));
-        let (permits, own) = accounts.entry(account).or_insert_with(full);
-        *permits += 1;
-        let own = Arc::clone(own);
-        AnswerPermit { paid: None, bytes: 0, limit_bytes, own, account, pool: Arc::clone(&self.0) }
+        AnswerPermit { bytes: 0, limit_bytes, account, pool: Arc::clone(&self.0) }
     }
 
     /// What nobody holds, in bytes.
     #[must_use]
     pub fn left_bytes(&self) -> usize {
-        self.0.whole.available_permits() * GRAIN_BYTES
+        self.0.bytes_max.saturating_sub(self.0.usage().all)
     }
 }
 
 /// A part of the budget; it goes back when this is dropped.
 #[derive(Debug)]
 pub struct AnswerPermit {
-    /// Of the account's part, and of the whole. They go back first.
-    paid: Option<(OwnedSemaphorePermit, OwnedSemaphorePermit)>,
     bytes: usize,
     limit_bytes: usize,
-    own: Arc<Semaphore>,
     account: AccountId,
     pool: Arc<Pool>,
 }
@@ -93,46 +118,27 @@ impl AnswerPermit {
         if wanted > self.limit_bytes {
             return Err(BudgetError::Limit { limit_bytes: self.limit_bytes });
         }
-        let grains = grains(wanted).saturating_sub(grains(self.bytes));
-        if grains > 0 {
-            let (own, whole) = (Arc::clone(&self.own), Arc::clone(&self.pool.whole));
-            // Who waits for the account's part keeps no other account waiting.
-            let both = async {
-                let own = own.acquire_many_owned(grains).await.ok()?;
-                Some((own, whole.acquire_many_owned(grains).await.ok()?))
-            };
-            let Ok(Some(more)) = timeout_at(until, both).await else { return Err(BudgetError::Busy) };
-            match &mut self.paid {
-                Some((own, whole)) => {
-                    own.merge(more.0);
-                    whole.merge(more.1);
-                }
-                paid @ None => *paid = Some(more),
+        loop {
+            let mut freed = pin!(self.pool.freed.notified());
+            // Before the attempt: what is given back right after it is not missed.
+            freed.as_mut().enable();
+            if self.pool.take(self.account, bytes) {
+                self.bytes = wanted;
+                return Ok(());
+            }
+            if timeout_at(until, freed).await.is_err() {
+                return Err(BudgetError::Busy);
             }
         }
-        self.bytes = wanted;
-        Ok(())
     }
 }
 
 impl Drop for AnswerPermit {
     fn drop(&mut self) {
-        let mut accounts = self.pool.accounts.lock().unwrap_or_else(PoisonError::into_inner);
-        if let Some((permits, _)) = accounts.get_mut(&self.account) {
-            *permits -= 1;
-            if *permits == 0 {
-                accounts.remove(&self.account);
-            }
+        if self.bytes > 0 {
+            self.pool.give(self.account, self.bytes);
         }
     }
-}
-
-fn semaphore(bytes: usize) -> Arc<Semaphore> {
-    Arc::new(Semaphore::new(bytes.div_ceil(GRAIN_BYTES).min(Semaphore::MAX_PERMITS)))
-}
-
-fn grains(bytes: usize) -> u32 {
-    u32::try_from(bytes.div_ceil(GRAIN_BYTES)).unwrap_or(u32::MAX)
 }
 
 #[cfg(test)]
@@ -148,29 +154,35 @@ mod tests {
     }
 
     #[tokio::test(start_paused = true)]
-    async fn an_account_holds_its_part_and_all_hold_the_whole() {
-        let budget = AnswerBudget::new(24 * KIB, 16 * KIB);
+    async fn an_account_holds_its_part_and_leaves_as_much_free() {
+        let budget = AnswerBudget::new(64 * KIB, 16 * KIB);
         let soon = || Instant::now() + Duration::from_secs(5);
         let mut first = budget.permit(account(1), 12 * KIB);
         for _ in 0..4 * KIB {
             first.enlarge_until(1, soon()).await.unwrap();
         }
-        assert_eq!(budget.left_bytes(), 20 * KIB, "small pieces cost what they are");
+        assert_eq!(budget.left_bytes(), 60 * KIB, "small pieces cost their size");
         first.enlarge_until(8 * KIB, soon()).await.unwrap();
         let over = first.enlarge_until(1, soon()).await;
         assert_eq!(over, Err(BudgetError::Limit { limit_bytes: 12 * KIB }));
         let mut second = budget.permit(account(1), 12 * KIB);
         second.enlarge_until(4 * KIB, soon()).await.unwrap();
         assert_eq!(second.enlarge_until(1, soon()).await, Err(BudgetError::Busy), "its part is used up");
-        let mut other = budget.permit(account(2), 12 * KIB);
-        other.enlarge_until(8 * KIB, soon()).await.unwrap();
-        assert_eq!(other.enlarge_until(1, soon()).await, Err(BudgetError::Busy), "all is used up");
+        // However many accounts hold all that they get, the next one gets something.
+        let mut others = Vec::new();
+        for n in 2..12 {
+            let mut permit = budget.permit(account(n), 16 * KIB);
+            while permit.enlarge_until(256, Instant::now()).await.is_ok() {}
+            assert!(permit.bytes >= 256 || budget.left_bytes() < 512, "account {n}");
+            others.push(permit);
+        }
         // Who waits has it when it is given back.
+        let mut last = budget.permit(account(12), 16 * KIB);
         let until = soon();
-        let (waited, ()) = tokio::join!(other.enlarge_until(KIB, until), async { drop(first) });
+        let (waited, ()) = tokio::join!(last.enlarge_until(4 * KIB, until), async { drop(first) });
         assert_eq!(waited, Ok(()));
-        drop((second, other));
-        assert_eq!(budget.left_bytes(), 24 * KIB);
-        assert!(budget.0.accounts.lock().unwrap().is_empty());
+        drop((second, others, last));
+        assert_eq!(budget.left_bytes(), 64 * KIB);
+        assert!(budget.0.usage().accounts.is_empty());
     }
 }
