@@ -9,6 +9,7 @@ use jiff::Timestamp;
 use mail::affiliate::program::Program;
 use mail::domain::SealedKey;
 use mail::id::{AccountId, ProgramId};
+use mail::quota::Noun as Quota;
 use queue::accept::Hall;
 use store::affiliate::processor_event::ProcessorEvent;
 use store::engine::{Batch, CommitError, Key, Store};
@@ -36,6 +37,9 @@ pub(crate) enum Committed {
 
 /// What a caller adds to the commit of what it asked for: that it was done, under its idempotency key.
 pub type Beside<'a, T> = &'a (dyn Fn(&mut Batch, &T) + Send + Sync);
+
+/// About how many bytes the row of an event takes that was worked with.
+const EVENT_ROW_BYTES: u64 = 300;
 
 /// Nothing is added.
 pub fn nothing_beside<T>(_: &mut Batch, _: &T) {}
@@ -72,7 +76,22 @@ impl Office {
         let id = program.id.to_bytes();
         let open = |secret: &SealedKey| self.open(&id, secret).ok_or(Refusal::Seal);
         let secrets: Vec<String> = processor.webhook_secrets.iter().map(open).collect::<Result<_, _>>()?;
-        Ok(self.ledger().receive((&program, &secrets), (header, body), self).await)
+        let room = match store::account::get(self.store(), program.account).await? {
+            Some(account) => {
+                let bytes = (body.len() as u64).max(EVENT_ROW_BYTES);
+                let reserved = self.hall.quotas().reserve(&account, Quota::AffiliateEventBytes, bytes).await;
+                Some(reserved?)
+            }
+            None => None,
+        };
+        let answer = self.ledger().receive((&program, &secrets), (header, body), self).await;
+        match (&answer, room) {
+            (Answer::Done | Answer::Ignored(_), Some(room)) => room.keep_part(EVENT_ROW_BYTES),
+            // What could not be worked with is kept whole, for another try.
+            (Answer::Failed(_), Some(room)) => room.keep(),
+            (Answer::Duplicate | Answer::Unknown | Answer::BadSignature(_), _) | (_, None) => {}
+        }
+        Ok(answer)
     }
 
     /// Tries an event of the processor's again that failed; `None`: there is no such event.

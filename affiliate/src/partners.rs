@@ -12,7 +12,7 @@ use mail::affiliate::program::{PayoutMethod, Program};
 use mail::event::EventKind;
 use mail::id::{AccountId, PartnerId, PartnerLinkId};
 use mail::quota::Noun as Quota;
-use queue::quota::{QuotaError, Reserved};
+use queue::quota::Reserved;
 use store::affiliate::listing::{Page, Wanted};
 use store::affiliate::payout_work::Work;
 use store::affiliate::{partner, partner_link, payout, portal_link};
@@ -277,11 +277,7 @@ impl Office {
         let mut room = Vec::with_capacity(2);
         for noun in [Quota::Affiliates, Quota::AffiliateLinks] {
             let reserved = self.hall.quotas().reserve(&account, noun, 1).await;
-            room.push(reserved.map_err(|error| match error {
-                QuotaError::Full(full) => Refusal::Quota(full),
-                QuotaError::Counting(_) => Obstacle::Changed.into(),
-                QuotaError::Read(error) => error.into(),
-            })?);
+            room.push(reserved?);
         }
         Ok(room)
     }

@@ -3,7 +3,8 @@
 use mail::affiliate::commission::Refused;
 use mail::affiliate::partner::{LINKS_MAX, WrongMove};
 use mail::affiliate::program::MissingStep;
-use mail::quota::Full;
+use mail::quota::{Full, Noun as Quota};
+use queue::quota::QuotaError;
 use store::affiliate::campaign::CAMPAIGNS_MAX;
 use store::engine::{CommitError, ReadError};
 use thiserror::Error;
@@ -195,6 +196,9 @@ pub enum Refusal {
     /// The plan of the account includes no more.
     #[error("{0}")]
     Quota(Full),
+    /// What the account keeps is being counted: it may be tried again in a moment.
+    #[error("{}", QuotaError::Counting(*.0))]
+    Counting(Quota),
     /// The processor was asked, and did not answer as it must.
     #[error("the processor {0}")]
     Upstream(String),
@@ -220,6 +224,16 @@ impl Refusal {
     #[must_use]
     pub fn too_many_links() -> Self {
         Self::field("token", format!("a partner has at most {LINKS_MAX} links; delete one"))
+    }
+}
+
+impl From<QuotaError> for Refusal {
+    fn from(error: QuotaError) -> Self {
+        match error {
+            QuotaError::Full(full) => Self::Quota(full),
+            QuotaError::Counting(noun) => Self::Counting(noun),
+            QuotaError::Read(error) => Self::Read(error),
+        }
     }
 }
 

@@ -48,12 +48,13 @@ use mail::id::{
 };
 use mail::idempotency::Operation as Keyed;
 use mail::quota::Noun as Quota;
+use queue::quota::QuotaError;
 use serde_json::{Value, json};
 
 use crate::call::{Call, Input, Takes};
 use crate::operations::{Entry, Operation, operation};
 use crate::page::{self, Page};
-use crate::problem::{Code, FieldErrors, Problem};
+use crate::problem::{Code, FieldErrors, Problem, RETRY_AFTER_OUTAGE_S};
 use crate::room::Room;
 use crate::schema::{self, Schemas};
 use store::affiliate::listing::Wanted;
@@ -367,6 +368,7 @@ pub(crate) fn refused(room: &Room, refusal: Refusal) -> Problem {
         }
         Refusal::Ban(_) => Problem::new(Code::FORBIDDEN, sentence(&text)),
         Refusal::Quota(full) => Problem::full(full, &room.options.upgrade_url),
+        Refusal::Counting(noun) => Problem::of_quota(QuotaError::Counting(noun), &room.options.upgrade_url),
         Refusal::Upstream(_) => Problem::new(Code::UPSTREAM_ERROR, sentence(&text)),
         Refusal::Line(refused) => {
             let code = if refused.is_forbidden() { Code::FORBIDDEN } else { Code::CONFLICT };
@@ -374,6 +376,7 @@ pub(crate) fn refused(room: &Room, refusal: Refusal) -> Problem {
         }
         // Sums that would not fit are the program's own figures, and no fault of the server.
         Refusal::Books(Fault::Arithmetic(_)) => Problem::new(Code::CONFLICT, sentence(&text)),
+        Refusal::Books(Fault::Budget(_)) => Problem::unavailable(sentence(&text), RETRY_AFTER_OUTAGE_S),
         Refusal::Seal | Refusal::Books(_) => Problem::internal(text),
         Refusal::Read(error) => error.into(),
         Refusal::Commit(error) => Problem::of_refusal(error.into(), &room.options.upgrade_url),

@@ -30,7 +30,7 @@ pub const FIELD_ERRORS_MAX: usize = 50;
 /// After how many seconds a client may try again when the service is short of something.
 const RETRY_AFTER_S: u32 = 1;
 /// The same when it takes longer: an operator must act first (a full disk, a restart), or many rows are counted.
-const RETRY_AFTER_OUTAGE_S: u32 = 10;
+pub(crate) const RETRY_AFTER_OUTAGE_S: u32 = 10;
 
 /// A code of the error table: what it is called, with which status it comes, when.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -109,6 +109,7 @@ impl Code {
         Self::CONFLICT,
         Self::RECIPIENT_BLOCKED,
         Self::PLAN_LIMIT,
+        Self::PLAN_FULL,
         Self::MAIL_SERVER_ERROR,
         Self::SEND_UNCONFIRMED,
     ];
@@ -390,6 +391,7 @@ impl Problem {
                     json!({"limit": period.name(), "used": used, "cap": cap, "resets_at": resets_at}),
                 )
             }
+            Refusal::StorageFull(full) => Self::full(full, upgrade_url),
             Refusal::NotThisDomain { domain } => {
                 Self::new(Code::FORBIDDEN, format!("This API key may not send from {domain}"))
                     .details(json!({"domain": domain}))

@@ -44,6 +44,8 @@ const MIB: u64 = 1 << 20;
 const GIB: u64 = 1 << 30;
 
 table! {
+    /// Bytes of the messages of sent emails within the retention time.
+    EmailBytes "email_bytes" GIB, 50 * GIB, 500 * GIB;
     /// Suppressed addresses and domains, whoever suppressed them.
     Suppressions "suppressions" 20_000, 500_000, 2_000_000;
     /// Opt-outs of one category.
@@ -82,6 +84,8 @@ table! {
     AffiliateCampaigns "affiliate_campaigns" 20, 100, 1_000;
     /// People whom partners brought.
     AffiliateReferrals "affiliate_referrals" 10_000, 500_000, 5_000_000;
+    /// Bytes of events of the payment processor within 90 days.
+    AffiliateEventBytes "affiliate_event_bytes" 20 * MIB, GIB, 10 * GIB;
 }
 
 impl Noun {
@@ -90,7 +94,12 @@ impl Noun {
     pub fn is_bytes(self) -> bool {
         matches!(
             self,
-            Self::TemplateBytes | Self::ProductEventBytes | Self::ReceivedBytes | Self::AutomationBytes
+            Self::EmailBytes
+                | Self::TemplateBytes
+                | Self::ProductEventBytes
+                | Self::ReceivedBytes
+                | Self::AutomationBytes
+                | Self::AffiliateEventBytes
         )
     }
 

@@ -619,6 +619,9 @@ impl Hall {
             if let Some(reserved) = one.reserved {
                 reserved.keep();
             }
+            if let Some(storage) = one.storage {
+                storage.keep();
+            }
             self.worker.fresh.keep(event, Some(one.email));
         }
         self.worker.untold.notify_one();

@@ -4,6 +4,7 @@ use mail::address::{Address, Name};
 use mail::email::Category;
 use mail::id::EmailId;
 use mail::message::MessageError;
+use mail::quota::Full;
 use mail::suppression::{BlockReason, Blocked};
 use mail::usage::Cap;
 use store::engine::{CommitError, ReadError};
@@ -49,6 +50,9 @@ pub enum Refusal {
     /// The plan has no room for it: a cap is in the way.
     #[error("the plan's {} limit of {} emails is reached", .0.period.name(), .0.cap)]
     PlanLimit(Cap),
+    /// The plan's storage is full: emails leave it when their retention time is over.
+    #[error("{0}; emails leave when their retention time is over")]
+    StorageFull(Full),
     /// The message will not do.
     #[error(transparent)]
     Message(#[from] MessageError),

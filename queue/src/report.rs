@@ -394,6 +394,7 @@ fn staged(email: Email, to: Address, bytes: Bytes, expires_at: Timestamp) -> Sta
         fate: Fate::Send,
         appointment: None,
         reserved: None,
+        storage: None,
         now,
     }
 }

@@ -22,6 +22,7 @@ use store::engine::{Batch, Body};
 use store::schedule::Found;
 
 use crate::meter::Reserved;
+use crate::quota;
 
 /// Somebody who is to get it.
 #[derive(Debug, Clone)]
@@ -90,6 +91,8 @@ pub(crate) struct Staged {
     pub(crate) appointment: Option<Appointment>,
     /// The emails of the plan that it uses up; none where nothing is counted.
     pub(crate) reserved: Option<Reserved>,
+    /// The bytes of the plan's storage that it takes; none where nothing is counted.
+    pub(crate) storage: Option<quota::Reserved>,
     /// When all this happens.
     pub(crate) now: Timestamp,
 }

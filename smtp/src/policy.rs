@@ -223,6 +223,7 @@ fn refused(refusal: &Refusal, now: Timestamp) -> Reply {
             true => reply(452, (4, 5, 3), named("plan_limit")),
             false => reply(550, (5, 7, 1), named("plan_limit")),
         },
+        Refusal::StorageFull(_) => reply(452, (4, 3, 1), named("plan_limit")),
         Refusal::Message(MessageError::Loop) => reply(554, (5, 4, 6), refusal.to_string()),
         Refusal::Message(_) | Refusal::Invalid { .. } => reply(550, (5, 6, 0), refusal.to_string()),
         Refusal::TooLarge { .. } => reply(552, (5, 3, 4), refusal.to_string()),

@@ -8,10 +8,17 @@ use std::ops::Range;
 use mail::id::AccountId;
 use mail::quota::Noun;
 use mail::received::Received;
+use serde::{Deserialize, Serialize};
 
 use crate::engine::{Key, Order, ReadError, Store, Value};
 use crate::key::{Space, after, key};
-use crate::row;
+use crate::row::{self, Plain};
+
+/// The size of an email, of its row: the rest is not read.
+#[derive(Serialize, Deserialize)]
+struct EmailSize {
+    size_bytes: u64,
+}
 
 /// What bounds the rows of a space.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -39,6 +46,7 @@ macro_rules! bounds {
 
 bounds! {
 quotas {
+    Email: EmailBytes;
     ApiKey: ApiKeys;
     SmtpCredential: SmtpCredentials;
     Claim: DomainClaims;
@@ -56,6 +64,7 @@ quotas {
     Partner: Affiliates;
     PartnerLink: AffiliateLinks;
     Referral: AffiliateReferrals;
+    ProcessorEvent: AffiliateEventBytes;
 }
 others {
     "the operator's, or the service's own: no account writes it":
@@ -66,13 +75,13 @@ others {
         AccountByEmail ApiKeyByHash SmtpCredentialByHash DomainByName ClaimByName SuppressionById
         SuppressionByTime OptOutById TemplateByAlias TemplateByName UserByEmail ProductEventBy WebhookSet
         ReceivedById ReceivedUse AutomationHears CampaignByName PartnerBy PartnerByEmail PartnerLinkByToken
-        ReferralBy ReferralClaim;
+        ReferralBy ReferralClaim ProcessorEventBy;
     "the plan's `domains`":
         Domain DomainSetup DomainSetupByTime;
     "one row a DNS provider that the service knows":
         DnsCredential;
-    "the plan's emails a month, a message's largest size, and the retention time":
-        Email Recipient Attempt Body Task Hint ScheduledByTime Schedule Tracking EmailTerm EmailListed Notice
+    "the plan's emails a month and `email_bytes`, and the retention time":
+        Recipient Attempt Body Task Hint ScheduledByTime Schedule Tracking EmailTerm EmailListed Notice
         Deadline;
     "the events of rows that are counted, and the retention time":
         Event Outbox Stream;
@@ -102,10 +111,8 @@ others {
         Run RunBy RunWait RunSealed AutomationDue;
     "one notice a cause and account at a time":
         OwnerNotice;
-    "referrals that are counted, and what the payment processor signs of them; not bounded by the plan":
+    "referrals that are counted, and the events of the payment processor that are counted":
         Commission CommissionBy CommissionDue Heard HeardBy Adjustment PayoutItem AdjustmentBy;
-    "what the payment processor signs, kept for 90 days; not bounded by the plan":
-        ProcessorEvent ProcessorEventBy;
     "partners and links that are counted: a fixed number of rows each":
         PartnerTally PartnerLatest Skipped PartnerBalance PartnerBrought PortalLink PortalLinksOf
         PartnerLetter;
@@ -161,6 +168,7 @@ impl Tally {
 /// Where the rows of a noun lie.
 fn space_of(noun: Noun) -> Space {
     match noun {
+        Noun::EmailBytes => Space::Email,
         Noun::Suppressions => Space::Suppression,
         Noun::CategoryOptOuts => Space::OptOut,
         Noun::Templates => Space::Template,
@@ -178,6 +186,7 @@ fn space_of(noun: Noun) -> Space {
         Noun::AffiliateLinks => Space::PartnerLink,
         Noun::AffiliateCampaigns => Space::Campaign,
         Noun::AffiliateReferrals => Space::Referral,
+        Noun::AffiliateEventBytes => Space::ProcessorEvent,
     }
 }
 
@@ -192,9 +201,10 @@ fn page_rows(noun: Noun) -> usize {
 
 fn measure(noun: Noun, at: &Key, value: &Value) -> Result<u64, ReadError> {
     match noun {
-        // The body lies elsewhere; the row says how large it is.
+        // The bodies lie elsewhere; the rows say how large they are.
+        Noun::EmailBytes => Ok(row::decode::<Plain<EmailSize>>(value)?.0.size_bytes),
         Noun::ReceivedBytes => Ok(row::decode::<Received>(value)?.size_bytes),
-        Noun::TemplateBytes | Noun::AutomationBytes | Noun::ProductEventBytes => {
+        Noun::TemplateBytes | Noun::AutomationBytes | Noun::ProductEventBytes | Noun::AffiliateEventBytes => {
             Ok((at.len() + value.len()) as u64)
         }
         _ => Ok(1),

@@ -225,4 +225,4 @@ pub async fn replay(room: Arc<Room>, owner: Owner, asked: Read<OfEvent>) -> Resu
 }
 
 /// The errors that are its own.
-pub(super) const HEARS: &[Code] = &[Code::NOT_FOUND];
+pub(super) const HEARS: &[Code] = &[Code::NOT_FOUND, Code::PLAN_FULL];

@@ -30,7 +30,7 @@ async fn post(world: &World, program: &str, (signature, body): (&str, &str)) -> 
     world.send(request.body(Full::new(body.to_owned().into())).unwrap()).await
 }
 
-async fn program(world: &World, who: &Signed) -> String {
+pub(crate) async fn program(world: &World, who: &Signed) -> String {
     let shown = owner(world, who, Method::GET, ("", json!({}))).await.json();
     shown["program"]["id"].as_str().unwrap().to_owned()
 }

@@ -9,6 +9,7 @@ use mail::quota::Noun;
 use serde_json::{Value, json};
 use tokio_util::sync::CancellationToken;
 
+use crate::affiliate_ledger::{event, program, tell};
 use crate::affiliate_program::{PROGRAM, set_up};
 use crate::affiliates::with_headers;
 use crate::world::{Answered, World};
@@ -290,5 +291,44 @@ async fn a_plan_without_an_affiliate_program_cannot_enable_one() {
     world.hall.clock().advance(Duration::from_secs(1));
     let enabled = world.browse(&who, Method::POST, PROGRAM, &enable).await;
     assert_eq!(enabled.status, StatusCode::CREATED, "{enabled:?}");
+    world.end().await;
+}
+
+#[tokio::test]
+async fn sent_emails_are_bounded_by_their_bytes() {
+    let world = world_with(&[(Noun::EmailBytes, 20_000)]).await;
+    let mail = |bytes: usize| json!({"from": "ada@example.com", "to": "b@example.net", "subject": "s", "text": "x ".repeat(bytes / 2)});
+    let sent = world.call(Method::POST, "/emails", &mail(12_000)).await;
+    assert_eq!(sent.status, StatusCode::OK, "{sent:?}");
+    let used = world.get("/account").await.json()["usage"]["storage"]["email_bytes"].as_u64().unwrap();
+    assert!((12_000..16_000).contains(&used), "{used}");
+    check_full(&world.call(Method::POST, "/emails", &mail(12_000)).await, Noun::EmailBytes, (used, 20_000));
+    let small = world.call(Method::POST, "/emails", &mail(100)).await;
+    assert_eq!(small.status, StatusCode::OK, "{small:?}");
+    world.end().await;
+}
+
+/// Whoever has the webhook secret can sign as many events as they like.
+#[tokio::test]
+async fn events_of_the_processor_are_bounded_by_their_bytes() {
+    let world = World::start().await;
+    let owner = set_up(&world, 1).await;
+    let program = program(&world, &owner).await;
+    let world = world.on(Plan::Free).await;
+    let mut plans = world.hall.plans();
+    plans.free.storage.set(Noun::AffiliateEventBytes, Some(1_000));
+    world.hall.set_plans(plans);
+    let mut taken = 0;
+    let refused = loop {
+        let charge = event(&world, (&format!("evt_{taken}"), "charge.pending"), &json!({"id": "ch_1"}));
+        let answer = tell(&world, &program, &charge).await;
+        if answer.status != StatusCode::OK {
+            break answer;
+        }
+        taken += 1;
+        assert!(taken < 10, "nothing bounds the events");
+    };
+    assert_eq!(refused.json()["error"]["details"]["limit"], "affiliate_event_bytes", "{refused:?}");
+    assert!(taken > 0);
     world.end().await;
 }

@@ -203,7 +203,7 @@ impl Hall {
             plan: None,
         };
         let appointment = Some(Appointment { found: appointment, counted });
-        Staged { email, addressees, chunks, transport, fate, appointment, reserved: None, now }
+        Staged { email, addressees, chunks, transport, fate, appointment, reserved: None, storage: None, now }
     }
 
     /// It is due and may not be sent yet: it is looked at again then.

@@ -12,6 +12,7 @@ use jiff::Timestamp;
 use mail::draft::Draft;
 use mail::email::{Door, Email};
 use mail::id::EmailId;
+use mail::quota::Noun;
 use mail::suppression::Blocked;
 use store::access::Tenant;
 use store::email::RECIPIENTS_MAX;
@@ -20,6 +21,7 @@ use super::reach::fate_of;
 use super::write::{Written, addressees, write};
 use super::{HEADER_ROOM_BYTES, Hall, Signing};
 use crate::meter::{Reserved, Room};
+use crate::quota::{self, QuotaError};
 use crate::refusal::Refusal;
 use crate::sender::Sender;
 use crate::staged::{Addressee, Fate, Staged, Transport};
@@ -51,6 +53,7 @@ impl Hall {
         let mut facts = written.facts;
         let mut addressees = addressees(draft.recipients, &mut facts, draft.door);
         let blocked = self.mark_blocked((tenant.account().id, draft.category), &mut addressees, now).await?;
+        let storage = self.reserve_storage(&sender, is_metered, size_of(&written.chunks)).await?;
         let (fate, chunks, reserved) = match fate_of(&blocked, draft.wishes.on_suppressed, &addressees) {
             Some(refuse) => (refuse, written.chunks, None),
             None => {
@@ -94,7 +97,8 @@ impl Hall {
             expires_at: self.expires_at(&email, now),
             plan: Some(tenant.account().plan),
         };
-        let staged = Staged { email, addressees, chunks, transport, fate, appointment: None, reserved, now };
+        let staged =
+            Staged { email, addressees, chunks, transport, fate, appointment: None, reserved, storage, now };
         unless_blocked(staged, blocked)
     }
 
@@ -130,6 +134,24 @@ impl Hall {
             Room::Reserved(reserved) => Ok(Some(reserved)),
             Room::Capped(cap) => Err(Refusal::PlanLimit(cap)),
             Room::Unknown => Err(Refusal::Unavailable),
+        }
+    }
+
+    /// Reserves the bytes that an email takes of the plan's storage: nothing, where it is not metered.
+    async fn reserve_storage(
+        &self,
+        sender: &Sender,
+        is_metered: bool,
+        bytes: u64,
+    ) -> Result<Option<quota::Reserved>, Refusal> {
+        if !is_metered {
+            return Ok(None);
+        }
+        match self.quotas().reserve(sender.account(), Noun::EmailBytes, bytes).await {
+            Ok(reserved) => Ok(Some(reserved)),
+            Err(QuotaError::Full(full)) => Err(Refusal::StorageFull(full)),
+            Err(QuotaError::Counting(_)) => Err(Refusal::Unavailable),
+            Err(QuotaError::Read(error)) => Err(error.into()),
         }
     }
 

@@ -147,5 +147,8 @@ fn moved(
 
 fn is_passing(refusal: &Refusal) -> bool {
     refusal.is_passing()
-        || matches!(refusal, Refusal::PlanLimit(_) | Refusal::Unsigned | Refusal::DoneMeanwhile)
+        || matches!(
+            refusal,
+            Refusal::PlanLimit(_) | Refusal::StorageFull(_) | Refusal::Unsigned | Refusal::DoneMeanwhile
+        )
 }
