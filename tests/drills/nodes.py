@@ -5,7 +5,8 @@
     tests/drills/nodes.py --seconds 5     shorter pauses between the failures
     POSTRIDER=target/release/postrider tests/drills/nodes.py
 
-Flow: start a primary and a standby, three nodes, a sink and the load; give orders about mail of other nodes; kill one node (-9), start it again,
+Flow: start a primary and a standby, three nodes, a sink and the load; give orders about mail of other nodes; delete an
+API key whose stream another node serves; kill one node (-9), start it again,
 stop one in order, start it again, restart PostgreSQL, lose the primary for good and promote the standby;
 end the load, wait until nothing is queued, and compare three lists: what the clients were told was taken,
 what the sink got, and what the books say. Exits with 1 and the differences when mail is lost, booked
@@ -15,6 +16,7 @@ twice, or booked without having been sent. Needs Debian's postgresql; as root, t
 
 import argparse
 import collections
+import http.client
 import json
 import os
 import pwd
@@ -114,7 +116,7 @@ class Node:
     def __init__(self, base, name, url, sink):
         self.name, self.directory = name, base / name
         self.directory.mkdir()
-        self.relay, self.ops = free_port(), free_port()
+        self.relay, self.ops, self.api = free_port(), free_port(), free_port()
         self.config = self.directory / "postrider.toml"
         self.config.write_text(f"""
 hostname = "{name}.postrider.example"
@@ -127,7 +129,7 @@ listen = "127.0.0.1:{self.relay}"
 networks = ["127.0.0.0/8"]
 account = "{OWNER}"
 [api]
-listen = []
+listen = "127.0.0.1:{self.api}"
 [ops]
 listen = "127.0.0.1:{self.ops}"
 [delivery]
@@ -314,7 +316,7 @@ def drill(args, base):
     sink = Sink()
     nodes = [Node(base, f"node{n}", url, sink.port) for n in (1, 2, 3)]
     nodes[0].start()
-    nodes[0].admin("account", "create", "--email", OWNER, "--plan", "dedicated", "--production")
+    account = nodes[0].admin("account", "create", "--email", OWNER, "--plan", "dedicated", "--production")
     nodes[0].admin("domain", "create", DOMAIN, "--account", OWNER, "--verified")
     for node in nodes[1:]:
         (node.directory / "data").mkdir(mode=0o700)
@@ -335,6 +337,7 @@ def drill(args, base):
     try:
         orders(nodes)
         say("orders given at a node whose task it is not were carried out")
+        say(f"a stream at a node ended {revoked(nodes, account['api_key']['secret']):.1f} s after its key was deleted at another")
         calm("three nodes")
         say("kill -9 of a node")
         nodes[0].end(signal.SIGKILL)
@@ -403,6 +406,32 @@ def orders(nodes):
         until(lambda: "deferred" in shown(), f"a deferral of {email}")
         until(lambda: ordered(other, email), f"an order about {email}")
         until(lambda: '"cancelled"' in shown(), f"the order about {email}")
+
+
+def revoked(nodes, key):
+    """Deletes an API key at one node while a stream is open at another; how long the stream outlived it, in seconds."""
+
+    def call(node, method, path, body=None):
+        connection = http.client.HTTPConnection("127.0.0.1", node.api, timeout=PATIENCE_S)
+        headers = {"authorization": f"Bearer {key}", "content-type": "application/json"}
+        connection.request(method, path, json.dumps(body) if body else None, headers)
+        answer = connection.getresponse()
+        text = answer.read()
+        if answer.status >= 300:
+            raise SystemExit(f"{method} {path}: {answer.status} {text}")
+        return json.loads(text)
+
+    reader, writer = nodes[0], nodes[1]
+    made = call(writer, "POST", "/api-keys", {"name": "stream", "scope": "full"})
+    stream = http.client.HTTPConnection("127.0.0.1", reader.api, timeout=PATIENCE_S)
+    stream.request("GET", "/webhook-events", headers={"authorization": f"Bearer {made['secret']}", "accept": "text/event-stream"})
+    answer = stream.getresponse()
+    if answer.status != 200:
+        raise SystemExit(f"the stream: {answer.status} {answer.read()}")
+    call(writer, "DELETE", f"/api-keys/{made['api_key']['id']}")
+    deleted_at = time.monotonic()
+    answer.read()
+    return time.monotonic() - deleted_at
 
 
 def ordered(node, email):
