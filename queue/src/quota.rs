@@ -7,10 +7,10 @@
 //! ```
 //!
 //! Counts follow from the rows themselves (`store::quota`) and are remembered here. Rows that others write (bounces,
-//! other nodes, retention) are noticed by the next count. A count of few rows is believed for seconds while the account
-//! is far from its cap; near it they are counted each time, so that it is exact but for what others write at the same
-//! moment. Many rows are counted again when their count is old, or when it is in the way. What this process keeps while
-//! a count runs is added to it.
+//! other nodes, retention) are noticed by the next count. Below half of the cap a count is believed for long. Above it, a
+//! count of few rows is believed for seconds, and near the cap they are counted each time, so that it is exact but for
+//! what others write at the same moment. Many rows are counted again when their count is old, or when it is in the way.
+//! What this process keeps while a count runs is added to it.
 
 use std::collections::HashMap;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError, RwLock};
@@ -31,6 +31,8 @@ use crate::clock::Clock;
 const QUICK_COST: u64 = 1_000;
 /// A count is believed for this long, and longer when it took many rows.
 const BELIEVED: SignedDuration = SignedDuration::from_mins(10);
+/// Below half of the cap a count is believed for so many times as long.
+const FAR_BELIEVED_TIMES: i32 = 10;
 /// A count of few rows is believed for this long, up to nine tenths of the cap.
 const FEW_BELIEVED: SignedDuration = SignedDuration::from_secs(10);
 /// While the rows are not counted yet, a tenth of the cap may be added, or this much.
@@ -74,7 +76,11 @@ impl Count {
 
     /// A second for each thousand rows: however many there are, counting takes a small part of the time.
     fn is_old(&self, now: Timestamp) -> bool {
-        self.age(now) >= BELIEVED.max(milliseconds(self.cost))
+        self.age(now) >= self.believed()
+    }
+
+    fn believed(&self) -> SignedDuration {
+        BELIEVED.max(milliseconds(self.cost))
     }
 
     /// Where it stands in the way: a second for each ten thousand rows.
@@ -123,6 +129,10 @@ impl Entry {
         let Some(count) = &self.count else { return false };
         let fits =
             |up_to: u64| self.used().is_some_and(|used| used.saturating_add(more.unwrap_or(0)) <= up_to);
+        // Far from the cap even a count that is off does no harm.
+        if more.is_some() && fits(cap / 2) {
+            return count.age(now) < count.believed() * FAR_BELIEVED_TIMES;
+        }
         if count.cost <= QUICK_COST {
             return more.is_some() && count.age(now) < FEW_BELIEVED && fits(cap / 10 * 9);
         }
