@@ -33,7 +33,8 @@ impl<K: Hash + Eq, T: Copy + Ord> Counts<K, T> {
     /// The count of a key, to change; a new one, or one that is over, is 0 now.
     pub(crate) fn entry(&mut self, key: K, now: T, is_over: impl Fn(T) -> bool) -> &mut Count<T> {
         if self.entries.len() >= self.entries_max && !self.entries.contains_key(&key) {
-            self.make_room(&is_over);
+            self.entries.retain(|_, entry| !is_over(entry.at));
+            self.make_room_among(self.entries_max, |_| true);
         }
         let entry = self.entries.entry(key).or_insert(Count { count: 0, at: now });
         if is_over(entry.at) {
@@ -42,18 +43,23 @@ impl<K: Hash + Eq, T: Copy + Ord> Counts<K, T> {
         entry
     }
 
-    fn make_room(&mut self, is_over: impl Fn(T) -> bool) {
-        self.entries.retain(|_, entry| !is_over(entry.at));
-        let too_many = (self.entries.len() + self.entries_max.div_ceil(8)).saturating_sub(self.entries_max);
+    /// Has room for one more among those that are meant, so many of them at most. Looks at all entries.
+    pub(crate) fn make_room_among(&mut self, entries_max: usize, is_meant: impl Fn(T) -> bool) {
+        let moments = || self.entries.values().map(|entry| entry.at).filter(|at| is_meant(*at));
+        let count = moments().count();
+        if count < entries_max {
+            return;
+        }
+        let too_many = (count + entries_max.div_ceil(8)).saturating_sub(entries_max);
         let Some(last) = too_many.checked_sub(1) else { return };
-        let mut moments: Vec<T> = self.entries.values().map(|entry| entry.at).collect();
+        let mut moments: Vec<T> = moments().collect();
         if last < moments.len() {
             let (_, oldest, _) = moments.select_nth_unstable(last);
             let oldest = *oldest;
             // Several may have one moment: only so many go.
             let mut left = too_many;
             self.entries.retain(|_, entry| {
-                let goes = left > 0 && entry.at <= oldest;
+                let goes = left > 0 && entry.at <= oldest && is_meant(entry.at);
                 left -= usize::from(goes);
                 !goes
             });
@@ -86,5 +92,17 @@ mod tests {
             counts.entry(2_000 + n, 5_000, |at| at < 2_000).count += 1;
         }
         assert!(counts.get(&0, |_| false).is_none() && counts.len() <= 16, "of one moment all");
+    }
+
+    #[test]
+    fn room_is_made_among_those_that_are_meant() {
+        let mut counts = Counts::new(100);
+        for n in 0..40_u32 {
+            counts.make_room_among(8, |(_, is_odd)| is_odd);
+            counts.entry(n, (n, n % 2 == 1), |_| false);
+        }
+        let is_there = |n: u32| counts.get(&n, |_| false).is_some();
+        assert!((0..40).step_by(2).all(is_there) && is_there(39) && !is_there(1));
+        assert_eq!((1..40).step_by(2).filter(|n| is_there(*n)).count(), 8);
     }
 }

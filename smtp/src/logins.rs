@@ -6,8 +6,9 @@
 //! us meanwhile is bounded: refusals that wait have a number, by address and in all, and whoever comes beyond it is
 //! refused at once and disconnected.
 //!
-//! An address from which a credential logged in lately is remembered: its connections are let in before those of
-//! strangers ([`crate::peers`]).
+//! An address from which somebody logged in lately is remembered, with the account that did so last: its connections
+//! have places apart from those of strangers, counted for that account ([`crate::peers`]). An account is remembered
+//! at so many addresses, so that one which comes from everywhere leaves the table to the others.
 
 use std::collections::HashMap;
 use std::hash::{BuildHasher as _, RandomState};
@@ -15,11 +16,13 @@ use std::net::IpAddr;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
+use mail::id::AccountId;
 use mail::network::counted;
 use tokio::time::Instant;
 
 use crate::answers::Credentials;
 use crate::counts::Counts;
+use crate::quota::Holder;
 
 /// Addresses and credentials remembered for their failures, and addresses for a login.
 const ENTRIES_MAX: usize = 16_384;
@@ -31,6 +34,8 @@ const DELAY_MAX: Duration = Duration::from_secs(10);
 const FORGET_AFTER: Duration = Duration::from_secs(900);
 /// How long it is remembered that somebody logged in from an address.
 const KNOWN_FOR: Duration = Duration::from_secs(7 * 24 * 3600);
+/// Addresses at which one account is remembered.
+const KNOWN_PER_ACCOUNT_MAX: usize = 64;
 /// Refusals that wait for one address.
 const WAITING_PER_ADDRESS_MAX: usize = 16;
 /// Refusals that wait in all.
@@ -40,10 +45,13 @@ const WAITING_MAX: usize = 1_024;
 #[derive(Debug)]
 pub struct Logins {
     failures: Mutex<Failures>,
-    known: Mutex<Counts<IpAddr, Instant>>,
+    /// When somebody logged in there last, and for which account.
+    known: Mutex<Counts<IpAddr, Known>>,
     waiting: Mutex<Waiting>,
     hasher: RandomState,
 }
+
+type Known = (Instant, Option<AccountId>);
 
 #[derive(Debug)]
 struct Failures {
@@ -81,16 +89,23 @@ impl Logins {
         DELAY_FIRST.saturating_mul(1 << doublings).min(DELAY_MAX)
     }
 
-    /// Somebody logged in from here.
-    pub fn succeeded(&self, address: IpAddr, now: Instant) {
+    /// Somebody logged in from here, for this account; without one where the server keeps no accounts.
+    pub fn succeeded(&self, address: IpAddr, account: Option<AccountId>, now: Instant) {
+        let (address, is_over) = (counted(address), |(at, _): Known| now.duration_since(at) > KNOWN_FOR);
         let mut known = lock(&self.known);
-        known.entry(counted(address), now, |at| now.duration_since(at) > KNOWN_FOR).at = now;
+        let is_new = known.get(&address, is_over).is_none_or(|entry| entry.at.1 != account);
+        if is_new && account.is_some() {
+            known.make_room_among(KNOWN_PER_ACCOUNT_MAX, |(_, whose)| whose == account);
+        }
+        known.entry(address, (now, account), is_over).at = (now, account);
     }
 
-    /// Whether somebody logged in from here lately.
+    /// For whom a connection from here is counted, when somebody logged in from here lately.
     #[must_use]
-    pub fn is_known(&self, address: IpAddr, now: Instant) -> bool {
-        lock(&self.known).get(&counted(address), |at| now.duration_since(at) > KNOWN_FOR).is_some()
+    pub fn known(&self, address: IpAddr, now: Instant) -> Option<Holder> {
+        let is_over = |(at, _): Known| now.duration_since(at) > KNOWN_FOR;
+        let (_, account) = lock(&self.known).get(&counted(address), is_over)?.at;
+        Some(account.map_or_else(|| Holder::site(address), Holder::Account))
     }
 
     /// A place to wait in before a refusal; `None` when too many wait.
@@ -168,10 +183,26 @@ mod tests {
     #[test]
     fn an_address_is_known_for_a_week_after_a_login() {
         let (logins, now, from) = (Logins::default(), Instant::now(), address("192.0.2.1"));
-        assert!(!logins.is_known(from, now));
-        logins.succeeded(from, now);
-        assert!(logins.is_known(from, now + KNOWN_FOR) && !logins.is_known(address("192.0.2.2"), now));
-        assert!(!logins.is_known(from, now + KNOWN_FOR + Duration::from_secs(1)));
+        let account = |n: u8| Some(AccountId::from_bytes([n; 16]));
+        assert!(logins.known(from, now).is_none());
+        logins.succeeded(from, account(1), now);
+        logins.succeeded(from, account(2), now);
+        assert_eq!(logins.known(from, now + KNOWN_FOR), account(2).map(Holder::Account));
+        assert!(logins.known(address("192.0.2.2"), now).is_none());
+        assert!(logins.known(from, now + KNOWN_FOR + Duration::from_secs(1)).is_none());
+    }
+
+    #[test]
+    fn an_account_that_comes_from_everywhere_leaves_the_addresses_of_others_known() {
+        let (logins, now, from) = (Logins::default(), Instant::now(), address("192.0.2.1"));
+        let account = |n: u8| Some(AccountId::from_bytes([n; 16]));
+        logins.succeeded(from, account(1), now);
+        for n in 0..(2 * ENTRIES_MAX as u32) {
+            let moment = now + Duration::from_millis(n.into());
+            logins.succeeded(IpAddr::V4((0x0A00_0000 + n).into()), account(2), moment);
+        }
+        assert_eq!(logins.known(from, now), account(1).map(Holder::Account));
+        assert!(lock(&logins.known).len() <= 1 + KNOWN_PER_ACCOUNT_MAX);
     }
 
     #[test]

@@ -1,14 +1,15 @@
 //! Who is connected: places for sessions, by kind of listener, in bounded memory.
 //!
 //! ```text
-//! connection ─► Place (one of the places) ─► Guest (counted for its address and its site)
+//! connection ─► Place (one of the places) ─► Guest (counted for its address, and its site or account)
 //!                                              │ submission, after the login
 //!                                              └─► a place among those who logged in, counted for the account
 //! ```
 //!
-//! Each kind of listener has places of its own: strangers at MX take none of submission's. At submission, those who
-//! have not logged in have a quarter of the places, and an address half of what it may have later; a login moves
-//! the session to the other places. An address from which somebody logged in lately gets one of those at once.
+//! Each kind of listener has places of its own: strangers at MX take none of submission's. At submission, strangers
+//! have a quarter of the places, and an address half of what it may have later. An eighth is for addresses from which
+//! somebody logged in lately, counted for the account that did so last; whoever finds none there is a stranger. A
+//! login moves the session to the other places: whoever has not logged in has none of those.
 //! Of all places one address, site or account has no more than it leaves free ([`crate::quota`]). Places are given
 //! back when dropped.
 
@@ -30,8 +31,10 @@ use crate::settings::Role;
 pub const SESSIONS_MAX_DEFAULT: usize = 10_000;
 /// One address, one site, has this part of MX's sessions at most.
 pub const STRANGER_PART: usize = 16;
-/// Those who have not logged in have this part of submission's places.
-const NO_LOGIN_PART: usize = 4;
+/// Strangers have this part of submission's places.
+const STRANGERS_PART: usize = 4;
+/// Addresses from which somebody logged in lately have this part, until somebody does so again.
+const KNOWN_PART: usize = 8;
 /// Addresses whose connections are counted.
 const ADDRESSES_MAX: usize = 16_384;
 /// In which connections are counted.
@@ -45,8 +48,10 @@ pub struct Peers {
     relay: Arc<Quota>,
     /// Submission's, for those who have logged in.
     logged_in: Arc<Quota>,
-    /// Submission's, for those who have not.
-    no_login: Arc<Quota>,
+    /// Submission's, for those who have not, but somebody from their address has.
+    known: Arc<Quota>,
+    /// Submission's, for the others.
+    strangers: Arc<Quota>,
     lately: Mutex<Counts<IpAddr, Instant>>,
     logins: Arc<Logins>,
 }
@@ -62,7 +67,8 @@ impl Peers {
             mx: none(),
             relay: none(),
             logged_in: none(),
-            no_login: none(),
+            known: none(),
+            strangers: none(),
             lately: Mutex::new(Counts::new(ADDRESSES_MAX)),
             logins: Arc::default(),
         };
@@ -81,9 +87,10 @@ impl Peers {
             }
             Role::Relay => self.relay.set(Bounds::shared(sessions)),
             Role::Submission => {
-                let no_login = sessions.div_ceil(NO_LOGIN_PART);
-                self.no_login.set(Bounds::shared(no_login));
-                self.logged_in.set(Bounds::shared((sessions - no_login).max(1)));
+                let (strangers, known) = (sessions.div_ceil(STRANGERS_PART), sessions / KNOWN_PART);
+                self.strangers.set(Bounds::shared(strangers));
+                self.known.set(Bounds::shared(known));
+                self.logged_in.set(Bounds::shared((sessions - strangers - known).max(1)));
             }
         }
     }
@@ -100,7 +107,7 @@ impl Peers {
         match role {
             Role::Mx => self.mx.used(),
             Role::Relay => self.relay.used(),
-            Role::Submission => self.no_login.used() + self.logged_in.used(),
+            Role::Submission => self.strangers.used() + self.known.used() + self.logged_in.used(),
         }
     }
 
@@ -114,22 +121,14 @@ impl Peers {
     /// address is not known yet.
     #[must_use]
     pub fn enter(self: &Arc<Self>, role: Role, address: Option<IpAddr>, now: Instant) -> Option<Place> {
+        let may_be_known = || address.is_none_or(|address| self.logins.known(address, now).is_some());
         let quota = match role {
             Role::Mx => &self.mx,
             Role::Relay => &self.relay,
-            Role::Submission => {
-                let is_known = address.is_some_and(|address| self.logins.is_known(address, now));
-                return is_known
-                    .then(|| self.place(&self.logged_in))
-                    .flatten()
-                    .or_else(|| self.place(&self.no_login));
-            }
+            Role::Submission if self.strangers.free() == 0 && may_be_known() => &self.known,
+            Role::Submission => &self.strangers,
         };
-        self.place(quota)
-    }
-
-    fn place(self: &Arc<Self>, quota: &Arc<Quota>) -> Option<Place> {
-        quota.take_one().then(|| Place { peers: Arc::clone(self), quota: Arc::clone(quota) })
+        quota.take_one().then(|| Place { peers: Arc::clone(self), role, quota: Arc::clone(quota) })
     }
 
     /// A number for a session.
@@ -156,24 +155,51 @@ impl Peers {
 #[derive(Debug)]
 pub struct Place {
     peers: Arc<Peers>,
+    role: Role,
+    /// In which it is one.
     quota: Arc<Quota>,
 }
 
 impl Place {
-    /// Makes it a session of this address; `None` when the address or its site has its share.
+    /// Makes it a session of this address; `None` when the address, its site or its account has its share.
     #[must_use]
     pub fn admit(mut self, address: IpAddr, per_address_max: usize, now: Instant) -> Option<Guest> {
-        let mut max = per_address_max;
-        if Arc::ptr_eq(&self.quota, &self.peers.no_login) {
-            match self.peers.logins.is_known(address, now).then(|| self.peers.place(&self.peers.logged_in)) {
-                Some(Some(place)) => self = place,
-                _ => max = max.div_ceil(2),
+        let peers = Arc::clone(&self.peers);
+        let site = Holder::site(address);
+        let counted = match self.role {
+            Role::Mx => self.count(&peers.mx, (address, per_address_max), site),
+            Role::Relay => self.count(&peers.relay, (address, per_address_max), site),
+            Role::Submission => {
+                let known = peers.logins.known(address, now);
+                known
+                    .and_then(|holder| self.count(&peers.known, (address, per_address_max), holder))
+                    .or_else(|| self.count(&peers.strangers, (address, per_address_max.div_ceil(2)), site))
             }
+        }?;
+        Some(Guest { counted, place: self, address, per_address_max })
+    }
+
+    /// Counts it in a quota, and moves it there when it is one of another; when not granted, it stays as it is.
+    fn count(
+        &mut self,
+        quota: &Arc<Quota>,
+        (address, address_max): (IpAddr, usize),
+        holder: Holder,
+    ) -> Option<Box<[Counted; 2]>> {
+        let moves = !Arc::ptr_eq(&self.quota, quota);
+        if moves && !quota.take_one() {
+            return None;
         }
-        let address_count = self.quota.share(Holder::address(address)).count_one(max)?;
-        let holder_count = self.quota.share(Holder::site(address)).count_one(usize::MAX)?;
-        let counts = Box::new([address_count, holder_count]);
-        Some(Guest { _counts: counts, place: self, address, per_address_max })
+        let by_address = quota.share(Holder::address(address)).count_one(address_max);
+        let by_holder = by_address.and_then(|one| Some([one, quota.share(holder).count_one(usize::MAX)?]));
+        if moves {
+            let left = if by_holder.is_some() { &self.quota } else { quota };
+            left.give_one();
+        }
+        if by_holder.is_some() {
+            self.quota = Arc::clone(quota);
+        }
+        by_holder.map(Box::new)
     }
 }
 
@@ -187,7 +213,7 @@ impl Drop for Place {
 #[derive(Debug)]
 pub struct Guest {
     /// Boxed: an idle session is small.
-    _counts: Box<[Counted; 2]>,
+    counted: Box<[Counted; 2]>,
     place: Place,
     address: IpAddr,
     per_address_max: usize,
@@ -198,16 +224,12 @@ impl Guest {
     /// `false`, and it stays where it is, when there is none for its account or its address.
     #[must_use]
     pub fn log_in(&mut self, account: Option<AccountId>) -> bool {
-        let peers = Arc::clone(&self.place.peers);
-        let Some(place) = peers.place(&peers.logged_in) else { return false };
+        let logged_in = Arc::clone(&self.place.peers.logged_in);
         let holder = account.map_or_else(|| Holder::site(self.address), Holder::Account);
-        let count = |holder: Holder, max: usize| place.quota.share(holder).count_one(max);
-        // A session that was let in among them already is counted there, until it is let go below.
-        let already = usize::from(Arc::ptr_eq(&self.place.quota, &peers.logged_in));
-        let address = count(Holder::address(self.address), self.per_address_max.saturating_add(already));
-        let (Some(address), Some(holder)) = (address, count(holder, usize::MAX)) else { return false };
-        *self._counts = [address, holder];
-        self.place = place;
+        let Some(counted) = self.place.count(&logged_in, (self.address, self.per_address_max), holder) else {
+            return false;
+        };
+        self.counted = counted;
         true
     }
 }
@@ -264,19 +286,20 @@ mod tests {
 
     #[test]
     fn a_login_gets_another_place_and_an_account_no_more_than_it_leaves() {
-        let peers = Peers::new(40, 1);
+        let peers = Peers::new(48, 1);
         let account = |n: u8| Some(AccountId::from_bytes([n; 16]));
-        // Ten places without login: an address has half of what it may have later, and leaves as many free.
+        // Twelve places for strangers: an address has half of what it may have later, and leaves as many free.
         let at = |n: usize| admit(&peers, Role::Submission, &format!("192.0.2.{n}"), 8);
         let mut one: Vec<_> = (0..9).map_while(|_| at(1)).collect();
         assert_eq!(one.len(), 4);
         assert!(one.iter_mut().all(|guest| guest.log_in(account(1))));
-        assert_eq!((peers.no_login.used(), peers.logged_in.used(), peers.sessions()), (0, 4, 4));
-        // Thirty with one: half of them for an account, as long as nobody else comes.
+        assert_eq!((peers.strangers.used(), peers.logged_in.used(), peers.sessions()), (0, 4, 4));
+        // Thirty with a login: half of them for an account, as long as nobody else comes.
         let mut more = Vec::new();
         loop {
             let mut guest = at(100 + more.len()).unwrap();
             if !guest.log_in(account(1)) {
+                assert_eq!((peers.strangers.used(), peers.logged_in.used()), (1, 15), "it stays where it is");
                 break;
             }
             more.push(guest);
@@ -286,24 +309,54 @@ mod tests {
         assert!(other.log_in(account(2)), "another account finds a place");
         drop((one, more, other));
         assert_eq!(
-            (peers.sessions(), peers.logged_in.holders_known(), peers.no_login.holders_known()),
+            (peers.sessions(), peers.logged_in.holders_known(), peers.strangers.holders_known()),
             (0, 0, 0)
         );
+    }
+
+    fn submission(peers: &Arc<Peers>, from: &str) -> Option<Guest> {
+        admit(peers, Role::Submission, from, 8)
     }
 
     #[test]
     fn strangers_at_submission_keep_out_nobody_who_was_here() {
         let peers = Peers::new(40, 1);
         let now = Instant::now();
-        let held: Vec<_> =
-            (0..250).filter_map(|n| admit(&peers, Role::Submission, &format!("192.0.2.{n}"), 8)).collect();
+        let held: Vec<_> = (0..250).filter_map(|n| submission(&peers, &format!("192.0.2.{n}"))).collect();
         assert_eq!(held.len(), 9, "one is left");
         // Behind a proxy, before anybody says who comes.
-        let silent: Vec<_> = std::iter::from_fn(|| peers.enter(Role::Submission, None, now)).collect();
-        assert!(admit(&peers, Role::Submission, "198.51.100.1", 8).is_none());
-        peers.logins().succeeded(address("198.51.100.1"), now);
-        assert!(admit(&peers, Role::Submission, "198.51.100.1", 8).unwrap().log_in(None));
+        let enter = || peers.enter(Role::Submission, None, now);
+        let silent = enter().unwrap();
+        assert!(submission(&peers, "198.51.100.1").is_none());
+        assert!(enter().unwrap().admit(address("198.51.100.1"), 8, now).is_none());
+        peers.logins().succeeded(address("198.51.100.1"), None, now);
+        assert!(enter().unwrap().admit(address("198.51.100.1"), 8, now).is_some());
+        let mut known = submission(&peers, "198.51.100.1").unwrap();
+        assert_eq!((peers.known.used(), peers.logged_in.used()), (1, 0));
+        assert!(known.log_in(None));
+        assert_eq!((peers.known.used(), peers.logged_in.used()), (0, 1));
         drop((held, silent));
+    }
+
+    /// A session from a known address took a place of those who had logged in, and was counted for no account: one
+    /// tenant with twenty addresses kept out all others.
+    #[test]
+    fn a_tenant_at_many_known_addresses_leaves_places_to_the_others() {
+        let peers = Peers::new(160, 1);
+        let now = Instant::now();
+        let account = |n: u8| Some(AccountId::from_bytes([n; 16]));
+        let busy: Vec<String> = (1..=60).map(|n| format!("192.0.2.{n}")).collect();
+        for from in &busy {
+            peers.logins().succeeded(address(from), account(1), now);
+        }
+        peers.logins().succeeded(address("198.51.100.1"), account(2), now);
+        let silent: Vec<_> = (0..3).flat_map(|_| &busy).filter_map(|from| submission(&peers, from)).collect();
+        // Half of the twenty for known addresses; the others are strangers.
+        assert_eq!((peers.known.used(), peers.logged_in.used()), (10, 0));
+        assert_eq!(peers.sessions_of(Role::Submission), silent.len());
+        let mut other = submission(&peers, "198.51.100.1").unwrap();
+        assert_eq!(peers.known.used(), 11);
+        assert!(other.log_in(account(2)));
     }
 
     #[test]

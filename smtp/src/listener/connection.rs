@@ -208,7 +208,7 @@ impl<A: Answers> Connection<A> {
             }
             Answer::Said(_) => return answer,
         };
-        logins.succeeded(peer, Instant::now());
+        logins.succeeded(peer, account, Instant::now());
         if !self.guest.log_in(account) {
             self.shared.count_refused("account");
             return Answer::Said(plain(replies::TOO_MANY_OF_ACCOUNT));
