@@ -91,10 +91,14 @@ impl Budget {
         self.quota.used()
     }
 
-    /// For a session that began at a moment, what it will hold for somebody.
+    /// For a session that began at a moment, what it will hold for somebody who counts for these holders.
     #[must_use]
-    pub fn reserve(self: &Arc<Self>, holder: Holder, began: Instant) -> Arc<Reservation> {
-        let share = self.quota.share(holder);
+    pub fn reserve(
+        self: &Arc<Self>,
+        holders: impl IntoIterator<Item = Holder>,
+        began: Instant,
+    ) -> Arc<Reservation> {
+        let share = self.quota.share(holders);
         let mut sessions = self.sessions();
         let number = sessions.next;
         sessions.next += 1;
@@ -320,8 +324,8 @@ fn nanos(time: Duration) -> u64 {
 mod tests {
     use super::*;
 
-    fn site(n: u8) -> Holder {
-        Holder::site([192, 0, 2, n].into())
+    fn site(n: u8) -> [Holder; 1] {
+        [Holder::site([192, 0, 2, n].into())]
     }
 
     #[test]

@@ -312,7 +312,7 @@ mod tests {
     type Read = Option<(Result<Vec<u8>, Flaw>, usize)>;
 
     fn reserve(budget: &Arc<Budget>) -> Arc<Reservation> {
-        budget.reserve(Holder::site([192, 0, 2, 1].into()), Instant::now())
+        budget.reserve([Holder::site([192, 0, 2, 1].into())], Instant::now())
     }
 
     fn receive(chunks: &[&[u8]], bytes_max: u64) -> Read {

@@ -10,9 +10,10 @@
 //! have a quarter of the places, and an address half of what it may have later. An eighth is for addresses from which
 //! somebody logged in lately, counted for the account that did so last; whoever finds none there is a stranger. A
 //! login moves the session to the other places: whoever has not logged in has none of those.
-//! Of all places one address, site or account has no more than it leaves free ([`crate::quota`]). Places are given
-//! back when dropped.
+//! Of all places one address, site or account has no more than it leaves free, and at MX a stranger and its network
+//! have a bound beside it ([`crate::quota`]). Places are given back when dropped.
 
+use std::iter;
 use std::net::IpAddr;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
@@ -165,41 +166,39 @@ impl Place {
     #[must_use]
     pub fn admit(mut self, address: IpAddr, per_address_max: usize, now: Instant) -> Option<Guest> {
         let peers = Arc::clone(&self.peers);
-        let site = Holder::site(address);
+        let (by_address, max) = (Holder::address(address), per_address_max);
+        let site = [by_address, Holder::site(address)];
         let counted = match self.role {
-            Role::Mx => self.count(&peers.mx, (address, per_address_max), site),
-            Role::Relay => self.count(&peers.relay, (address, per_address_max), site),
-            Role::Submission => {
-                let known = peers.logins.known(address, now);
-                known
-                    .and_then(|holder| self.count(&peers.known, (address, per_address_max), holder))
-                    .or_else(|| self.count(&peers.strangers, (address, per_address_max.div_ceil(2)), site))
-            }
+            Role::Mx => self.count(&peers.mx, iter::once(by_address).chain(Holder::stranger(address)), max),
+            Role::Relay => self.count(&peers.relay, site, max),
+            Role::Submission => peers
+                .logins
+                .known(address, now)
+                .and_then(|holder| self.count(&peers.known, [by_address, holder], max))
+                .or_else(|| self.count(&peers.strangers, site, max.div_ceil(2))),
         }?;
         Some(Guest { counted, place: self, address, per_address_max })
     }
 
-    /// Counts it in a quota, and moves it there when it is one of another; when not granted, it stays as it is.
+    /// Counts it in a quota, at most `max` for the first of its holders, and moves it there when it is one of another.
+    /// When that is not granted, it stays as it is.
     fn count(
         &mut self,
         quota: &Arc<Quota>,
-        (address, address_max): (IpAddr, usize),
-        holder: Holder,
-    ) -> Option<Box<[Counted; 2]>> {
+        holders: impl IntoIterator<Item = Holder>,
+        max: usize,
+    ) -> Option<Counted> {
         let moves = !Arc::ptr_eq(&self.quota, quota);
         if moves && !quota.take_one() {
             return None;
         }
-        let by_address = quota.share(Holder::address(address)).count_one(address_max);
-        let by_holder = by_address.and_then(|one| Some([one, quota.share(holder).count_one(usize::MAX)?]));
-        if moves {
-            let left = if by_holder.is_some() { &self.quota } else { quota };
-            left.give_one();
+        let counted = quota.share(holders).count_one(max);
+        match &counted {
+            _ if !moves => {}
+            Some(_) => std::mem::replace(&mut self.quota, Arc::clone(quota)).give_one(),
+            None => quota.give_one(),
         }
-        if by_holder.is_some() {
-            self.quota = Arc::clone(quota);
-        }
-        by_holder.map(Box::new)
+        counted
     }
 }
 
@@ -212,8 +211,7 @@ impl Drop for Place {
 /// A session's place, counted for its address, and for its site or account; given back when dropped.
 #[derive(Debug)]
 pub struct Guest {
-    /// Boxed: an idle session is small.
-    counted: Box<[Counted; 2]>,
+    counted: Counted,
     place: Place,
     address: IpAddr,
     per_address_max: usize,
@@ -226,7 +224,8 @@ impl Guest {
     pub fn log_in(&mut self, account: Option<AccountId>) -> bool {
         let logged_in = Arc::clone(&self.place.peers.logged_in);
         let holder = account.map_or_else(|| Holder::site(self.address), Holder::Account);
-        let Some(counted) = self.place.count(&logged_in, (self.address, self.per_address_max), holder) else {
+        let holders = [Holder::address(self.address), holder];
+        let Some(counted) = self.place.count(&logged_in, holders, self.per_address_max) else {
             return false;
         };
         self.counted = counted;
@@ -258,7 +257,7 @@ mod tests {
         assert_eq!(peers.sessions(), 3);
         drop(one);
         assert!(admit(&peers, Role::Mx, "192.0.2.1", 1).is_some());
-        assert_eq!((peers.sessions_of(Role::Mx), peers.mx.holders_known()), (2, 2));
+        assert_eq!((peers.sessions_of(Role::Mx), peers.mx.holders_known()), (2, 3));
     }
 
     #[test]
@@ -279,7 +278,10 @@ mod tests {
         let at = |n: u16| admit(&peers, Role::Mx, &format!("2001:db8:0:{n:x}::1"), 50);
         let held: Vec<_> = (0..=0xff).filter_map(at).collect();
         assert_eq!(held.len(), 10);
-        assert!(at(0x100).is_some());
+        let more: Vec<_> = (1..=0xff).filter_map(|n| at(n << 8)).collect();
+        assert_eq!(more.len(), 10, "an eighth for a /48");
+        let elsewhere = admit(&peers, Role::Mx, "2001:db8:1::1", 50);
+        assert!(elsewhere.is_some());
         let here: Vec<_> = (0..20).filter_map(|_| admit(&peers, Role::Mx, "127.0.0.1", 50)).collect();
         assert_eq!(here.len(), 20, "this machine is no stranger");
     }

@@ -3,12 +3,15 @@
 //! One holder alone may have half of the units, two may have a third each, and so on: what a holder asks for is
 //! granted while the units that stay free are at least as many as the holder has ("dynamic thresholds", Choudhury
 //! and Hahne 1998). So a busy holder is not held back while nobody else wants anything, and a newcomer may always
-//! take half of what is free. Strangers have a fixed bound beside it.
+//! take half of what is free. Strangers have a fixed bound beside it; and since a stranger may have many addresses,
+//! they count for several holders at once: an IPv4 address also for its /24, which has four times the bound, an IPv6
+//! /56 also for its /48, which has twice the bound.
 //!
 //! Units are sessions ([`crate::peers`]) or bytes ([`crate::budget`]). Taking and giving back are two atomic
 //! operations; the table of holders is locked only when a session looks up its share, and when it ends.
 
 use std::collections::HashMap;
+use std::iter;
 use std::net::IpAddr;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
@@ -23,6 +26,8 @@ pub enum Holder {
     Address(IpAddr),
     /// A site: one address of IPv4, one /56 of IPv6.
     Site(IpAddr),
+    /// A network of sites: a /24 of IPv4, a /48 of IPv6.
+    Network(IpAddr),
     /// Whoever logged in for this account.
     Account(AccountId),
 }
@@ -31,18 +36,37 @@ impl Holder {
     /// The client address.
     #[must_use]
     pub fn address(address: IpAddr) -> Self {
-        Self::Address(counted(address))
+        Self::Address(if address.is_loopback() { address } else { counted(address) })
     }
 
     /// The site of a client.
     #[must_use]
     pub fn site(address: IpAddr) -> Self {
-        Self::Site(counted_site(address))
+        Self::Site(if address.is_loopback() { address } else { counted_site(address) })
     }
 
-    /// Programs of this machine, and whoever comes through one of them, are not one stranger.
-    fn is_this_machine(self) -> bool {
-        matches!(self, Self::Address(address) | Self::Site(address) if address.is_loopback())
+    /// A stranger at this address: its site, and the network of that; a program of this machine is in none.
+    pub fn stranger(address: IpAddr) -> impl Iterator<Item = Self> {
+        let network = (!address.to_canonical().is_loopback()).then(|| Self::network(address));
+        iter::once(Self::site(address)).chain(network)
+    }
+
+    fn network(address: IpAddr) -> Self {
+        Self::Network(match address.to_canonical() {
+            IpAddr::V4(address) => IpAddr::V4((address.to_bits() & (u32::MAX << 8)).into()),
+            IpAddr::V6(address) => IpAddr::V6((address.to_bits() & (u128::MAX << 80)).into()),
+        })
+    }
+
+    /// Units that it may have whatever is free, when one holder may have so many.
+    fn bound(self, each: usize) -> usize {
+        match self {
+            // Programs of this machine, and whoever comes through one of them, are not one stranger.
+            Self::Address(address) | Self::Site(address) if address.is_loopback() => usize::MAX,
+            Self::Network(IpAddr::V4(_)) => each.saturating_mul(4),
+            Self::Network(IpAddr::V6(_)) => each.saturating_mul(2),
+            Self::Address(_) | Self::Site(_) | Self::Account(_) => each,
+        }
     }
 }
 
@@ -114,13 +138,16 @@ impl Quota {
         self.all().saturating_sub(self.used())
     }
 
-    /// The share of a holder.
+    /// The share of somebody who counts for these holders.
     #[must_use]
-    pub fn share(self: &Arc<Self>, holder: Holder) -> Share {
-        let mut holders = self.holders();
-        let (places, count) = holders.entry(holder).or_default();
-        *places += 1;
-        Share { quota: Arc::clone(self), holder, count: Arc::clone(count) }
+    pub fn share(self: &Arc<Self>, holders: impl IntoIterator<Item = Holder>) -> Share {
+        let mut table = self.holders();
+        let mut held = |holder| {
+            let (places, count) = table.entry(holder).or_default();
+            *places += 1;
+            (holder, Arc::clone(count))
+        };
+        Share { quota: Arc::clone(self), holders: holders.into_iter().map(&mut held).collect() }
     }
 
     /// Takes a unit for somebody who is not known yet; `false` when none is free.
@@ -143,9 +170,9 @@ impl Quota {
     /// Whether a holder may have `own` units when `used` are taken in all, its own among them.
     fn grants(&self, holder: Holder, own: usize, used: usize) -> bool {
         let Some(free) = self.all().checked_sub(used) else { return false };
-        let each = if holder.is_this_machine() { usize::MAX } else { self.each.load(Ordering::Relaxed) };
+        let bound = holder.bound(self.each.load(Ordering::Relaxed));
         let is_alone = own >= used;
-        own <= free.min(each) || (is_alone && own <= self.alone.load(Ordering::Relaxed))
+        own <= free.min(bound) || (is_alone && own <= self.alone.load(Ordering::Relaxed))
     }
 
     #[cfg(test)]
@@ -154,12 +181,12 @@ impl Quota {
     }
 }
 
-/// What a holder has of a quota. It is forgotten when it is held nowhere any more.
+/// What somebody has of a quota, counted for one holder or several, each of which must be granted it. A holder is
+/// forgotten when it has no share any more.
 #[derive(Debug)]
 pub struct Share {
     quota: Arc<Quota>,
-    holder: Holder,
-    count: Arc<AtomicUsize>,
+    holders: Box<[(Holder, Arc<AtomicUsize>)]>,
 }
 
 impl Share {
@@ -172,11 +199,11 @@ impl Share {
     /// Whether so many more would be granted now. They may be gone a moment later.
     #[must_use]
     pub fn has(&self, units: usize) -> bool {
-        let (own, used) = (self.count.load(Ordering::Relaxed), self.quota.used());
-        match (own.checked_add(units), used.checked_add(units)) {
-            (Some(own), Some(used)) => self.quota.grants(self.holder, own, used),
-            _ => false,
-        }
+        let Some(used) = self.quota.used().checked_add(units) else { return false };
+        self.holders.iter().all(|(holder, count)| {
+            let own = count.load(Ordering::Relaxed).checked_add(units);
+            own.is_some_and(|own| self.quota.grants(*holder, own, used))
+        })
     }
 
     /// Takes more; `false`, and nothing taken, when so many are not granted.
@@ -185,51 +212,71 @@ impl Share {
         if units > self.quota.all() {
             return false;
         }
-        let own = self.count.fetch_add(units, Ordering::AcqRel) + units;
-        let room =
-            |used: usize| used.checked_add(units).filter(|used| self.quota.grants(self.holder, own, *used));
+        self.count(units);
+        let room = |used: usize| used.checked_add(units).filter(|used| self.is_granted(*used));
         let taken = self.quota.used.fetch_update(Ordering::AcqRel, Ordering::Acquire, room).is_ok();
         if !taken {
-            self.count.fetch_sub(units, Ordering::AcqRel);
+            self.discount(units);
         }
         taken
     }
 
     /// Gives back.
     pub fn give(&self, units: usize) {
-        self.count.fetch_sub(units, Ordering::AcqRel);
+        self.discount(units);
         self.quota.used.fetch_sub(units, Ordering::AcqRel);
     }
 
-    /// Counts one unit, which [`Quota::take_one`] took, for this holder: at most `max`, and no more than the quota
-    /// grants. `None`, and nothing counted, when it is too much.
+    /// Counts one unit, which [`Quota::take_one`] took: at most `max` for the first holder, and for none more than
+    /// the quota grants. `None`, and nothing counted, when it is too much.
     pub(crate) fn count_one(self, max: usize) -> Option<Counted> {
-        let own = self.count.fetch_add(1, Ordering::AcqRel) + 1;
+        self.count(1);
         let counted = Counted(self);
         let share = &counted.0;
-        (own <= max && share.quota.grants(share.holder, own, share.quota.used())).then_some(counted)
+        let is_within = share.holders.first().is_none_or(|(_, own)| own.load(Ordering::Acquire) <= max);
+        (is_within && share.is_granted(share.quota.used())).then_some(counted)
+    }
+
+    /// Whether the holders may have what is counted for them, when `used` are taken in all.
+    fn is_granted(&self, used: usize) -> bool {
+        let own = |count: &AtomicUsize| count.load(Ordering::Acquire);
+        self.holders.iter().all(|(holder, count)| self.quota.grants(*holder, own(count), used))
+    }
+
+    fn count(&self, units: usize) {
+        for (_, count) in &self.holders {
+            count.fetch_add(units, Ordering::AcqRel);
+        }
+    }
+
+    fn discount(&self, units: usize) {
+        for (_, count) in &self.holders {
+            count.fetch_sub(units, Ordering::AcqRel);
+        }
     }
 }
 
 impl Drop for Share {
     fn drop(&mut self) {
-        let mut holders = self.quota.holders();
-        if let Some((places, _)) = holders.get_mut(&self.holder) {
-            *places -= 1;
-            if *places == 0 {
-                holders.remove(&self.holder);
+        let mut table = self.quota.holders();
+        for (holder, _) in &self.holders {
+            if let Some((places, _)) = table.get_mut(holder) {
+                *places -= 1;
+                if *places == 0 {
+                    table.remove(holder);
+                }
             }
         }
     }
 }
 
-/// One unit, counted for a holder until this is dropped. (The quota's own count goes on: [`Quota::give_one`].)
+/// One unit, counted for its holders until this is dropped. (The quota's own count goes on: [`Quota::give_one`].)
 #[derive(Debug)]
 pub(crate) struct Counted(Share);
 
 impl Drop for Counted {
     fn drop(&mut self) {
-        self.0.count.fetch_sub(1, Ordering::AcqRel);
+        self.0.discount(1);
     }
 }
 
@@ -238,7 +285,7 @@ mod tests {
     use super::*;
 
     fn share(quota: &Arc<Quota>, address: &str) -> Share {
-        quota.share(Holder::site(address.parse().unwrap()))
+        quota.share([Holder::site(address.parse().unwrap())])
     }
 
     #[test]
@@ -284,6 +331,31 @@ mod tests {
             Holder::address("2001:db8:0:1::2".parse().unwrap()),
         );
         assert_eq!(first, second);
+    }
+
+    #[test]
+    fn a_stranger_counts_for_its_network_too() {
+        let quota = Quota::new(Bounds { all: 160, each: 10, alone: 10 });
+        let stranger = |address: &str| quota.share(Holder::stranger(address.parse().unwrap()));
+        let taken = |addresses: Vec<String>| {
+            let shares: Vec<_> = addresses.iter().map(|address| stranger(address)).collect();
+            shares.iter().map(|share| (0..20).filter(|_| share.take(1)).count()).sum::<usize>()
+        };
+        // A sixteenth for a /56, an eighth for a /48; a sixteenth for an address of IPv4, a quarter for a /24.
+        let sites = (0..256_u32).map(|n| format!("2001:db8:0:{:x}::1", n << 8)).collect();
+        assert_eq!(taken(sites), 20);
+        assert!(stranger("2001:db8:1::1").take(1));
+        let addresses = (0..256).map(|n| format!("192.0.2.{n}")).collect();
+        assert_eq!(taken(addresses), 40);
+        assert!(stranger("192.0.3.1").take(1));
+        let (here, here_too) = (stranger("127.0.0.1"), stranger("::1"));
+        assert_eq!(
+            (0..200).filter(|_| here.take(1)).count(),
+            49,
+            "this machine has no bound but what is free"
+        );
+        here.give(30);
+        assert_eq!((0..200).filter(|_| here_too.take(1)).count(), 39);
     }
 
     #[test]

@@ -462,11 +462,15 @@ impl Session {
         }
     }
 
-    /// Who pays for what its messages hold: the account, and where there is no login the client's site.
+    /// Who pays for what its messages hold: the account; where there is no login the client's site, and at MX the
+    /// network of that too.
     fn reservation(&mut self) -> Arc<Reservation> {
-        let holder = self.account.map_or_else(|| Holder::site(self.peer), Holder::Account);
-        let (budget, began) = (self.settings.budget(), self.began);
-        Arc::clone(self.reservation.get_or_insert_with(|| budget.reserve(holder, began)))
+        let (peer, budget, began) = (self.peer, self.settings.budget(), self.began);
+        Arc::clone(self.reservation.get_or_insert_with(|| match self.account {
+            Some(account) => budget.reserve([Holder::Account(account)], began),
+            None if self.settings.role() == Role::Mx => budget.reserve(Holder::stranger(peer), began),
+            None => budget.reserve([Holder::site(peer)], began),
+        }))
     }
 
     fn ask(&mut self, asked: Asked, question: Question) -> Next {

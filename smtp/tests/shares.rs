@@ -111,7 +111,7 @@ fn unfinished_messages_at_mx_leave_submission_its_memory() {
     }
     // No address has more than its largest message takes: others bring theirs.
     assert!(world.capacity.budget(Role::Mx).used() <= 4 * LARGEST_AT_MX);
-    let mut other = world.stranger("192.0.2.99");
+    let mut other = world.stranger("203.0.113.99");
     pour(&mut other, MIB);
     other.send(b".\r\n");
     assert!(heard(&mut other).starts_with("250 2.0.0 "));
@@ -127,6 +127,32 @@ fn a_site_of_ipv6_has_one_share_of_the_memory() {
     let mut other = world.stranger("2001:db8:0:100::1");
     pour(&mut other, MIB);
     assert_eq!(mail_end(&mut other), "250 2.0.0 ");
+}
+
+/// Whoever has a /48 has 256 sites, and took all.
+#[test]
+fn a_network_has_a_share_of_the_memory_and_of_the_sessions_at_mx() {
+    let world = World::new();
+    let mx = world.capacity.budget(Role::Mx);
+    let site = |n: usize| format!("2001:db8:0:{:x}::1", n << 8);
+    let mut strangers: Vec<_> = (0..16).map(|n| world.stranger(&site(n))).collect();
+    strangers.iter_mut().for_each(|stranger| pour(stranger, 2 * MIB));
+    assert!((3 * MIB..=2 * LARGEST_AT_MX).contains(&mx.used()), "{}", mx.used());
+    let mut other = world.stranger("2001:db8:1::1");
+    pour(&mut other, 2 * MIB);
+    assert_eq!(mail_end(&mut other), "250 2.0.0 ");
+
+    let peers = world.capacity.peers();
+    let come = |address: String| {
+        let (address, now) = (address.parse().unwrap(), Instant::now());
+        peers.enter(Role::Mx, Some(address), now)?.admit(address, 50, now)
+    };
+    let idle: Vec<Guest> =
+        (0..256).flat_map(|n| (0..50).map(move |_| n)).filter_map(|n| come(site(n))).collect();
+    assert_eq!(idle.len(), 5_000 / 16 * 2);
+    let more: Vec<Guest> = (0..12_800).filter_map(|n| come(format!("192.0.2.{}", n / 50))).collect();
+    assert_eq!(more.len(), 5_000 / 16 * 4);
+    assert!(come("192.0.3.1".to_owned()).is_some() && come("2001:db8:1::1".to_owned()).is_some());
 }
 
 fn mail_end(conversation: &mut Conversation) -> String {
@@ -174,7 +200,7 @@ struct Slow {
 
 impl Slow {
     fn begin(&mut self, now: u64, kib: usize) -> usize {
-        let address = format!("192.0.2.{}", self.sessions.len() + 1);
+        let address = format!("192.0.{}.1", self.sessions.len() + 2);
         let mut session = Conversation::with(Arc::clone(&self.settings), &address, false);
         session.step(Input::Now(Duration::from_secs(now)));
         session.send(format!("EHLO x\r\n{ENVELOPE}").as_bytes());
@@ -292,7 +318,7 @@ async fn idle_sessions_at_mx_leave_submission_its_places() {
         let now = Instant::now();
         peers.enter(Role::Mx, Some(address), now)?.admit(address, 50, now)
     };
-    let addresses: Vec<IpAddr> = (0..210).map(|n| [192, 0, 2, n].into()).collect();
+    let addresses: Vec<IpAddr> = (0..210).map(|n| [192, 0, n, 1].into()).collect();
     let idle: Vec<_> =
         addresses.iter().flat_map(|address| (0..50).filter_map(|_| stranger(*address))).collect();
     assert_eq!(peers.sessions_of(Role::Mx), idle.len());

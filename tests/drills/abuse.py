@@ -88,10 +88,11 @@ def loopback(number):
 
 
 def connect(port, number):
-    """A connection of a client with an address of its own: a balancer says so, for loopback is trusted more."""
+    """A connection of a client with an address of its own, most in a /24 of their own, for a /24 has a share too: a
+    balancer says so, for loopback is trusted more."""
     made = socket.create_connection(("127.0.0.1", port), 10, (BALANCER, 0))
     made.settimeout(10)
-    made.sendall(b"PROXY TCP4 198.18.%d.%d 127.0.0.1 1 25\r\n" % (number // 250 % 250, number % 250 + 1))
+    made.sendall(b"PROXY TCP4 198.18.%d.%d 127.0.0.1 1 25\r\n" % (number % 250, number // 250 % 250 + 1))
     return made
 
 
