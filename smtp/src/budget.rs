@@ -27,8 +27,6 @@ use crate::quota::{Bounds, Holder, Quota, Share};
 pub const SLOW_BYTES_PER_S: u64 = 16_000;
 /// Over so long the rate is averaged: a message may pause for that long once.
 pub const SLOW_AVERAGED_OVER: Duration = Duration::from_secs(60);
-/// Memory is short while less than this part of it is free.
-const SHORT_PART: usize = 4;
 /// Looking for slow messages takes a look at each: no more often than this.
 const LOOK_EVERY: Duration = Duration::from_millis(100);
 /// Stands for the bytes of a message that was cut off.
@@ -121,14 +119,9 @@ impl Budget {
         self.sessions.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Whether memory is short once so many more bytes are taken.
-    fn is_short(&self, wanted: usize) -> bool {
-        self.free().saturating_sub(wanted) < self.quota.all() / SHORT_PART
-    }
-
     /// Cuts off slow messages, the slowest first, until memory is not short although so many bytes are taken.
     fn make_room(&self, now: u64, wanted: usize) {
-        if !self.is_short(wanted) {
+        if !self.quota.is_short(wanted) {
             return;
         }
         let late =
@@ -141,7 +134,7 @@ impl Budget {
         let mut slow: Vec<_> = all.iter().filter(|one| one.is_overdue(now)).collect();
         slow.sort_unstable_by_key(|one| one.due.load(Ordering::Relaxed));
         for one in slow {
-            if !self.is_short(wanted) {
+            if !self.quota.is_short(wanted) {
                 break;
             }
             one.cut();

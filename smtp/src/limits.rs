@@ -21,6 +21,11 @@ pub const OVERRUN_FACTOR: u64 = 4;
 pub const DECLARED_BYTES_TRUSTED: usize = 32 * 1024;
 /// Room made at once for content whose size is not declared.
 pub const CONTENT_BYTES_FIRST: usize = 16 * 1024;
+/// While places are short a stranger may wait for no longer than this before its next command (or in a handshake),
+/// before its login, and in the middle of content.
+const COMMAND_TIMEOUT_SHORT: Duration = Duration::from_secs(30);
+const LOGIN_TIMEOUT_SHORT: Duration = Duration::from_secs(5);
+const CONTENT_TIMEOUT_SHORT: Duration = Duration::from_secs(60);
 
 /// The bounds of one listener's sessions.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -97,6 +102,18 @@ impl Limits {
             sessions_per_address_max: 50,
             connections_per_minute_max: 600,
             ..Self::default()
+        }
+    }
+
+    /// For strangers while places are short: those who do nothing make room for those who wait outside.
+    #[must_use]
+    pub fn while_short(&self) -> Self {
+        Self {
+            command_timeout: self.command_timeout.min(COMMAND_TIMEOUT_SHORT),
+            login_timeout: self.login_timeout.min(LOGIN_TIMEOUT_SHORT),
+            content_timeout: self.content_timeout.min(CONTENT_TIMEOUT_SHORT),
+            handshake_timeout: self.handshake_timeout.min(COMMAND_TIMEOUT_SHORT),
+            ..self.clone()
         }
     }
 

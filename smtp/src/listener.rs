@@ -18,7 +18,7 @@ use proxy::proxies::Proxies;
 use rustls::ServerConfig;
 use tokio::net::{TcpListener, TcpSocket, TcpStream};
 use tokio::sync::watch;
-use tokio::time::{Instant, timeout, timeout_at};
+use tokio::time::{Instant, timeout};
 use tokio_rustls::TlsAcceptor;
 use tokio_util::sync::CancellationToken;
 use tokio_util::task::TaskTracker;
@@ -77,13 +77,10 @@ struct Shared<A> {
 }
 
 impl<A> Shared<A> {
-    async fn handshake(&self, transport: &mut Transport, until: Instant) -> io::Result<TlsFacts> {
+    async fn handshake(&self, transport: &mut Transport) -> io::Result<TlsFacts> {
         let tls = self.door.tls.as_ref().ok_or(io::ErrorKind::Unsupported)?;
         let acceptor = TlsAcceptor::from(Arc::clone(&tls.borrow()));
-        match timeout_at(until, Box::pin(transport.secure(acceptor))).await {
-            Ok(result) => result,
-            Err(_) => Err(io::ErrorKind::TimedOut.into()),
-        }
+        Box::pin(transport.secure(acceptor)).await
     }
 }
 

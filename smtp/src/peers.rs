@@ -218,6 +218,12 @@ pub struct Guest {
 }
 
 impl Guest {
+    /// Whether few places are left where it has its own.
+    #[must_use]
+    pub fn are_places_short(&self) -> bool {
+        self.place.quota.is_short(0)
+    }
+
     /// Moves a submission session, which has logged in for this account, to the places of those who have.
     /// `false`, and it stays where it is, when there is none for its account or its address.
     #[must_use]

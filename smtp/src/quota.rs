@@ -19,6 +19,9 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use mail::id::AccountId;
 use mail::network::{counted, counted_site};
 
+/// Units are short while less than this part of them is free.
+const SHORT_PART: usize = 4;
+
 /// Who has units.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub enum Holder {
@@ -136,6 +139,12 @@ impl Quota {
     #[must_use]
     pub fn free(&self) -> usize {
         self.all().saturating_sub(self.used())
+    }
+
+    /// Whether little is free once so many more units are taken.
+    #[must_use]
+    pub fn is_short(&self, wanted: usize) -> bool {
+        self.free().saturating_sub(wanted) < self.all() / SHORT_PART
     }
 
     /// The share of somebody who counts for these holders.

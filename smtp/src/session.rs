@@ -22,7 +22,7 @@ use crate::answers::{Answer, Question, TlsFacts, Trace};
 use crate::budget::Reservation;
 use crate::command::{self, Found, stage};
 use crate::inbox::Malformed;
-use crate::limits::{AUTH_LINE_BYTES_MAX, COMMAND_LINE_BYTES_MAX};
+use crate::limits::{AUTH_LINE_BYTES_MAX, COMMAND_LINE_BYTES_MAX, Limits};
 use crate::quota::Holder;
 use crate::replies::{self, Replies};
 use crate::sasl::Exchange;
@@ -146,6 +146,8 @@ pub struct Session {
     /// Whose login it was.
     account: Option<AccountId>,
     draining: bool,
+    /// Places are short, and it is a stranger's.
+    hurried: bool,
     /// The last command was a DATA that was refused: the next line may be content.
     refused_data: bool,
     transaction: Option<Box<Transaction>>,
@@ -185,6 +187,7 @@ impl Session {
             authenticated: false,
             account: None,
             draining: false,
+            hurried: false,
             refused_data: false,
             transaction: None,
             reservation: None,
@@ -243,7 +246,7 @@ impl Session {
     /// When patience ends, unless something comes before; none while an answer is awaited.
     #[must_use]
     pub fn deadline(&self) -> Option<Duration> {
-        let limits = &self.settings.limits;
+        let limits = self.limits();
         let patience = match &self.mode {
             Mode::Greeting => Some(limits.greet_delay),
             Mode::Command | Mode::Sasl(_) => Some(self.active_at + limits.command_timeout),
@@ -263,6 +266,21 @@ impl Session {
     #[must_use]
     pub fn awaits_login(&self) -> bool {
         self.settings.role() == Role::Submission && !self.authenticated
+    }
+
+    /// Whether it has less time while places are short: at MX, and before a login.
+    #[must_use]
+    pub fn is_strangers(&self) -> bool {
+        self.settings.role() == Role::Mx || self.awaits_login()
+    }
+
+    /// Says whether places are short, before it is told the time or asked for its deadline.
+    pub fn hurry(&mut self, is_short: bool) {
+        self.hurried = is_short && self.is_strangers();
+    }
+
+    fn limits(&self) -> &Limits {
+        if self.hurried { &self.settings.limits_short } else { &self.settings.limits }
     }
 
     /// Ready once the message under way was cut off, to make room for others: tell the session the time then.
@@ -446,7 +464,7 @@ impl Session {
         match self.mode {
             // Nothing can be said in the middle of a handshake.
             Mode::Handshake { .. } => Next::Close,
-            _ if self.awaits_login() && now >= self.settings.limits.login_timeout => {
+            _ if self.awaits_login() && now >= self.limits().login_timeout => {
                 self.close(replies::NO_LOGIN, replies)
             }
             Mode::Greeting => {
@@ -455,7 +473,7 @@ impl Session {
                 Next::Listen
             }
             Mode::Data(_) | Mode::Chunk(_) => {
-                let paused = now >= self.active_at + self.settings.limits.content_timeout;
+                let paused = now >= self.active_at + self.limits().content_timeout;
                 self.close(if paused { replies::TIMED_OUT } else { replies::TOO_SLOW }, replies)
             }
             _ => self.close(replies::TIMED_OUT, replies),

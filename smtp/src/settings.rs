@@ -43,6 +43,8 @@ pub struct Settings {
     role: Role,
     pub(crate) hostname: Name,
     pub(crate) limits: Limits,
+    /// While places are short.
+    pub(crate) limits_short: Limits,
     budget: Arc<Budget>,
     tls_offered: bool,
     greeting: String,
@@ -63,6 +65,7 @@ impl Settings {
             greeting,
             role,
             hostname,
+            limits_short: limits.while_short(),
             limits,
             budget,
             tls_offered,

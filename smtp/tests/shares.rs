@@ -309,6 +309,66 @@ async fn a_message_that_is_cut_off_is_told_so_at_once() {
     assert!(hear(&mut slow, 1).await.starts_with("421 4.3.1 Memory is short"));
 }
 
+/// Silent sessions from very many addresses held all places of MX for five minutes, and all of submission's before a
+/// login for half a minute.
+#[test]
+fn strangers_have_less_time_while_places_are_short() {
+    let world = World::new();
+    let at = |settings: &Arc<Settings>, is_short: bool, said: &str, seconds: u64| {
+        let mut session = Conversation::with(Arc::clone(settings), "192.0.2.1", true);
+        session.send(said.as_bytes());
+        heard(&mut session);
+        session.session.hurry(is_short);
+        session.step(Input::Now(Duration::from_secs(seconds)));
+        heard(&mut session)
+    };
+    let (mx, submission) = (&world.mx, &world.submission);
+    let log_in = "EHLO x\r\nAUTH PLAIN AHBvc3RyaWRlcgBzZWNyZXQ=\r\n";
+    let content = format!("EHLO x\r\n{ENVELOPE}");
+    for (settings, is_short, said, patience) in [
+        (mx, false, "EHLO x\r\n", 300),
+        (mx, true, "EHLO x\r\n", 30),
+        (mx, false, &content, 600),
+        (mx, true, &content, 60),
+        (submission, false, "", 30),
+        (submission, true, "", 5),
+        (submission, false, log_in, 300),
+        (submission, true, log_in, 300),
+    ] {
+        assert_eq!(at(settings, is_short, said, patience - 1), "", "{said} {is_short}");
+        assert!(at(settings, is_short, said, patience).starts_with("421 4.4.2 "), "{said} {is_short}");
+    }
+}
+
+/// Sessions that began while there were places enough are ended sooner once there are few: in the middle of a command,
+/// and of a handshake.
+#[tokio::test(start_paused = true)]
+async fn sessions_that_wait_make_room_once_places_are_short() {
+    for (role, limits, implicit_tls, patience) in [
+        (Role::Mx, Limits::mx(), false, 30),
+        (Role::Submission, Limits::default(), false, 5),
+        (Role::Submission, Limits::default(), true, 5),
+    ] {
+        let peers = smtp::peers::Peers::new(64, 1);
+        let parts = (Arc::clone(&peers), Budget::new(MIB));
+        let server = Server::sharing(parts, &[], (role, limits, implicit_tls), Remember::default());
+        let began = Instant::now();
+        let mut silent = server.connect().await;
+        if !implicit_tls {
+            assert!(hear(&mut silent, 1).await.starts_with("220 "));
+        }
+        while peers.sessions() == 0 {
+            tokio::task::yield_now().await;
+        }
+        let held: Vec<_> = std::iter::from_fn(|| peers.enter(role, None, Instant::now())).collect();
+        let heard = hear(&mut silent, 1).await;
+        assert!(heard.starts_with("421 4.4.2 ") || implicit_tls && heard.is_empty(), "{heard}");
+        let took = began.elapsed();
+        assert!(took <= Duration::from_secs(patience + 5), "{took:?}");
+        drop(held);
+    }
+}
+
 /// They took the sessions of all listeners, and customers got 421.
 #[tokio::test]
 async fn idle_sessions_at_mx_leave_submission_its_places() {

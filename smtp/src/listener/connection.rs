@@ -3,9 +3,10 @@
 //!
 //! While idle it holds no buffer: bytes are read onto the stack and kept only as far as the session
 //! does not take them at once; replies are kept only until they are sent. One timer serves all
-//! deadlines; it is set again only when it fires or must fire sooner.
+//! deadlines; it is set again only when it fires or must fire sooner. For strangers it fires every few seconds, to
+//! look whether places have become short: they have less time then.
 
-use std::future::{Future as _, poll_fn};
+use std::future::{Future, poll_fn};
 use std::io;
 use std::mem::MaybeUninit;
 use std::pin::{Pin, pin};
@@ -15,7 +16,7 @@ use std::time::Duration;
 
 use mail::reply::{Reply, Severity};
 use tokio::io::{AsyncRead as _, AsyncReadExt as _, AsyncWriteExt as _, ReadBuf};
-use tokio::time::{Instant, Sleep, timeout};
+use tokio::time::{Instant, Sleep, timeout, timeout_at};
 
 use super::Shared;
 use super::transport::Transport;
@@ -27,6 +28,10 @@ use crate::session::{Input, Next, Session};
 
 /// One read takes at most this much: a TLS record's worth.
 const READ_BYTES_MAX: usize = 16 * 1024;
+/// How often a stranger's session looks whether places are short.
+const LOOK_EVERY: Duration = Duration::from_secs(5);
+/// How long the last reply may take.
+const CLOSE_TIMEOUT: Duration = Duration::from_secs(30);
 /// How long, and for how much, we listen on after our last reply, so that the client can read it
 /// before unread bytes of its own make the kernel reset the connection.
 const LINGER: Duration = Duration::from_secs(2);
@@ -58,7 +63,7 @@ impl<A: Answers> Connection<A> {
     /// Runs the session to its end. What is awaited seldom is boxed, so that an idle session has no
     /// room for it.
     pub(super) async fn run(&mut self) -> io::Result<()> {
-        let mut timer = pin!(tokio::time::sleep_until(self.deadline()));
+        let mut timer = pin!(tokio::time::sleep_until(next_look(&self.session)));
         let mut next = if self.shared.door.implicit_tls { Next::StartTls } else { Next::Listen };
         loop {
             next = match next {
@@ -95,20 +100,14 @@ impl<A: Answers> Connection<A> {
     }
 
     fn tell_time(&mut self) -> Next {
+        self.session.hurry(self.guest.are_places_short());
         let now = self.session.began().elapsed();
         self.step(Input::Now(now))
     }
 
-    /// When the session's patience ends; far off when it has no end.
-    fn deadline(&self) -> Instant {
-        const FAR_OFF: Duration = Duration::from_secs(24 * 3600);
-        let began = self.session.began();
-        began + self.session.deadline().unwrap_or_else(|| began.elapsed() + FAR_OFF)
-    }
-
     /// Waits for something to happen, and tells the session. `None`: the client has gone.
     async fn listen(&mut self, mut timer: Pin<&mut Sleep>) -> io::Result<Option<Next>> {
-        let deadline = self.deadline();
+        let deadline = deadline(&self.session);
         if deadline < timer.deadline() {
             timer.as_mut().reset(deadline);
         }
@@ -117,8 +116,7 @@ impl<A: Answers> Connection<A> {
             Wake::Bytes | Wake::Cut => Some(self.tell_time()),
             Wake::Timer => {
                 let next = self.tell_time();
-                let deadline = self.deadline();
-                timer.reset(deadline);
+                timer.reset(next_look(&self.session));
                 Some(next)
             }
             Wake::Shutdown => {
@@ -156,28 +154,20 @@ impl<A: Answers> Connection<A> {
         .await
     }
 
-    /// How long a client may take to read what was said: one that has not logged in has no more time for that than
-    /// for its login.
-    fn patience(&self) -> Duration {
-        let limits = self.session.settings().limits();
-        if self.session.awaits_login() { limits.login_timeout } else { limits.command_timeout }
-    }
-
     /// Sends what was said, in one write, if the socket takes it all: it nearly always does.
     fn send_at_once(&mut self) -> io::Result<bool> {
         let bytes = self.transport.try_send(self.replies.wire())?;
         Ok(self.replies.sent(bytes) && self.transport.is_flushed())
     }
 
-    /// Sends what was said, however long the client takes to read it, within reason.
+    /// Sends what was said, however long the client takes to read it, within the session's patience.
     async fn send(&mut self) -> io::Result<()> {
-        let patience = self.patience();
-        let (wire, transport) = (self.replies.wire(), &mut self.transport);
+        let Self { transport, replies, session, guest, .. } = self;
         let sending = async {
-            transport.write_all(wire).await?;
+            transport.write_all(replies.wire()).await?;
             transport.flush().await
         };
-        timeout(patience, sending).await.map_err(|_| io::Error::from(io::ErrorKind::TimedOut))??;
+        within(session, guest, sending).await?;
         let bytes = self.replies.wire().len();
         self.replies.sent(bytes);
         Ok(())
@@ -222,16 +212,15 @@ impl<A: Answers> Connection<A> {
         }
         // RFC 3207 4.2: what came in the clear behind STARTTLS is dropped, not answered under TLS.
         self.inbox.discard();
-        let until = self.deadline();
-        let facts = self.shared.handshake(&mut self.transport, until).await?;
+        let Self { shared, transport, session, guest, .. } = self;
+        let facts = within(session, guest, shared.handshake(transport)).await?;
         self.tell_time();
         Ok(self.step(Input::Secured(facts)))
     }
 
     async fn close(&mut self) -> io::Result<()> {
-        let patience = self.patience();
         let ending = self.transport.end(self.replies.wire());
-        timeout(patience, ending).await.map_err(|_| io::Error::from(io::ErrorKind::TimedOut))??;
+        timeout(CLOSE_TIMEOUT, ending).await.map_err(|_| io::Error::from(io::ErrorKind::TimedOut))??;
         if self.session.has_quit() {
             return Ok(());
         }
@@ -245,6 +234,37 @@ impl<A: Answers> Connection<A> {
             Ok(())
         };
         timeout(LINGER, linger).await.unwrap_or(Ok(()))
+    }
+}
+
+/// When the session's patience ends; far off when it has no end.
+fn deadline(session: &Session) -> Instant {
+    const FAR_OFF: Duration = Duration::from_secs(24 * 3600);
+    let began = session.began();
+    began + session.deadline().unwrap_or_else(|| began.elapsed() + FAR_OFF)
+}
+
+/// When the session is to be looked at: its patience may end sooner than it seems now.
+fn next_look(session: &Session) -> Instant {
+    let deadline = deadline(session);
+    if session.is_strangers() { deadline.min(Instant::now() + LOOK_EVERY) } else { deadline }
+}
+
+/// Waits for a client, within the session's patience.
+async fn within<T>(
+    session: &mut Session,
+    guest: &Guest,
+    work: impl Future<Output = io::Result<T>>,
+) -> io::Result<T> {
+    let mut work = pin!(work);
+    loop {
+        session.hurry(guest.are_places_short());
+        if deadline(session) <= Instant::now() {
+            return Err(io::ErrorKind::TimedOut.into());
+        }
+        if let Ok(done) = timeout_at(next_look(session), work.as_mut()).await {
+            return done;
+        }
     }
 }
 
