@@ -9,6 +9,10 @@
 //! the last minute is cut off: the slowest first, until a quarter is free again. Its bytes are given back at
 //! once, and its session ends with 421. Whoever asks for bytes does that; there is no task for it.
 //!
+//! Whoever is refused all the same makes room by cutting off messages that are faster than that, the slowest first,
+//! but only those that have come for more than a minute and whose sender has more than the newcomer would have. So a
+//! few senders, each just fast enough, do not keep the memory full, and nobody loses a message to one who has more.
+//!
 //! How fast a message comes is one moment, its due time: each byte moves it on by what a byte may take, and it is
 //! never more than a minute ahead (the "virtual scheduling" of GCRA). A message is slow once it is overdue, and the
 //! one that is longest overdue is the slowest.
@@ -106,6 +110,7 @@ impl Budget {
             number,
             began: nanos(began.saturating_duration_since(self.epoch)),
             now: AtomicU64::new(0),
+            started: AtomicU64::new(0),
             due: AtomicU64::new(u64::MAX),
             bytes: AtomicUsize::new(0),
             waker: Mutex::default(),
@@ -129,8 +134,7 @@ impl Budget {
         if self.looked_at.fetch_update(Ordering::AcqRel, Ordering::Acquire, late).is_err() {
             return;
         }
-        // The last handle of a reservation locks the table when it is dropped: not in here.
-        let all: Vec<_> = self.sessions().by_number.values().filter_map(Weak::upgrade).collect();
+        let all = self.reservations();
         let mut slow: Vec<_> = all.iter().filter(|one| one.is_overdue(now)).collect();
         slow.sort_unstable_by_key(|one| one.due.load(Ordering::Relaxed));
         for one in slow {
@@ -139,6 +143,31 @@ impl Budget {
             }
             one.cut();
         }
+    }
+
+    /// Cuts off messages of those who have more than the newcomer would have, the slowest first, until so many bytes
+    /// would be granted to it.
+    fn make_room_for(&self, newcomer: &Reservation, now: u64, wanted: usize) {
+        if !newcomer.share.could_have(wanted) {
+            return;
+        }
+        let would_have = newcomer.share.own().saturating_add(wanted);
+        let all = self.reservations();
+        let mut lasting: Vec<_> = all.iter().filter(|one| one.has_lasted(now)).collect();
+        lasting.sort_by_cached_key(|one| one.bytes_per_s(now));
+        for one in lasting {
+            if newcomer.share.has(wanted) {
+                break;
+            }
+            if one.share.own() > would_have {
+                one.cut();
+            }
+        }
+    }
+
+    /// Those of all sessions. (The last handle of one locks the table when it is dropped: the lock is not held.)
+    fn reservations(&self) -> Vec<Arc<Reservation>> {
+        self.sessions().by_number.values().filter_map(Weak::upgrade).collect()
     }
 }
 
@@ -152,7 +181,9 @@ pub struct Reservation {
     began: u64,
     /// The session's time, as it told it last.
     now: AtomicU64,
-    /// When the message that is under way becomes overdue.
+    /// When the message that is under way began.
+    started: AtomicU64,
+    /// When it becomes overdue.
     due: AtomicU64,
     /// Bytes of the message that is under way, or [`CUT`].
     bytes: AtomicUsize,
@@ -166,10 +197,15 @@ impl Reservation {
     pub fn has(&self, bytes: usize, now: Duration) -> bool {
         let now = self.tell(now);
         let has = || self.share.has(bytes);
-        let found = has() || {
-            self.budget.make_room(now, bytes);
-            has()
-        };
+        let found = has()
+            || {
+                self.budget.make_room(now, bytes);
+                has()
+            }
+            || {
+                self.budget.make_room_for(self, now, bytes);
+                has()
+            };
         if !found {
             self.count_refused("memory");
         }
@@ -179,6 +215,7 @@ impl Reservation {
     /// A message begins.
     pub(crate) fn begin(&self, now: Duration) {
         let now = self.tell(now);
+        self.started.store(now, Ordering::Relaxed);
         self.due.store(now.saturating_add(nanos(SLOW_AVERAGED_OVER)), Ordering::Relaxed);
     }
 
@@ -216,8 +253,28 @@ impl Reservation {
         now
     }
 
+    /// Whether a message is under way that holds something.
+    fn holds(&self) -> bool {
+        !matches!(self.bytes.load(Ordering::Relaxed), 0 | CUT)
+    }
+
     fn is_overdue(&self, now: u64) -> bool {
-        !matches!(self.bytes.load(Ordering::Relaxed), 0 | CUT) && self.due.load(Ordering::Relaxed) < now
+        self.holds() && self.due.load(Ordering::Relaxed) < now
+    }
+
+    /// For how long the message has been under way.
+    fn lasts(&self, now: u64) -> u64 {
+        now.saturating_sub(self.started.load(Ordering::Relaxed))
+    }
+
+    fn has_lasted(&self, now: u64) -> bool {
+        self.holds() && self.lasts(now) > nanos(SLOW_AVERAGED_OVER)
+    }
+
+    /// How fast the message has come so far; what is reserved for it stands for what came.
+    fn bytes_per_s(&self, now: u64) -> u64 {
+        let seconds = Duration::from_nanos(self.lasts(now)).as_secs().max(1);
+        self.bytes.load(Ordering::Relaxed) as u64 / seconds
     }
 
     fn cut(&self) {
@@ -236,23 +293,29 @@ impl Reservation {
             .increment(1);
     }
 
-    fn grow(&self, bytes: usize) -> bool {
+    fn grow(&self, needed: usize, wished: usize) -> Option<usize> {
         let now = self.now.load(Ordering::Relaxed);
-        if self.share.take(bytes) {
+        let take = |bytes: usize| self.share.take(bytes).then_some(bytes);
+        let took = if let Some(took) = take(wished) {
             self.budget.make_room(now, 0);
+            Some(took)
         } else {
-            self.budget.make_room(now, bytes);
-            if !self.share.take(bytes) {
-                self.count_refused("memory");
-                return false;
-            }
-        }
+            self.budget.make_room(now, wished);
+            take(wished).or_else(|| take(needed)).or_else(|| {
+                self.budget.make_room_for(self, now, needed);
+                take(needed)
+            })
+        };
+        let Some(bytes) = took else {
+            self.count_refused("memory");
+            return None;
+        };
         let more = |held: usize| (held != CUT).then(|| held + bytes);
         let kept = self.bytes.fetch_update(Ordering::AcqRel, Ordering::Acquire, more).is_ok();
         if !kept {
             self.share.give(bytes);
         }
-        kept
+        kept.then_some(bytes)
     }
 
     /// The bytes of the message under way, which is none from now on; `None` when it was cut off.
@@ -286,7 +349,14 @@ impl Held {
     /// Takes more; `false`, and nothing taken, when there is not so much.
     #[must_use]
     pub fn grow(&mut self, bytes: usize) -> bool {
-        self.reservation.grow(bytes)
+        self.grow_between(bytes, bytes).is_some()
+    }
+
+    /// Takes as much as is wished, or else as much as is needed, and says which; `None`, and nothing taken, when
+    /// there is not even that.
+    #[must_use]
+    pub fn grow_between(&mut self, needed: usize, wished: usize) -> Option<usize> {
+        self.reservation.grow(needed, wished)
     }
 
     /// The message has come whole; `false` when it was cut off before.

@@ -14,6 +14,8 @@ use crate::budget::Held;
 use crate::limits::{CONTENT_BYTES_FIRST, DECLARED_BYTES_TRUSTED, OVERRUN_FACTOR};
 use crate::replies;
 
+/// Room for a message grows by so much, or by a quarter of it.
+const STEP_BYTES: usize = 1 << 20;
 /// Unused room that a message may keep beside half its size.
 const SLACK_BYTES_MAX: usize = 1024;
 
@@ -55,6 +57,8 @@ impl Flaw {
 pub struct Content {
     bytes: BytesMut,
     bytes_max: u64,
+    /// So large it will be, as far as is known.
+    expected: u64,
     held: Held,
     seen: u64,
     flaw: Option<Flaw>,
@@ -73,6 +77,7 @@ impl Content {
         Self {
             bytes: if fits { BytesMut::with_capacity(first) } else { BytesMut::new() },
             bytes_max,
+            expected: declared.unwrap_or(bytes_max),
             held,
             seen: 0,
             flaw: (!fits).then_some(Flaw::Full),
@@ -121,16 +126,24 @@ impl Content {
             return self.spoil(Flaw::TooLarge);
         }
 
-        if size > self.bytes.capacity() {
-            // Doubling keeps the copies linear; the limit keeps the last step from overshooting.
-            let limit = usize::try_from(self.bytes_max).unwrap_or(usize::MAX);
-            let capacity = (self.bytes.capacity().saturating_mul(2)).min(limit).max(size);
-            if !self.held.grow(capacity - self.bytes.capacity()) {
-                return self.spoil(Flaw::Full);
-            }
-            self.bytes.reserve(capacity - self.bytes.len());
+        if size > self.bytes.capacity() && !self.make_room(size) {
+            return self.spoil(Flaw::Full);
         }
         self.bytes.extend_from_slice(run);
+    }
+
+    /// Makes room for so many bytes and some more: as many again, but from a mebibyte on no more than that or a quarter
+    /// of what there is, so that the copies are few and what is reserved in vain is little. Where a quarter is refused
+    /// a mebibyte does.
+    fn make_room(&mut self, size: usize) -> bool {
+        let capacity = self.bytes.capacity();
+        let expected = if size as u64 <= self.expected { self.expected } else { self.bytes_max };
+        let left = usize::try_from(expected).unwrap_or(usize::MAX).saturating_sub(capacity);
+        let step = |bytes: usize| bytes.min(capacity).min(left).max(size - capacity);
+        let (needed, wished) = (step(STEP_BYTES), step(STEP_BYTES.max(capacity / 4)));
+        let Some(more) = self.held.grow_between(needed, wished) else { return false };
+        self.bytes.reserve(capacity + more - self.bytes.len());
+        true
     }
 
     /// The content, and its share of the budget; without another copy.

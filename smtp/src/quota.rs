@@ -205,6 +205,22 @@ impl Share {
         &self.quota
     }
 
+    /// Units of the first of its holders.
+    #[must_use]
+    pub fn own(&self) -> usize {
+        self.holders.first().map_or(0, |(_, count)| count.load(Ordering::Relaxed))
+    }
+
+    /// Whether so many more would be granted if nobody else had any.
+    #[must_use]
+    pub fn could_have(&self, units: usize) -> bool {
+        self.holders.iter().all(|(holder, count)| {
+            let own = count.load(Ordering::Relaxed).saturating_add(units);
+            let bound = holder.bound(self.quota.each.load(Ordering::Relaxed));
+            own <= self.quota.all().saturating_sub(own).min(bound)
+        })
+    }
+
     /// Whether so many more would be granted now. They may be gone a moment later.
     #[must_use]
     pub fn has(&self, units: usize) -> bool {

@@ -178,6 +178,67 @@ fn one_tenant_leaves_memory_to_the_others() {
     assert!(mail(&mut world.customer(1), LARGEST).starts_with("250 2.0.0 "));
 }
 
+/// Six strangers who sent just fast enough held the memory for as long as they liked: nobody else had a large message
+/// received.
+#[test]
+fn strangers_who_are_just_fast_enough_make_room_for_a_newcomer() {
+    let world = World::new();
+    let mut strangers: Vec<_> = (0..6).map(|n| world.stranger(&format!("192.0.{n}.1"))).collect();
+    strangers.iter_mut().for_each(|stranger| pour(stranger, 5 * MIB / 4));
+    for second in 1..=61 {
+        for stranger in &mut strangers {
+            stranger.step(Input::Now(Duration::from_secs(second)));
+            pour(stranger, 16 << 10);
+        }
+    }
+    assert!(strangers.iter_mut().all(|stranger| heard(stranger).is_empty()));
+    let used = world.capacity.budget(Role::Mx).used();
+    assert!(used > 13 * MIB, "{used}");
+    let mut newcomer = world.stranger("198.51.100.1");
+    newcomer.step(Input::Now(Duration::from_secs(61)));
+    pour(&mut newcomer, 2 * MIB - 1_024);
+    assert_eq!(mail_end(&mut newcomer), "250 2.0.0 ");
+    let cut = strangers.iter_mut().filter_map(|stranger| {
+        stranger.step(Input::Now(Duration::from_secs(61)));
+        heard(stranger).starts_with("421 4.3.1 Memory is short").then_some(())
+    });
+    assert_eq!(cut.count(), 1);
+}
+
+/// Room was doubled: of two messages that were a little below half of what an address may have one was refused.
+#[test]
+fn room_for_large_messages_grows_in_steps() {
+    let sizes = Sizes {
+        sessions_max: 100,
+        bytes_max: 256 * MIB,
+        message_bytes_max: 0,
+        mx_message_bytes_max: 36 * MIB as u64,
+    };
+    let capacity = Capacity::new(sizes, 1);
+    capacity.open(Role::Mx);
+    let limits = Limits::mx();
+    let settings = Settings::new(
+        Role::Mx,
+        "mx.example".parse().unwrap(),
+        limits,
+        Arc::clone(capacity.budget(Role::Mx)),
+        false,
+    );
+    let settings = Arc::new(settings);
+    let begin = |mail: &str| {
+        let mut session = Conversation::with(Arc::clone(&settings), "192.0.2.1", false);
+        session.send(format!("EHLO x\r\n{mail}\r\nRCPT TO:<c@d.example>\r\nDATA\r\n").as_bytes());
+        heard(&mut session);
+        session
+    };
+    let declared = format!("MAIL FROM:<a@b.example> SIZE={}", 17 * MIB + 2);
+    let mut both = [begin(&declared), begin("MAIL FROM:<a@b.example>")];
+    for _ in 0..17 {
+        both.iter_mut().for_each(|session| pour(session, MIB));
+    }
+    assert_eq!(both.each_mut().map(mail_end), ["250 2.0.0 "; 2]);
+}
+
 /// What is announced is held against what is free before a byte of it has come.
 #[test]
 fn an_announced_size_is_refused_before_it_comes() {
