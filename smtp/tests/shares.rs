@@ -430,6 +430,44 @@ async fn sessions_that_wait_make_room_once_places_are_short() {
     }
 }
 
+#[test]
+fn one_relay_host_leaves_sessions_and_memory_to_the_others() {
+    let world = World::new();
+    world.capacity.open(Role::Relay);
+    let (budget, peers) = (world.capacity.budget(Role::Relay), world.capacity.peers());
+    let limits = Limits { message_bytes_max: LARGEST as u64, ..Limits::relay() };
+    let per_address_max = limits.sessions_per_address_max;
+    let settings =
+        Settings::new(Role::Relay, "mx.example".parse().unwrap(), limits, Arc::clone(budget), false);
+    let settings = Arc::new(settings);
+    let host = |address: &str| {
+        let mut host = Conversation::with(Arc::clone(&settings), address, false);
+        host.send(b"EHLO x\r\n");
+        heard(&mut host);
+        host
+    };
+    let mut busy: Vec<_> = (0..16).map(|_| host("198.51.100.1")).collect();
+    for session in &mut busy {
+        session.send(ENVELOPE.as_bytes());
+        pour(session, MIB);
+    }
+    // A fifth of all is the relay listener's, and half of that one host's while it is alone.
+    assert!((BYTES / 15..=BYTES / 10).contains(&budget.used()), "{}", budget.used());
+    assert!(mail(&mut host("198.51.100.2"), MIB).starts_with("250 2.0.0 "));
+    drop(busy);
+    assert!(mail(&mut host("198.51.100.1"), LARGEST).starts_with("250 2.0.0 "));
+
+    let come = |address: IpAddr| {
+        let now = Instant::now();
+        peers.enter(Role::Relay, Some(address), now)?.admit(address, per_address_max, now)
+    };
+    let held: Vec<Guest> = (0..2_000).filter_map(|_| come([198, 51, 100, 1].into())).collect();
+    assert_eq!(held.len(), 1_000);
+    let others: Vec<Guest> = (0..2_000).filter_map(|_| come([198, 51, 100, 2].into())).collect();
+    assert_eq!(others.len(), 500);
+    assert!(come([198, 51, 100, 3].into()).is_some());
+}
+
 /// They took the sessions of all listeners, and customers got 421.
 #[tokio::test]
 async fn idle_sessions_at_mx_leave_submission_its_places() {
