@@ -5,6 +5,8 @@
 
 use std::time::Duration;
 
+use crate::budget::SLOW_BYTES_PER_S;
+
 /// RFC 5321 4.5.3.1.4 says 512; SMTPUTF8, DSN and their kin add up to about 1,500.
 pub const COMMAND_LINE_BYTES_MAX: usize = 2_048;
 /// RFC 4954 4: an AUTH line, and a line of the exchange.
@@ -22,10 +24,11 @@ pub const DECLARED_BYTES_TRUSTED: usize = 32 * 1024;
 /// Room made at once for content whose size is not declared.
 pub const CONTENT_BYTES_FIRST: usize = 16 * 1024;
 /// While places are short a stranger may wait for no longer than this before its next command (or in a handshake),
-/// before its login, and in the middle of content.
+/// before its login, and in the middle of content; nor without bringing a message that is taken.
 const COMMAND_TIMEOUT_SHORT: Duration = Duration::from_secs(30);
 const LOGIN_TIMEOUT_SHORT: Duration = Duration::from_secs(5);
 const CONTENT_TIMEOUT_SHORT: Duration = Duration::from_secs(60);
+const MESSAGE_TIMEOUT_SHORT: Duration = Duration::from_secs(120);
 
 /// The bounds of one listener's sessions.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -53,6 +56,8 @@ pub struct Limits {
     pub greet_delay: Duration,
     /// How long a session may wait for a command (RFC 5321 4.5.3.2.7: at least 5 minutes).
     pub command_timeout: Duration,
+    /// How long a session may go on with commands that bring no message.
+    pub message_timeout: Duration,
     /// How long a submission session may go on without a login. Its place is one of few.
     pub login_timeout: Duration,
     /// How long content may pause (RFC 5321 4.5.3.2.5 and .6: senders wait 3 and 10 minutes).
@@ -79,6 +84,7 @@ impl Default for Limits {
             connections_per_minute_max: u32::MAX,
             greet_delay: Duration::ZERO,
             command_timeout: Duration::from_secs(300),
+            message_timeout: Duration::MAX,
             login_timeout: Duration::from_secs(30),
             content_timeout: Duration::from_secs(600),
             content_bytes_per_s_min: 500,
@@ -111,7 +117,9 @@ impl Limits {
         Self {
             command_timeout: self.command_timeout.min(COMMAND_TIMEOUT_SHORT),
             login_timeout: self.login_timeout.min(LOGIN_TIMEOUT_SHORT),
+            message_timeout: self.message_timeout.min(MESSAGE_TIMEOUT_SHORT),
             content_timeout: self.content_timeout.min(CONTENT_TIMEOUT_SHORT),
+            content_bytes_per_s_min: self.content_bytes_per_s_min.max(SLOW_BYTES_PER_S),
             handshake_timeout: self.handshake_timeout.min(COMMAND_TIMEOUT_SHORT),
             ..self.clone()
         }

@@ -138,6 +138,8 @@ pub struct Session {
     now: Duration,
     /// When the last complete thing happened.
     active_at: Duration,
+    /// When it last brought a message.
+    brought_at: Duration,
     mode: Mode,
     /// What it calls itself, once it did, and whether by EHLO.
     greeted: Option<(Box<str>, bool)>,
@@ -181,6 +183,7 @@ impl Session {
             began: Instant::now(),
             now: Duration::ZERO,
             active_at: Duration::ZERO,
+            brought_at: Duration::ZERO,
             mode,
             greeted: None,
             tls: None,
@@ -249,7 +252,10 @@ impl Session {
         let limits = self.limits();
         let patience = match &self.mode {
             Mode::Greeting => Some(limits.greet_delay),
-            Mode::Command | Mode::Sasl(_) => Some(self.active_at + limits.command_timeout),
+            Mode::Command | Mode::Sasl(_) => {
+                let useless = self.brought_at.saturating_add(limits.message_timeout);
+                Some(useless.min(self.active_at + limits.command_timeout))
+            }
             Mode::Data(_) | Mode::Chunk(_) => {
                 let (began, seen) = self.received();
                 let earned = seen / limits.content_bytes_per_s_min.max(1);

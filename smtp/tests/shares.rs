@@ -401,6 +401,31 @@ fn strangers_have_less_time_while_places_are_short() {
     }
 }
 
+/// Whoever says NOOP now and then, or sends 500 bytes a second, does not wait, but holds a place.
+#[test]
+fn while_places_are_short_a_session_at_mx_has_to_bring_something() {
+    let world = World::new();
+    let mut idler = Conversation::with(Arc::clone(&world.mx), "192.0.2.1", false);
+    let (mut sender, mut slow) = (world.stranger("192.0.2.2"), world.stranger("192.0.2.3"));
+    sender.send(b".\r\n");
+    heard(&mut sender);
+    let mut ended = [None; 3];
+    for second in (10..=300).step_by(10) {
+        for (session, ended) in [&mut idler, &mut sender, &mut slow].into_iter().zip(&mut ended) {
+            session.session.hurry(true);
+            session.step(Input::Now(Duration::from_secs(second)));
+            if session.closed {
+                ended.get_or_insert(second);
+            }
+        }
+        idler.send(b"NOOP\r\n");
+        assert!(mail(&mut sender, 1_024).starts_with("250 2.0.0 "));
+        slow.send(&[b'x'; 5_000]);
+    }
+    assert_eq!(ended, [Some(120), None, Some(70)]);
+    assert!(heard(&mut idler).contains("421 4.4.2 ") && heard(&mut slow).contains("421 4.4.2 "));
+}
+
 /// Sessions that began while there were places enough are ended sooner once there are few: in the middle of a command,
 /// and of a handshake.
 #[tokio::test(start_paused = true)]

@@ -399,6 +399,7 @@ impl Session {
         match answer.refusal() {
             Ok(reply) => {
                 self.counts.mails += 1;
+                self.brought_at = self.now;
                 (self.counts.errors, self.counts.junk) = (0, 0);
                 match reply {
                     Some(reply) => replies.say_reply(&reply),
