@@ -9,7 +9,7 @@
 //! the last minute is cut off: the slowest first, until a quarter is free again. Its bytes are given back at
 //! once, and its session ends with 421. Whoever asks for bytes does that; there is no task for it.
 //!
-//! Whoever is refused all the same makes room by cutting off messages that are faster than that, the slowest first,
+//! A session that is refused all the same cuts off messages that are faster than that, the slowest first,
 //! but only those that have come for more than a minute and whose sender has more than the newcomer would have. So a
 //! few senders, each just fast enough, do not keep the memory full, and nobody loses a message to one who has more.
 //!

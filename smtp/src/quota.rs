@@ -190,7 +190,7 @@ impl Quota {
     }
 }
 
-/// What somebody has of a quota, counted for one holder or several, each of which must be granted it. A holder is
+/// A part of a quota, counted for one holder or several, each of which must be granted it. A holder is
 /// forgotten when it has no share any more.
 #[derive(Debug)]
 pub struct Share {

@@ -486,7 +486,7 @@ impl Session {
         }
     }
 
-    /// Who pays for what its messages hold: the account; where there is no login the client's site, and at MX the
+    /// Its messages are counted for the account; where there is no login for the client's site, and at MX for the
     /// network of that too.
     fn reservation(&mut self) -> Arc<Reservation> {
         let (peer, budget, began) = (self.peer, self.settings.budget(), self.began);

@@ -129,7 +129,7 @@ fn a_site_of_ipv6_has_one_share_of_the_memory() {
     assert_eq!(mail_end(&mut other), "250 2.0.0 ");
 }
 
-/// Whoever has a /48 has 256 sites, and took all.
+/// A stranger with a /48 has 256 sites, and took all.
 #[test]
 fn a_network_has_a_share_of_the_memory_and_of_the_sessions_at_mx() {
     let world = World::new();
@@ -401,7 +401,7 @@ fn strangers_have_less_time_while_places_are_short() {
     }
 }
 
-/// Whoever says NOOP now and then, or sends 500 bytes a second, does not wait, but holds a place.
+/// A session that says NOOP now and then, or sends 500 bytes a second, does not wait, but holds a place.
 #[test]
 fn while_places_are_short_a_session_at_mx_has_to_bring_something() {
     let world = World::new();
