@@ -15,6 +15,7 @@ use store::affiliate::processor_event::ProcessorEvent;
 use store::engine::{Batch, CommitError, Key, Store};
 
 use crate::ledger::{Answer, Ledger};
+use crate::processor::signature;
 use crate::refusal::{Obstacle, Refusal};
 
 /// Commits tried, when something is changed meanwhile. Of those who are in each other's way one is through each time: a
@@ -76,19 +77,25 @@ impl Office {
         let id = program.id.to_bytes();
         let open = |secret: &SealedKey| self.open(&id, secret).ok_or(Refusal::Seal);
         let secrets: Vec<String> = processor.webhook_secrets.iter().map(open).collect::<Result<_, _>>()?;
+        // Strangers learn nothing of the account, and have nothing counted.
+        if let Err(error) = signature::verify(header, body, &secrets, self.now()) {
+            return Ok(Answer::BadSignature(error));
+        }
         let room = match store::account::get(self.store(), program.account).await? {
             Some(account) => {
-                let bytes = (body.len() as u64).max(EVENT_ROW_BYTES);
-                let reserved = self.hall.quotas().reserve(&account, Quota::AffiliateEventBytes, bytes).await;
-                Some(reserved?)
+                let quotas = self.hall.quotas();
+                Some(quotas.reserve(&account, Quota::AffiliateEventBytes, EVENT_ROW_BYTES).await?)
             }
             None => None,
         };
         let answer = self.ledger().receive((&program, &secrets), (header, body), self).await;
         match (&answer, room) {
-            (Answer::Done | Answer::Ignored(_), Some(room)) => room.keep_part(EVENT_ROW_BYTES),
-            // What could not be worked with is kept whole, for another try.
-            (Answer::Failed(_), Some(room)) => room.keep(),
+            (Answer::Done | Answer::Ignored(_), Some(room)) => room.keep(),
+            (Answer::Failed(_), Some(room)) => {
+                room.keep();
+                // What could not be worked with is kept whole, for another try.
+                self.hall.quotas().record(program.account, Quota::AffiliateEventBytes, body.len() as u64);
+            }
             (Answer::Duplicate | Answer::Unknown | Answer::BadSignature(_), _) | (_, None) => {}
         }
         Ok(answer)

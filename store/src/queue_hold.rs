@@ -173,7 +173,7 @@ pub fn put(batch: &mut Batch, version: &Version, holds: &[(HoldScope, Hold)]) {
 }
 
 /// Holds the whole queue of a restored store that nobody has open, or does not, whatever was written about that before.
-/// When it was restored stays known either way: money that was paid after the backup is not paid again.
+/// When it was restored stays known either way: payouts are compared with what was transferred after the backup.
 pub fn of_stopped_store(now: Timestamp, is_held: bool) -> Batch {
     let mut batch = Batch::progress();
     batch.put(version_key(), now.as_millisecond().to_string().into_bytes());

@@ -1,4 +1,5 @@
-//! Looking transfers of a run up in the processor's list (`GET /v1/transfers?transfer_group=`).
+//! Looking transfers up in the processor's list: those of a run (`GET /v1/transfers?transfer_group=`), or all to a
+//! destination (`?destination=`).
 //!
 //! The list is read once for all payouts that are looked up, and only their ids are kept. A transfer belongs to a payout by
 //! its `metadata.payout_id`, whatever its other figures are. Only a list that was read to its end shows that there is none.
@@ -7,18 +8,21 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::time::Duration;
 
 use bytes::Bytes;
+use mail::affiliate::payout::Payout;
 use mail::id::{AccountId, PayoutId, PayoutRunId};
 use queue::courier::http::{Answer, AnswerPermit, Get};
 use tokio::time::timeout;
 use url::form_urlencoded::Serializer;
 
-use super::transfers::{Processor, TIMEOUT, Told, unheard};
+use super::transfers::{Processor, TIMEOUT, Told, Transfer, unheard};
 use crate::office::Office;
 use crate::offload::offload;
-use crate::processor::{PAGE_BYTES_MAX, Page};
+use crate::processor::{Json, PAGE_BYTES_MAX, Page};
 
 /// Pages that are read: a run of more transfers is not told to have none.
 const PAGES_MAX: usize = 500;
+/// Pages that are read of the transfers to a destination.
+const DESTINATION_PAGES_MAX: usize = 20;
 /// How long reading all pages may take.
 const LOOKUP_TIMEOUT: Duration = Duration::from_mins(5);
 
@@ -73,10 +77,36 @@ impl Lookup {
     }
 }
 
-/// A page of the transfers of a run.
-fn path(run: PayoutRunId, after: Option<&str>) -> String {
+/// The transfers of a page, and where the next one begins.
+fn read_transfers(body: &Bytes) -> Result<(Vec<Transfer>, Option<String>), Told> {
+    let unread =
+        |why: &str| Told::Unanswered(format!("the processor answered a question for transfers with {why}"));
+    let page = Page::read(body).map_err(|_| unread("no list"))?;
+    let read = |transfer: &Json| {
+        let amount = transfer.number_in("amount")?;
+        let is_reversed = transfer.flag_in("reversed").unwrap_or(false)
+            || transfer.number_in("amount_reversed").is_some_and(|reversed| reversed >= amount);
+        Some(Transfer {
+            id: transfer.id()?.into_owned(),
+            payout: transfer.text_at("metadata.payout_id").and_then(|id| id.parse().ok()),
+            amount,
+            currency: transfer.text_in("currency")?.to_lowercase(),
+            is_reversed,
+        })
+    };
+    let transfers: Option<Vec<Transfer>> = page.objects.iter().map(read).collect();
+    let transfers = transfers.ok_or_else(|| unread("one that cannot be read"))?;
+    let next = page.next().map(std::borrow::Cow::into_owned);
+    if page.has_more && next.is_none() {
+        return Err(unread("a page that is not the last and is empty"));
+    }
+    Ok((transfers, next))
+}
+
+/// A page of the transfers that a filter leaves.
+fn path(filter: (&str, &str), after: Option<&str>) -> String {
     let mut query = Serializer::new(String::new());
-    query.append_pair("transfer_group", &run.to_string());
+    query.append_pair(filter.0, filter.1);
     query.append_pair("limit", "100");
     if let Some(after) = after {
         query.append_pair("starting_after", after);
@@ -109,7 +139,8 @@ impl Office {
         let mut after = None::<String>;
         for _ in 0..PAGES_MAX {
             let mut permit = self.hall.answer_permit(account);
-            let body = match self.page(processor, &path(run, after.as_deref()), &mut permit).await {
+            let path = path(("transfer_group", &run.to_string()), after.as_deref());
+            let body = match self.page(processor, &path, &mut permit).await {
                 Ok(body) => body,
                 Err(told) => {
                     lookup.gap = Some(told);
@@ -129,6 +160,29 @@ impl Office {
             }
         }
         lookup.gap(&format!("the run has more transfers than {PAGES_MAX} pages"));
+    }
+
+    /// All transfers to the destination of a payout.
+    pub(super) async fn list_transfers_to(
+        &self,
+        payout: &Payout,
+        processor: &Processor,
+    ) -> Result<Vec<Transfer>, Told> {
+        let (mut all, mut after) = (Vec::new(), None::<String>);
+        for _ in 0..DESTINATION_PAGES_MAX {
+            let mut permit = self.hall.answer_permit(payout.account);
+            let path = path(("destination", &payout.destination), after.as_deref());
+            let body = self.page(processor, &path, &mut permit).await?;
+            let (transfers, next) = offload(body.len(), move || read_transfers(&body)).await?;
+            all.extend(transfers);
+            match next {
+                Some(next) => after = Some(next),
+                None => return Ok(all),
+            }
+        }
+        Err(Told::Unanswered(format!(
+            "there are more transfers than {DESTINATION_PAGES_MAX} pages to its destination"
+        )))
     }
 
     async fn page(
@@ -158,6 +212,26 @@ mod tests {
     use jiff::Timestamp;
 
     use super::*;
+
+    #[test]
+    fn transfers_are_read_with_what_came_back_of_them() {
+        let id = PayoutId::new(Timestamp::UNIX_EPOCH, 1);
+        let body = format!(
+            r#"{{"object":"list","has_more":true,"data":[
+                {{"id":"tr_1","amount":2000,"currency":"USD","amount_reversed":2000,"metadata":{{"payout_id":"{id}"}}}},
+                {{"id":"tr_2","amount":5,"currency":"usd","reversed":false,"metadata":{{}}}}]}}"#
+        );
+        let (transfers, next) = read_transfers(&Bytes::from(body)).unwrap();
+        let [one, two] = transfers.try_into().unwrap();
+        assert_eq!(
+            (one.payout, one.amount, one.currency.as_str(), one.is_reversed),
+            (Some(id), 2_000, "usd", true)
+        );
+        assert_eq!((two.payout, two.is_reversed, next.as_deref()), (None, false, Some("tr_2")));
+        assert!(
+            read_transfers(&Bytes::from_static(br#"{"has_more":false,"data":[{"id":"tr_1"}]}"#)).is_err()
+        );
+    }
 
     #[test]
     fn only_a_whole_list_shows_that_there_is_no_transfer() {

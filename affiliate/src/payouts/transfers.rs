@@ -12,18 +12,21 @@
 //! processor makes one transfer for a key. The request is on disk before it is sent, so that after a crash the same request
 //! goes out with the same key. A key that was refused for good is never used again: the next attempt has the next number.
 //!
-//! A transfer is looked up in the processor's list before it is asked for (again) in three cases: the key is so old that the
-//! processor may have forgotten it; the processor said that the key was used with other figures; or the store was restored
-//! from a backup after the payout was drafted, so that the transfer may have been made after the backup. While a restored
-//! store holds its queue, no transfer is asked for at all.
+//! A transfer is looked up in the processor's list before it is asked for (again) where the key is so old that the processor
+//! may have forgotten it, and where the processor said that the key was used with other figures.
+//!
+//! A store that was restored from a backup knows nothing of transfers that were made after it. For half a year each payout is
+//! therefore compared first with all transfers to its destination: one that no payout accounts for is taken for this
+//! payout, if its amount is the same, and fails the payout, if not. While a restored store holds its queue, no transfer is
+//! asked for at all.
 
 use std::future::Future;
 use std::time::Duration;
 
 use futures_util::future::join_all;
 use jiff::{SignedDuration, Timestamp};
-use mail::affiliate::payout::{Doubt, Payout, PayoutStatus, RunStatus};
-use mail::id::{AccountId, PayoutRunId};
+use mail::affiliate::payout::{Doubt, Payout, PayoutState, PayoutStatus, RunStatus};
+use mail::id::{AccountId, PayoutId, PayoutRunId};
 use queue::courier::http::{Again, Answer, Post, PostError};
 use store::affiliate::payout_work::{self, Work};
 use store::affiliate::{payout, payout_run, program};
@@ -54,6 +57,8 @@ const SHORT_WAIT: SignedDuration = SignedDuration::from_hours(24);
 const UNASKED_WAIT: SignedDuration = SignedDuration::from_mins(10);
 /// How long it takes until a queue that is held is looked at again.
 const HELD_WAIT: SignedDuration = SignedDuration::from_mins(1);
+/// For how long after a restore payouts are compared with what was transferred before.
+const RESTORE_COMPARED: SignedDuration = SignedDuration::from_hours(24 * 183);
 /// How often a payout waits for enough money.
 const SHORT_MAX: u32 = 3;
 /// The longest reason that is kept.
@@ -123,12 +128,29 @@ pub enum Told {
     Unmade,
 }
 
+/// A transfer as the processor lists it.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Transfer {
+    /// Its id.
+    pub id: String,
+    /// The payout that it names.
+    pub payout: Option<PayoutId>,
+    /// How much, in minor units.
+    pub amount: i64,
+    /// Of what.
+    pub currency: String,
+    /// All of it came back.
+    pub is_reversed: bool,
+}
+
 /// Who makes transfers.
 pub trait Pays: Sync {
     /// Asks for a transfer.
     fn transfer(&self, order: &Order) -> impl Future<Output = Told> + Send;
     /// Looks transfers of one run up, in the order of `orders`.
     fn look_up(&self, orders: &[Order]) -> impl Future<Output = Vec<Told>> + Send;
+    /// All transfers to the destination of an order; the error is why they are not known.
+    fn transfers_to(&self, order: &Order) -> impl Future<Output = Result<Vec<Transfer>, Told>> + Send;
 }
 
 /// What it says that there was no answer.
@@ -231,12 +253,19 @@ impl Ledger {
     ) -> Result<usize, Fault> {
         let (now, count) = (self.now(), due.len());
         let (doubtful, mut plain): (Vec<_>, Vec<_>) =
-            due.into_iter().partition(|one| Order::of(&doubted(one, hold)).is_looked_up_first(now));
+            due.into_iter().partition(|one| Order::of(&doubted(one, hold, now)).is_looked_up_first(now));
         let mut looked_up = Vec::new();
         for seen in &doubtful {
-            looked_up.extend(self.begin_asking(seen, &doubted(seen, hold)).await?);
+            looked_up.extend(self.begin_asking(seen, &doubted(seen, hold, now)).await?);
         }
-        for (order, told) in self.look_up(looked_up, processor).await {
+        let (restored, used): (Vec<_>, Vec<_>) =
+            looked_up.into_iter().partition(|order| order.payout.asking.doubt == Some(Doubt::StoreRestored));
+        let mut told = self.look_up(used, processor).await;
+        for order in restored {
+            let compared = self.compare_with_transfers(&order, processor).await?;
+            told.push((order, compared));
+        }
+        for (order, told) in told {
             if told == Told::Unmade && order.is_askable_when_unmade(now) {
                 // The next request is what clears the doubt on disk.
                 plain.push(order.payout);
@@ -309,6 +338,40 @@ impl Ledger {
             self.commit(batch).await?;
         }
         Ok(())
+    }
+
+    /// Compares a payout of a restored store with what was transferred to its destination.
+    async fn compare_with_transfers(&self, order: &Order, processor: &impl Pays) -> Result<Told, Fault> {
+        let Payout { id, account, amount, currency, .. } = &order.payout;
+        let transfers = match processor.transfers_to(order).await {
+            Ok(transfers) => transfers,
+            Err(told) => return Ok(told),
+        };
+        if let Some(own) = transfers.iter().find(|transfer| transfer.payout == Some(*id)) {
+            return Ok(Told::Made(own.id.clone()));
+        }
+        let mut unaccounted = Vec::new();
+        for transfer in transfers.into_iter().filter(|transfer| !transfer.is_reversed) {
+            // One that names no payout is none of ours; one of a payout that is under way is for that to be told of.
+            let Some(named) = transfer.payout else { continue };
+            let is_under_way = payout::get(self.store(), *account, named)
+                .await?
+                .is_some_and(|payout| payout.state == PayoutState::Open);
+            if !is_under_way && payout::of_transfer(self.store(), *account, &transfer.id).await?.is_none() {
+                unaccounted.push(transfer);
+            }
+        }
+        let is_same =
+            |transfer: &&Transfer| transfer.amount == *amount && transfer.currency == currency.as_str();
+        Ok(match (unaccounted.iter().find(is_same), unaccounted.first()) {
+            (Some(same), _) => Told::Made(same.id.clone()),
+            (None, Some(Transfer { id, amount, currency, .. })) => Told::Refused(format!(
+                "the transfer {id} of {amount} {currency} (minor units) to this destination was made after the backup that \
+                 the server was restored from, and no payout accounts for it: reverse it at the processor, and what is \
+                 due is in the next run"
+            )),
+            (None, None) => Told::Unmade,
+        })
     }
 
     /// Asks for a transfer; nothing when the payout was changed meanwhile.
@@ -424,12 +487,12 @@ impl Ledger {
     }
 }
 
-/// A payout as it is to be asked for. One that was drafted before the store was restored, and not asked for since, may have
-/// been paid after the backup.
-fn doubted(payout: &Payout, hold: Option<Hold>) -> Payout {
+/// A payout as it is to be asked for. What it pays may have been paid after the backup that the store was restored from.
+fn doubted(payout: &Payout, hold: Option<Hold>, now: Timestamp) -> Payout {
     let mut payout = payout.clone();
     let is_restored = hold.is_some_and(|Hold { since: restored_at, .. }| {
-        payout.created_at < restored_at && payout.asking.since.is_none_or(|asked_at| asked_at < restored_at)
+        let is_lately = now.duration_since(restored_at) < RESTORE_COMPARED;
+        is_lately && payout.asking.since.is_none_or(|asked_at| asked_at < restored_at)
     });
     if is_restored && payout.asking.doubt.is_none() {
         payout.asking.doubt = Some(Doubt::StoreRestored);
@@ -507,6 +570,11 @@ impl Office {
 }
 
 impl Pays for Office {
+    async fn transfers_to(&self, order: &Order) -> Result<Vec<Transfer>, Told> {
+        let processor = self.processor_of(order).await?;
+        self.list_transfers_to(&order.payout, &processor).await
+    }
+
     async fn transfer(&self, order: &Order) -> Told {
         let processor = match self.processor_of(order).await {
             Ok(processor) => processor,

@@ -9,7 +9,7 @@ use affiliate::audit::audit;
 use affiliate::comparing::{Compared, Compares};
 use affiliate::ledger::{Fault, Ledger};
 use affiliate::office::nothing_beside;
-use affiliate::payouts::transfers::{Order, Pays, Told};
+use affiliate::payouts::transfers::{Order, Pays, Told, Transfer};
 use affiliate::payouts::{ShownPayout, Wish};
 use affiliate::refusal::Refusal;
 use jiff::SignedDuration;
@@ -258,6 +258,11 @@ impl Script {
         self.0.lock().unwrap().is_list_silent = is_silent;
     }
 
+    /// It made a transfer of which the store knows nothing.
+    pub(crate) fn made_before(&self, payout: PayoutId, amount: i64) {
+        self.0.lock().unwrap().forgotten.push((format!("{payout}:1"), ("tr_before".to_owned(), amount)));
+    }
+
     /// It forgets its keys, and knows what it made.
     pub(crate) fn forget_keys(&self) {
         let mut said = self.0.lock().unwrap();
@@ -309,6 +314,23 @@ impl Pays for Script {
                 answer.unwrap_or(Told::Made(id))
             }
         }
+    }
+
+    async fn transfers_to(&self, order: &Order) -> Result<Vec<Transfer>, Told> {
+        let mut said = self.0.lock().unwrap();
+        said.looked_for += 1;
+        if said.is_list_silent {
+            return Err(Told::Unanswered("timeout".to_owned()));
+        }
+        let made = said.made.iter().chain(said.forgotten.iter().map(|(key, made)| (key, made)));
+        let transfer = |(key, (id, amount)): (&String, &(String, i64))| Transfer {
+            id: id.clone(),
+            payout: key.split(':').next().unwrap().parse().ok(),
+            amount: *amount,
+            currency: order.payout.currency.as_str().to_owned(),
+            is_reversed: false,
+        };
+        Ok(made.map(transfer).collect())
     }
 
     async fn look_up(&self, orders: &[Order]) -> Vec<Told> {

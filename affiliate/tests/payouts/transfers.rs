@@ -6,6 +6,7 @@ use affiliate::payouts::transfers::Told;
 use affiliate::refusal::{Obstacle, Refusal};
 use mail::affiliate::payout::{PayoutRun, PayoutStatus, RunStatus};
 use mail::affiliate::program::PayoutMethod;
+use mail::id::PayoutId;
 use serde_json::json;
 
 use super::setting::{Script, payable};
@@ -247,5 +248,42 @@ pub(crate) async fn a_payout_of_a_restored_store_is_looked_up_first() {
         world.adas(PayoutStatus::Paid).await;
         assert_eq!(processor.total(), 2_000, "made once");
         assert_eq!(processor.keys().len(), 1);
+    }
+}
+
+/// What a restored store has forgotten pays what it drafts again: a run that was drafted after the backup, and a payout that
+/// is failed by hand.
+#[tokio::test]
+pub(crate) async fn what_was_transferred_after_the_backup_is_not_transferred_again() {
+    for (made, is_paid) in [(2_000, true), (1_500, false)] {
+        let world = payable().await;
+        world.pay_by(world.ada, PayoutMethod::Stripe, "acct_ada").await;
+        world.change(world.bob, |bob| bob.payout = None).await;
+        world.sell("in_1", (10_000, 10)).await;
+        world.earn().await;
+        let processor = Script::default();
+        // Of a payout that the backup does not know.
+        processor.made_before(PayoutId::new(world.clock.now(), 77), made);
+        world.clock.advance(Duration::from_secs(3_600));
+        let restored = store::queue_hold::of_stopped_store(world.clock.now(), false);
+        world.store().commit(restored).await.unwrap();
+        let run = world.draft().await;
+        world.approve(&run).await;
+        world.later(61, &processor).await;
+        assert_eq!((processor.keys().len(), processor.total()), (0, made), "nothing is asked for");
+        if is_paid {
+            assert_eq!(world.adas(PayoutStatus::Paid).await.transfer.as_deref(), Some("tr_before"));
+            // What is earned from then on is paid as ever.
+            world.sell("in_2", (10_000, 10)).await;
+            world.earn().await;
+            let next = world.draft().await;
+            world.approve(&next).await;
+            world.later(61, &processor).await;
+            assert_eq!(processor.total(), made + 2_000);
+        } else {
+            let why = world.adas(PayoutStatus::Failed).await.failure_reason.unwrap();
+            assert!(why.contains("tr_before of 1500 usd") && why.contains("reverse it"), "{why}");
+        }
+        world.books().await;
     }
 }

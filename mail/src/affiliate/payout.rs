@@ -121,7 +121,7 @@ pub struct Asking {
     /// Why it is looked up first.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub doubt: Option<Doubt>,
-    /// Why the transfer was not made when it was asked last, for the owner alone.
+    /// Why the transfer was not made when it was asked last: for the account, not for the partner.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub obstacle: Option<String>,
     /// How often it was asked with that number.
