@@ -166,14 +166,23 @@ pub struct Task {
     pub plan: Option<Plan>,
 }
 
-/// How late the last attempt at something with a deadline may begin, which is due at the deadline itself.
+/// How late the last attempt may begin, which is due when the time is up.
 pub const LATE_MAX: Duration = Duration::from_secs(5);
+/// How old undelivered mail is when its sender hears of it who asked to (RFC 3461 4.1, NOTIFY=DELAY).
+pub const DELAY_REPORT_AFTER: Duration = Duration::from_secs(4 * 3600);
 
 impl Task {
-    /// Whether it is worth nothing any more: a code that has lapsed, what RFC 2852 4 wants returned by then.
+    /// Whether its time is up: it is not tried any more, whatever it waited for.
     #[must_use]
     pub fn is_too_late(&self, now: Timestamp) -> bool {
-        self.has_deadline && self.expires_at.checked_add(LATE_MAX).is_ok_and(|last| now > last)
+        self.expires_at.checked_add(LATE_MAX).is_ok_and(|last| now > last)
+    }
+
+    /// When its sender is to hear that it is late, who asked to and has not heard yet.
+    #[must_use]
+    pub fn delay_report_at(&self) -> Option<Timestamp> {
+        let at = self.accepted_at.checked_add(DELAY_REPORT_AFTER).unwrap_or(Timestamp::MAX);
+        Some(at).filter(|at| self.notify.delay && *at < self.expires_at)
     }
 
     /// The queue that it lies in.

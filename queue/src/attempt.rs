@@ -10,6 +10,7 @@
 //! is settled on disk before the next message's last byte goes out: so a crash repeats at most one message
 //! a connection.
 
+use std::collections::HashSet;
 use std::net::IpAddr;
 use std::sync::Arc;
 use std::time::Duration;
@@ -17,7 +18,7 @@ use std::time::Duration;
 use jiff::Timestamp;
 use mail::attempt::{TlsFacts, TlsPolicy};
 use mail::outcome::{Outcome, Phase};
-use mail::task::Task;
+use mail::task::{QueueName, Task};
 use tokio::sync::OwnedSemaphorePermit;
 
 use self::dial::dial;
@@ -421,6 +422,7 @@ fn dsn(task: &Task) -> Option<Dsn> {
 /// is dead, all that waits for it goes back to disk until it is probed, untried.
 async fn give_back(worker: &Arc<Worker>, site: &Arc<Site>, this: Loaded, mut no_line: NoLine) {
     let now = worker.clock.now();
+    site.failed(no_line.attempted.error());
     match judge_dial(worker, &mut no_line.attempted) {
         // Fewer connections may be all that is wanted: the message is not to blame.
         Some(Pressure::SlowDown) => site.slow_down(now),
@@ -441,7 +443,8 @@ async fn give_back(worker: &Arc<Worker>, site: &Arc<Site>, this: Loaded, mut no_
         Unreachable::Crowded => put_back(worker, site, this),
         Unreachable::Failed => worker.settle(&this.ready, &no_line.attempted).await,
         Unreachable::Dead { until, waiting } => {
-            put_all_off(worker, waiting, until);
+            put_all_off(worker, site, waiting, until);
+            worker.note_delay(this.ready.task.queue(), site);
             worker.settle(&this.ready, &no_line.attempted).await;
         }
     }
@@ -449,8 +452,10 @@ async fn give_back(worker: &Arc<Worker>, site: &Arc<Site>, this: Loaded, mut no_
 
 /// Puts a task off that was taken while another connection heard that the site wants to be left alone.
 fn is_put_off(worker: &Worker, site: &Site, taken: &Loaded) -> bool {
-    let until = site.alone_until(worker.clock.now());
-    until.inspect(|until| worker.put_off(&taken.ready.task, *until)).is_some()
+    let Some(until) = site.alone_until(worker.clock.now()) else { return false };
+    worker.put_off(&taken.ready.task, until);
+    worker.note_delay(taken.ready.task.queue(), site);
+    true
 }
 
 /// Leaves a task to disk whose account was suspended since it was taken.
@@ -463,8 +468,15 @@ fn is_held(worker: &Worker, taken: &Loaded) -> bool {
     is_held
 }
 
-/// What waited for a site that is left alone waits on disk, untried.
-pub(crate) fn put_all_off(worker: &Worker, waiting: Vec<Ready>, until: Timestamp) {
+/// What waited for a site that is left alone waits on disk, untried; its senders are told.
+fn put_all_off(worker: &Worker, site: &Site, waiting: Vec<Ready>, until: Timestamp) {
+    let queues: HashSet<QueueName> = waiting.iter().map(|ready| ready.task.queue()).collect();
+    leave_to_disk(worker, waiting, until);
+    queues.into_iter().for_each(|queue| worker.note_delay(queue, site));
+}
+
+/// Leaves tasks to disk, untried.
+pub(crate) fn leave_to_disk(worker: &Worker, waiting: Vec<Ready>, until: Timestamp) {
     for ready in waiting {
         if worker.flights.depart(ready.task.id, ready.task.partition) {
             worker.put_off(&ready.task, until);
@@ -499,7 +511,11 @@ async fn settle(
     let judged = judgement::of_delivery(shaping, &open.host, said, delivery.reply.as_ref());
     press(worker, site, judged.pressure);
     delivery.verdict = judged.verdict;
-    worker.settle(ready, &attempted(open, delivery, began_at)).await;
+    let attempted = attempted(open, delivery, began_at);
+    if !matches!(attempted.outcome, Outcome::Delivered(_)) {
+        site.failed(attempted.error());
+    }
+    worker.settle(ready, &attempted).await;
 }
 
 fn press(worker: &Worker, site: &Site, pressure: Pressure) {
@@ -513,7 +529,7 @@ fn press(worker: &Worker, site: &Site, pressure: Pressure) {
         Pressure::Rest(rest, because) => {
             tracing::warn!(site = %site.route().site, because, "a site asks to be left alone");
             let (until, waiting) = site.rest(rest, because, now);
-            put_all_off(worker, waiting, until);
+            put_all_off(worker, site, waiting, until);
         }
     }
 }

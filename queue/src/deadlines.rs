@@ -1,9 +1,14 @@
-//! Deadlines: mail that is worth nothing after a time (`expires_in`, BY) is ended at that time, whatever it waits for: its
-//! next attempt, a host that is left alone, a warm-up, the operator. What is being tried then ends with its attempt.
+//! Deadlines: a task whose time is up is ended at that time, whatever it waits for: its next attempt, a destination that is
+//! down or left alone, a warm-up, room in memory. Its sender, who asked to hear of delay, hears of it in time, too. What is
+//! being tried then ends with its attempt.
 //!
 //! ```text
-//! accepted ─► its deadline has passed ─► out of its line ─►[ failed, or a soft bounce; the event ]
+//! accepted ─► 4 hours old, NOTIFY=DELAY ─►[ the event; the report ]
+//!          └► its time is up ─► out of its line ─►[ failed, or a soft bounce; the event ]
 //! ```
+//!
+//! Read is only what has come to its time (`store::deadline`). While the queue of a restored store is held, nothing is ended:
+//! the operator decides first what becomes of it.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -11,8 +16,9 @@ use std::time::Duration;
 use futures_util::StreamExt as _;
 use jiff::Timestamp;
 use mail::task::{LATE_MAX, Task};
-use store::engine::{Key, ReadError, Value};
+use store::engine::{Batch, CommitError, Key, ReadError, Value};
 
+use crate::membership::LeaseError;
 use crate::site::Ready;
 use crate::worker::Worker;
 
@@ -22,18 +28,23 @@ const SLICE: usize = 500;
 const AT_ONCE: usize = 64;
 /// How soon is looked again after what was being tried, and what the store could not say.
 const AGAIN: Duration = Duration::from_secs(1);
+/// Tasks of an older version indexed in one commit.
+const INDEXED_AT_ONCE: usize = 1_000;
 
 impl Worker {
-    /// Something with a deadline was accepted.
+    /// A task lies on disk: it is looked at when its time comes.
     pub(crate) fn note_deadline(&self, task: &Task) {
-        if task.has_deadline {
-            self.deadlines.note(task.partition, last_moment(task.expires_at));
-        }
+        let at = task.delay_report_at().unwrap_or(task.expires_at);
+        self.deadlines.note(task.partition, last_moment(at));
     }
 
     /// Ends what has passed its deadline until the worker stops.
     pub(crate) async fn keep_deadlines(self: Arc<Self>) {
+        if let Err(error) = self.index_deadlines().await {
+            tracing::error!(%error, "mail that an older version queued cannot be indexed by its end; the next start tries again");
+        }
         while !self.stop.is_cancelled() {
+            self.queue_let_go().await;
             let (leases, changed) = (self.leases.changed(), self.deadlines.changed());
             let (due, next) = self.deadlines.due(&self.leases.active(), self.clock.now());
             if due.is_empty() {
@@ -43,6 +54,7 @@ impl Worker {
                     () = leases => {}
                     () = self.stop.cancelled() => {}
                 }
+                continue;
             }
             for partition in due {
                 self.deadlines.begin(partition);
@@ -55,7 +67,29 @@ impl Worker {
         }
     }
 
-    /// Ends what of a partition has passed its deadline. When to look again, as far as it is known.
+    /// Indexes the tasks of a version that indexed only some.
+    async fn index_deadlines(&self) -> Result<(), LeaseError> {
+        if store::deadline::is_indexed(&self.store).await? {
+            return Ok(());
+        }
+        let mut from = None;
+        loop {
+            let page = store::task::page(&self.store, from, INDEXED_AT_ONCE).await?;
+            let mut batch = Batch::progress();
+            store::deadline::index(&mut batch, &page.tasks);
+            if page.next.is_none() {
+                store::deadline::finish_index(&mut batch);
+            }
+            self.store.commit(batch).await?;
+            page.tasks.iter().for_each(|(task, _)| self.note_deadline(task));
+            from = page.next;
+            if from.is_none() || self.stop.is_cancelled() {
+                return Ok(());
+            }
+        }
+    }
+
+    /// Looks at what of a partition has come to its time. When to look again, as far as it is known.
     async fn end_past(self: &Arc<Self>, partition: u16) -> Result<Option<Timestamp>, ReadError> {
         let mut from: Option<Key> = None;
         let mut again = None;
@@ -63,6 +97,7 @@ impl Worker {
             let now = self.clock.now();
             let passed = now.checked_sub(LATE_MAX).unwrap_or(Timestamp::MIN);
             let past = store::deadline::past(&self.store, partition, from, passed, SLICE).await?;
+            self.forget_strays(&past.strays).await;
             let mut ended = futures_util::stream::iter(past.tasks.into_iter().map(|one| self.end_one(one)))
                 .buffer_unordered(AT_ONCE);
             while let Some(is_ended) = ended.next().await {
@@ -77,10 +112,28 @@ impl Worker {
         }
     }
 
-    /// Ends a task. False: it is being tried, and ends with the attempt or goes on waiting, or somebody has changed it.
+    async fn forget_strays(&self, strays: &[(Key, Value)]) {
+        if strays.is_empty() {
+            return;
+        }
+        let mut batch = Batch::progress();
+        store::deadline::delete_strays(&mut batch, strays);
+        match self.store.commit(batch).await {
+            // One was written anew: the others are found at the next look.
+            Ok(()) | Err(CommitError::Conflict { .. }) => {}
+            Err(error) => tracing::warn!(%error, "rows of tasks that are gone stay for now"),
+        }
+    }
+
+    /// Ends a task, or tells that it is late. False: it is being tried, and ends with the attempt or goes on waiting, or
+    /// somebody has changed it.
     async fn end_one(self: &Arc<Self>, (task, row): (Task, Value)) -> bool {
         let ready = Ready { task, row: Some(row), body: None };
         let Some(withdrawn) = self.withdraw(&ready.task) else { return false };
+        if !ready.task.is_too_late(self.clock.now()) {
+            // Its row goes on, and is read again when this is given back.
+            return self.tell_late(&ready).await;
+        }
         let is_ended = self.end_lapsed(&ready).await;
         if is_ended {
             withdrawn.finish();

@@ -210,7 +210,7 @@ impl Worker {
             return Went::Back;
         }
         let (now, tls) = (self.clock.now(), ready.task.tls_demand());
-        if self.is_lapsed(&ready.task) {
+        if ready.task.is_too_late(now) {
             let worker = Arc::clone(self);
             self.spawn(async move { worker.lapse_in_line(&ready).await });
             return Went::On;
@@ -224,6 +224,7 @@ impl Worker {
             }
             Pushed::Dead(ready, until) => {
                 self.put_off(&ready.task, until);
+                self.note_delay(ready.task.queue(), &site);
                 Went::Back
             }
             Pushed::Full(ready) => {
@@ -249,23 +250,20 @@ impl Worker {
 
     /// Ends a task that was taken, if it is worth nothing any more. Whether it is.
     pub(crate) async fn lapse(self: &Arc<Self>, ready: &Ready) -> bool {
-        let is_lapsed = self.is_lapsed(&ready.task);
+        let is_lapsed = ready.task.is_too_late(self.clock.now());
         if is_lapsed {
             self.end_lapsed(ready).await;
         }
         is_lapsed
     }
 
-    /// Whether a task is not to be tried any more: it is worth nothing, or its time ran out while it was held.
-    fn is_lapsed(&self, task: &Task) -> bool {
-        task.is_too_late(self.clock.now()) || self.holds.outlasted(task)
-    }
-
     /// Ends a task whose time is up, and that nobody tries. False: somebody else has changed it.
     pub(crate) async fn end_lapsed(self: &Arc<Self>, ready: &Ready) -> bool {
-        let text = Outcome::Unreachable("its time was up before it was its turn".to_owned());
-        let untried = self.not_dialled(text, Phase::Connect, self.clock.now());
-        self.book(ready, &Attempted { is_untried: true, ..untried }).await
+        let why =
+            self.obstacle(&ready.task).map_or("it was not its turn".to_owned(), |obstacle| obstacle.text);
+        let untried =
+            self.untried(&ready.task, &format!("its time was up before it could be tried: {why}")).await;
+        self.book(ready, &untried).await
     }
 
     /// Leaves an untried task to disk, to be read again then.

@@ -87,15 +87,6 @@ impl Holds {
         self.with(|known| known.accounts.get(&account).is_some_and(Hold::is_on))
     }
 
-    /// Whether a hold lasted longer than a task was worth trying: it is ended, and not sent.
-    pub(crate) fn outlasted(&self, task: &Task) -> bool {
-        self.with(|known| {
-            let account = known.accounts.get(&task.account);
-            let lifted_at = account.into_iter().chain(&known.queue).filter_map(|hold| hold.lifted_at).max();
-            lifted_at.is_some_and(|lifted_at| task.expires_at <= lifted_at)
-        })
-    }
-
     /// Whether the whole queue is held.
     pub(crate) fn is_queue_held(&self) -> bool {
         *self.queue.borrow()
@@ -173,7 +164,7 @@ impl Worker {
             let sites: Vec<_> = pool.sites().iter().flat_map(HashMap::values).cloned().collect();
             for site in sites {
                 for account in &held {
-                    attempt::put_all_off(self, site.take_out_all(*account), now);
+                    attempt::leave_to_disk(self, site.take_out_all(*account), now);
                 }
             }
         }
@@ -308,18 +299,6 @@ mod tests {
         // Found to be held, and lifted before that was noted.
         worker.park(&task);
         assert!(worker.scheduled.next_due() <= Some(worker.clock.now()), "nobody would look at it");
-    }
-
-    #[tokio::test]
-    async fn what_expired_while_it_was_held_is_ended() {
-        let (worker, task) = (idle(Store::memory()), task());
-        assert!(!worker.holds.outlasted(&task));
-        put(&worker, task.account, |_| Hold::begin(task.accepted_at)).await;
-        assert!(!worker.holds.outlasted(&task), "it is held still");
-        put(&worker, task.account, |hold| hold.unwrap().lift(task.expires_at)).await;
-        assert!(worker.holds.outlasted(&task));
-        let later = Task { expires_at: worker.clock.now(), ..task };
-        assert!(!worker.holds.outlasted(&later));
     }
 
     #[tokio::test]

@@ -18,6 +18,7 @@ pub mod clock;
 pub mod contacts;
 pub mod courier;
 mod deadlines;
+mod delays;
 pub mod destinations;
 mod dispatch;
 mod dkim2;

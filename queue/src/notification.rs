@@ -5,21 +5,16 @@
 //!
 //! Only mail that came in by SMTP is answered, and never a notification itself: it has the null reverse path.
 
-use std::time::Duration;
-
 use jiff::Timestamp;
 use mail::email::{Door, Email};
 use mail::notice::{Action, Notice};
 use mail::outcome::Outcome;
 use mail::recipient::Recipient;
 use mail::returned::Failure;
-use mail::task::Task;
+use mail::task::{DELAY_REPORT_AFTER, Task};
 
 use crate::settle::{Attempted, Next};
 use crate::worker::Worker;
-
-/// How old undelivered mail is when its sender hears of it who asked to.
-const LATE_AFTER: Duration = Duration::from_secs(4 * 3600);
 
 /// What the sender is to be told, if anything.
 fn action(task: &Task, next: &Next, now: Timestamp) -> Option<Action> {
@@ -32,7 +27,7 @@ fn action(task: &Task, next: &Next, now: Timestamp) -> Option<Action> {
 
 /// Whether the sender hears now that it is late: once, whatever comes of that.
 pub(crate) fn is_told_late(task: &Task, now: Timestamp) -> bool {
-    task.notify.delay && now.duration_since(task.accepted_at).unsigned_abs() >= LATE_AFTER
+    task.notify.delay && now.duration_since(task.accepted_at).unsigned_abs() >= DELAY_REPORT_AFTER
 }
 
 /// Whether anybody is told what becomes of an email.

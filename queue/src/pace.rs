@@ -229,8 +229,9 @@ impl Pace {
         self.dead_until = None;
     }
 
-    /// The operator says that the site is worth another try now.
+    /// The operator says that the site is worth another try now: if that fails, it waits as if for the first time.
     pub fn revive(&mut self) {
+        self.failures = self.failures.min(DEAD_AFTER - 1);
         self.dead_until = None;
         self.rest_until = None;
     }
@@ -376,6 +377,10 @@ mod tests {
         (0..20).for_each(|_| assert!(pace.unreachable(at(90))));
         assert_eq!(pace.dead_until(), Some(at(90 + 15 * 60)));
         assert_eq!(pace.connections_max(), 1);
+        pace.revive();
+        assert_eq!(pace.alone_until(at(90)), None);
+        assert!(pace.unreachable(at(100)));
+        assert_eq!(pace.dead_until(), Some(at(130)), "an order does not make the pause longer");
         pace.answered();
         assert_eq!(pace.dead_until(), None);
     }

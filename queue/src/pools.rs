@@ -519,7 +519,7 @@ impl Worker {
                 site.wake();
                 if is_moved {
                     // What waits to leave from elsewhere comes from disk again.
-                    attempt::put_all_off(self, site.empty(), now);
+                    attempt::leave_to_disk(self, site.empty(), now);
                 }
             }
         }

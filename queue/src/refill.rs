@@ -134,7 +134,10 @@ impl Worker {
                     self.scheduled.hasten(queue, now);
                 }
             }
-            (Err(until), _) => note(until),
+            (Err(until), site) => {
+                note(until);
+                site.iter().for_each(|site| self.note_delay(queue.clone(), site));
+            }
             (Ok(room), _) => return Some(room.min(self.flights.room()).max(1)),
         }
         None

@@ -138,6 +138,12 @@ impl Scheduled {
         Some((queue, look?.from))
     }
 
+    /// When a queue is looked at next; none when nothing of it is known to lie on disk.
+    #[must_use]
+    pub fn due_of(&self, queue: &QueueName) -> Option<Timestamp> {
+        self.lock().queues.get(queue).and_then(Entry::due)
+    }
+
     /// When the next queue is due.
     #[must_use]
     pub fn next_due(&self) -> Option<Timestamp> {

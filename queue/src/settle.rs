@@ -28,6 +28,7 @@ use store::engine::{Batch, Value};
 
 use crate::notification;
 use crate::retry::Schedule;
+use crate::site::Obstacle;
 
 /// Refused for good, and the sender blamed.
 const REJECTED: &str = "rejected";
@@ -60,6 +61,18 @@ pub struct Attempted {
 }
 
 impl Attempted {
+    /// Why it was not delivered, with the host that said so.
+    pub(crate) fn error(&self) -> String {
+        let why = match &self.outcome {
+            Outcome::Unreachable(text) | Outcome::Unconfirmed(text) => text.clone(),
+            outcome => outcome.reply().map(ToString::to_string).unwrap_or_default(),
+        };
+        match &self.mx_host {
+            Some(host) if !why.contains(host.as_str()) => format!("{host}: {why}"),
+            _ => why,
+        }
+    }
+
     /// What was answered last, to this attempt or before it.
     fn last_answer(&self) -> Option<&Reply> {
         self.outcome.reply().or(self.answered_before.as_ref())
@@ -245,6 +258,27 @@ pub fn record(
     };
     store::event::record(&mut batch, &event, task.partition);
     (batch, event)
+}
+
+/// The event that an email waits for a destination to which nothing goes.
+pub(crate) fn delayed(task: &Task, obstacle: &Obstacle, now: Timestamp, event: EventId) -> Event {
+    Event {
+        id: event,
+        account: task.account,
+        subject: task.id.email.into(),
+        kind: EventKind::DeliveryDelayed,
+        recipient: Some(task.address.clone()),
+        created_at: now,
+        detail: json!({"delay": {
+            "smtp_code": null,
+            "enhanced_code": null,
+            "diagnostic": obstacle.text,
+            "attempt": task.attempts,
+            "next_attempt_at": moment::write(obstacle.until.min(task.expires_at)),
+            "expires_at": moment::write(task.expires_at),
+            "unconfirmed": false,
+        }}),
+    }
 }
 
 fn attempt_of(task: &Task, attempted: &Attempted, next_attempt_at: Option<Timestamp>) -> Attempt {

@@ -58,6 +58,8 @@ struct State {
     arrivals: [Option<Timestamp>; 2],
     /// Why it rests, or did last.
     resting: Option<Resting>,
+    /// The last refusal of its hosts, or error on the way to them.
+    last_error: Option<String>,
 }
 
 /// Why a site is left alone that asked for it.
@@ -69,6 +71,15 @@ pub struct Resting {
     pub until: Timestamp,
     /// What it said.
     pub because: String,
+}
+
+/// Why nothing goes to a destination.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Obstacle {
+    /// What its hosts said, or why they cannot be reached.
+    pub text: String,
+    /// Until when.
+    pub until: Timestamp,
 }
 
 impl Resting {
@@ -217,6 +228,8 @@ pub struct SiteStanding {
     pub dead_until: Option<Timestamp>,
     /// Until when it is left alone because it asked for it; it may be over.
     pub resting: Option<Resting>,
+    /// The last refusal of its hosts, or error on the way to them.
+    pub last_error: Option<String>,
     /// Messages a second at most.
     pub messages_per_second: Option<f64>,
     /// Until when its rate lets nothing more go.
@@ -265,6 +278,7 @@ impl Site {
             parked: HashSet::new(),
             arrivals: [None; 2],
             resting: None,
+            last_error: None,
         };
         Self {
             route,
@@ -482,6 +496,25 @@ impl Site {
         self.lock().alone_until(now)
     }
 
+    /// Why nothing goes there, and until when, where its hosts cannot be reached or ask to be left alone.
+    #[must_use]
+    pub fn obstacle(&self, now: Timestamp) -> Option<Obstacle> {
+        let state = self.lock();
+        let until = state.alone_until(now)?;
+        let resting = state.resting().filter(|resting| resting.until > now);
+        let text = match (resting, &state.last_error) {
+            (Some(Resting { because, .. }), _) => because,
+            (None, Some(why)) => why.clone(),
+            (None, None) => "the mail hosts cannot be reached".to_owned(),
+        };
+        Some(Obstacle { text, until })
+    }
+
+    /// Its hosts refused something, or could not be reached.
+    pub fn failed(&self, error: String) {
+        self.lock().last_error = Some(error);
+    }
+
     /// Another connection could not be opened. While some are open that only means: no more of them.
     /// With none open it counts towards the site's death, and when it is dead all that waits for it
     /// comes out, to wait on disk until it is probed.
@@ -664,6 +697,7 @@ impl Site {
             connections_max: state.pace.connections_max(),
             dead_until: state.pace.dead_until(),
             resting: state.resting(),
+            last_error: state.last_error.clone(),
             messages_per_second: state.pace.messages_per_second(),
             rate_until: state.rate_until(now),
             warm_up: state.warm_up.as_ref().and_then(|budget| budget.used_up(now)),

@@ -176,7 +176,7 @@ impl Staged {
         let body: Body = self.chunks.iter().cloned().collect();
         store::email::create(batch, email, &recipients, body);
         for task in &placed.tasks {
-            store::task::put(batch, task);
+            store::task::put_new(batch, task);
         }
         let about = (email.account, email.id);
         if let Fate::Later(at) = self.fate {

@@ -22,7 +22,7 @@ use futures_util::future::BoxFuture;
 use jiff::Timestamp;
 use mail::address::Name;
 use mail::classify::Shaping;
-use mail::task::Task;
+use mail::task::{QueueName, Task};
 use mail::verp::VerpKey;
 use store::engine::{Key, Store};
 use tokio::sync::{Notify, Semaphore, watch};
@@ -34,6 +34,7 @@ use crate::automations::ears::Ears;
 use crate::bodies::BodyBudget;
 use crate::clock::Clock;
 use crate::courier::smtp::{Dialer, TlsMode};
+use crate::delays::Delays;
 use crate::destinations::Destinations;
 use crate::dkim2::TransactionSigner;
 use crate::entropy::Entropy;
@@ -176,6 +177,8 @@ pub struct Worker {
     pub(crate) owner_notices: Appointments,
     /// When each partition is to be looked at for mail that has passed its deadline.
     pub(crate) deadlines: Appointments,
+    /// Queues whose senders are to hear that their mail is delayed.
+    pub(crate) delays: Delays,
     /// How TLS went, as far as it is not on disk.
     pub(crate) tls_sessions: TlsSessions,
     /// Who tells it, if anybody does.
@@ -243,6 +246,7 @@ impl Worker {
             webhooks: Webhooks::new(parts.webhooks),
             owner_notices: Appointments::default(),
             deadlines: Appointments::default(),
+            delays: Delays::default(),
             tls_sessions: TlsSessions::default(),
             tls_reporter: std::sync::OnceLock::new(),
             ears: Ears::default(),
@@ -320,6 +324,8 @@ impl Worker {
         self.spawn(async move { worker.carry_out_orders().await });
         let worker = Arc::clone(self);
         self.spawn(async move { worker.keep_deadlines().await });
+        let worker = Arc::clone(self);
+        self.spawn(async move { worker.keep_telling_delays().await });
         let worker = Arc::clone(self);
         self.spawn(async move { worker.tell_hold().await });
         let worker = Arc::clone(self);
@@ -521,6 +527,12 @@ impl Worker {
     #[must_use]
     pub fn leases(&self) -> &Leases {
         &self.leases
+    }
+
+    /// Whether nothing of a queue is read before a later time.
+    #[must_use]
+    pub fn is_put_off(&self, queue: &QueueName) -> bool {
+        self.scheduled.due_of(queue).is_some_and(|due| due > self.clock.now())
     }
 
     /// Says that a task lies on disk and when it is due.

@@ -154,7 +154,7 @@ pub(super) fn top_destination(destination: &TopDestination, now: Timestamp) -> V
         "connections": destination.connections,
         "limit": destination.limit.word(),
         "until": destination.until,
-        "last_reply": destination.last_reply.as_ref().map(ToString::to_string),
+        "last_reply": destination.last_reply,
     })
 }
 

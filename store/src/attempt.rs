@@ -7,9 +7,10 @@ use mail::attempt::{Attempt, TlsFacts};
 use mail::id::{AccountId, EmailId};
 use mail::outcome::Phase;
 use mail::reply::Reply;
+use mail::task::TaskId;
 use serde::{Deserialize, Serialize};
 
-use crate::engine::{Batch, Order, ReadError, Store};
+use crate::engine::{Batch, Key, Order, ReadError, Store};
 use crate::key::{Space, key};
 use crate::row::{self, stored};
 
@@ -39,15 +40,28 @@ struct AttemptRow {
 }
 stored!(Attempt as AttemptRow);
 
+fn key_of(account: AccountId, of: TaskId, number: u32) -> Key {
+    key(Space::Attempt).account(account).id(of.email.to_bytes()).u16(of.recipient).u32(number).build()
+}
+
 /// Writes an attempt.
 pub fn put(batch: &mut Batch, account: AccountId, email: EmailId, attempt: &Attempt) {
-    let row_key = key(Space::Attempt)
-        .account(account)
-        .id(email.to_bytes())
-        .u16(attempt.recipient)
-        .u32(attempt.number)
-        .build();
-    batch.put(row_key, row::encode(attempt));
+    let of = TaskId { email, recipient: attempt.recipient };
+    batch.put(key_of(account, of, attempt.number), row::encode(attempt));
+}
+
+/// An attempt of a recipient, by its number.
+///
+/// # Errors
+/// The store cannot be read.
+pub async fn get(
+    store: &Store,
+    account: AccountId,
+    of: TaskId,
+    number: u32,
+) -> Result<Option<Attempt>, ReadError> {
+    let row = store.get(&key_of(account, of, number)).await?;
+    row.map(|row| row::decode(&row)).transpose()
 }
 
 /// An email's attempts, recipient by recipient, in order, at most `limit`.

@@ -1,9 +1,13 @@
-//! Deadlines: which tasks are worth nothing after a time, by partition and that time. Kept by [`crate::task`], in the
-//! commits that write tasks and take them away.
+//! Deadlines: all tasks, by partition and the time at which each is looked at whatever it waits for: because its sender is
+//! to hear that it is late, or because its time is up. Kept by [`crate::task`], in the commits that write tasks and take
+//! them away.
 //!
 //! ```text
-//! Deadline · partition · deadline · email · recipient  ─►  the key of the task
+//! Deadline · partition · time · email · recipient  ─►  the key of the task
+//! Deadline · 65535                                      the tasks of older versions are indexed
 //! ```
+//!
+//! What the operator holds has no row, unless the client said until when it is worth anything: it waits for the operator.
 
 use jiff::Timestamp;
 use mail::task::Task;
@@ -12,42 +16,76 @@ use crate::engine::{Batch, Key, Order, ReadError, Store, Value};
 use crate::key::{KeyReader, Space, key};
 use crate::row;
 
+/// Marks a store whose tasks all have their rows: no partition has this number.
+const INDEXED: u16 = u16::MAX;
+
 fn key_of(task: &Task) -> Key {
     key(Space::Deadline)
         .u16(task.partition)
-        .time(task.expires_at)
+        .time(task.delay_report_at().unwrap_or(task.expires_at))
         .id(task.id.email.to_bytes())
         .u16(task.id.recipient)
         .build()
 }
 
+/// The new task lies at this key.
+pub(crate) fn put_new(batch: &mut Batch, task: &Task, at: &Key) {
+    batch.put_fresh(key_of(task), at.to_vec());
+}
+
 /// The task lies at this key.
 pub(crate) fn put(batch: &mut Batch, task: &Task, at: &Key) {
-    if task.has_deadline {
+    if task.has_deadline || !task.held {
         batch.put(key_of(task), at.to_vec());
     }
 }
 
 /// The task is taken away.
 pub(crate) fn take(batch: &mut Batch, task: &Task) {
-    if task.has_deadline {
-        batch.delete(key_of(task));
-    }
+    batch.delete(key_of(task));
 }
 
-/// What of a partition is worth nothing any more.
+/// Whether the tasks of older versions are indexed.
+///
+/// # Errors
+/// The store cannot be read.
+pub async fn is_indexed(store: &Store) -> Result<bool, ReadError> {
+    Ok(store.get(&key(Space::Deadline).u16(INDEXED).build()).await?.is_some())
+}
+
+/// Writes the rows of tasks that an older version wrote.
+pub fn index(batch: &mut Batch, tasks: &[(Task, Value)]) {
+    tasks.iter().for_each(|(task, _)| put(batch, task, &crate::task::key_of(task)));
+}
+
+/// Marks that the tasks of older versions are indexed.
+pub fn finish_index(batch: &mut Batch) {
+    batch.put(key(Space::Deadline).u16(INDEXED).build(), Value::new());
+}
+
+/// Tasks of a partition whose time has come.
 #[derive(Debug, Default)]
 pub struct Past {
     /// The tasks with their rows, the longest past first. One that cannot be read is left out: where it lies,
     /// [`crate::task::list`] says so.
     pub tasks: Vec<(Task, Value)>,
+    /// Rows whose task is gone.
+    pub strays: Vec<(Key, Value)>,
     /// Where to go on, when there may be more.
     pub more: Option<Key>,
-    /// The next deadline, if it is known.
+    /// The next time, if it is known.
     pub next: Option<Timestamp>,
 }
 
-/// What of a partition had its deadline before `now`, at most `limit` of it, from a key on ([`Past::more`]).
+/// Deletes rows whose task is gone; the commit conflicts when one of them was written anew.
+pub fn delete_strays(batch: &mut Batch, strays: &[(Key, Value)]) {
+    for (at, row) in strays {
+        batch.check(at.clone(), Some(row.clone()));
+        batch.delete(at.clone());
+    }
+}
+
+/// Tasks of a partition whose time came before `now`, at most `limit` of them, from a key on ([`Past::more`]).
 ///
 /// # Errors
 /// The store cannot be read.
@@ -70,15 +108,15 @@ pub async fn past(
                 (past.more, past.next) = (None, Some(deadline));
                 break;
             }
-            _ => at.push(task),
+            _ => at.push((deadline, task)),
         }
     }
-    let found = store.get_many(&at).await?;
-    for (at, row) in at.iter().zip(found) {
-        if let Some(row) = row
-            && let Ok(task) = crate::task::read(at, &row)
-        {
-            past.tasks.push((task, row));
+    let tasks: Vec<Key> = at.iter().map(|(_, task)| task.clone()).collect();
+    let found = store.get_many(&tasks).await?;
+    for ((deadline, task_key), row) in at.into_iter().zip(found) {
+        match row {
+            None => past.strays.push((deadline, task_key)),
+            Some(row) => past.tasks.extend(crate::task::read(&task_key, &row).ok().map(|task| (task, row))),
         }
     }
     Ok(past)
@@ -91,6 +129,8 @@ fn read_time(deadline: &Key) -> Result<Timestamp, ReadError> {
 
 #[cfg(test)]
 mod tests {
+    use mail::task::{DELAY_REPORT_AFTER, LATE_MAX};
+
     use super::*;
     use crate::task::tests::task;
 
@@ -101,16 +141,11 @@ mod tests {
     #[tokio::test]
     async fn tasks_are_found_once_their_deadline_has_passed() {
         let store = Store::memory();
-        let with = |deadline, number| Task {
-            has_deadline: true,
-            expires_at: at(deadline),
-            ..task("b.example", 10, number)
-        };
+        let with = |deadline, number| Task { expires_at: at(deadline), ..task("b.example", 10, number) };
         let (late, early, open) = (with(30, 1), with(20, 2), with(50, 3));
-        let patient = task("b.example", 10, 4);
         let mut batch = Batch::intake();
-        for task in [&late, &early, &open, &patient] {
-            crate::task::put(&mut batch, task);
+        for task in [&late, &early, &open] {
+            crate::task::put_new(&mut batch, task);
         }
         store.commit(batch).await.unwrap();
         // Tried again later: its deadline is as it was.
@@ -135,5 +170,63 @@ mod tests {
         store.commit(batch).await.unwrap();
         let found = past(&store, late.partition, None, at(90), 10).await.unwrap();
         assert!(found.tasks.is_empty() && found.next.is_none(), "{found:?}");
+    }
+
+    #[tokio::test]
+    async fn who_asked_to_hear_of_delay_is_looked_at_before_the_end() {
+        let store = Store::memory();
+        let mut told = task("b.example", 10, 1);
+        told.expires_at = at(100_000);
+        told.notify.delay = true;
+        let mut batch = Batch::intake();
+        crate::task::put_new(&mut batch, &told);
+        store.commit(batch).await.unwrap();
+        let late = told.accepted_at + DELAY_REPORT_AFTER;
+        let found = async |now| past(&store, told.partition, None, now, 10).await.unwrap();
+        assert_eq!(found(late).await.next, Some(late));
+        let [(_, row)]: [(Task, Value); 1] = found(late + LATE_MAX).await.tasks.try_into().unwrap();
+        let mut after = told.clone();
+        after.notify.delay = false;
+        let mut batch = Batch::progress();
+        crate::task::update(&mut batch, (&told, &row), &after);
+        store.commit(batch).await.unwrap();
+        assert_eq!(found(late + LATE_MAX).await.next, Some(at(100_000)));
+    }
+
+    /// It waits for the operator, whatever its time.
+    #[tokio::test]
+    async fn what_the_operator_holds_is_not_found() {
+        let store = Store::memory();
+        let task = Task { expires_at: at(20), ..task("b.example", 10, 1) };
+        let mut batch = Batch::intake();
+        crate::task::put_new(&mut batch, &task);
+        store.commit(batch).await.unwrap();
+        let change = async |before: &Task, after: &Task| {
+            let row = row::encode(before);
+            let mut batch = Batch::progress();
+            crate::task::update(&mut batch, (before, &row), after);
+            store.commit(batch).await.unwrap();
+            past(&store, before.partition, None, at(40), 10).await.unwrap().tasks.len()
+        };
+        let held = Task { held: true, ..task.clone() };
+        assert_eq!(change(&task, &held).await, 0);
+        assert_eq!(change(&held, &task).await, 1);
+    }
+
+    #[tokio::test]
+    async fn rows_whose_task_is_gone_are_found_apart() {
+        let store = Store::memory();
+        let task = Task { expires_at: at(20), ..task("b.example", 10, 1) };
+        let mut batch = Batch::progress();
+        index(&mut batch, &[(task.clone(), Value::new())]);
+        finish_index(&mut batch);
+        store.commit(batch).await.unwrap();
+        assert!(is_indexed(&store).await.unwrap());
+        let found = past(&store, task.partition, None, at(40), 10).await.unwrap();
+        assert_eq!((found.tasks.len(), found.strays.len()), (0, 1));
+        let mut batch = Batch::progress();
+        delete_strays(&mut batch, &found.strays);
+        store.commit(batch).await.unwrap();
+        assert!(past(&store, task.partition, None, at(40), 10).await.unwrap().strays.is_empty());
     }
 }

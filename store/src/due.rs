@@ -11,6 +11,7 @@
 //! a later time.
 
 use jiff::Timestamp;
+use mail::task::{LATE_MAX, QueueName};
 
 use crate::affiliate::payout_work;
 use crate::delivery;
@@ -31,11 +32,16 @@ const BY_TIME: [Space; 7] = [
 /// Queues that are looked through.
 const QUEUES_MAX: usize = 10_000;
 
-/// How much is due by `now`, counted up to `limit`.
+/// How much is due by `now`, counted up to `limit`; without what lies in queues that are put off, until its time is up.
 ///
 /// # Errors
 /// The store cannot be read.
-pub async fn count(store: &Store, now: Timestamp, limit: usize) -> Result<usize, ReadError> {
+pub async fn count(
+    store: &Store,
+    now: Timestamp,
+    limit: usize,
+    is_put_off: &(dyn Fn(&QueueName) -> bool + Sync),
+) -> Result<usize, ReadError> {
     let mut due = 0;
     for partition in 0..PARTITIONS {
         for space in BY_TIME {
@@ -43,7 +49,8 @@ pub async fn count(store: &Store, now: Timestamp, limit: usize) -> Result<usize,
             let end = end_of(&key(space).u16(partition).time(now).build());
             due += store.scan(start..end, Order::Ascending, limit.saturating_sub(due)).await?.len();
         }
-        due += in_queues(store, partition, now, limit.saturating_sub(due)).await?;
+        due += past_deadline(store, partition, now, limit.saturating_sub(due)).await?;
+        due += in_queues(store, (partition, is_put_off), now, limit.saturating_sub(due)).await?;
         due += in_lines(store, partition, now, limit.saturating_sub(due)).await?;
         if due >= limit {
             break;
@@ -54,12 +61,30 @@ pub async fn count(store: &Store, now: Timestamp, limit: usize) -> Result<usize,
     Ok(due + payouts.iter().filter(|item| item.due <= now).count())
 }
 
+/// Tasks of a partition whose time is up, and those whose sender is to hear that they are late.
+async fn past_deadline(
+    store: &Store,
+    partition: u16,
+    now: Timestamp,
+    limit: usize,
+) -> Result<usize, ReadError> {
+    let passed = now.checked_sub(LATE_MAX).unwrap_or(Timestamp::MIN);
+    let start = key(Space::Deadline).u16(partition).build();
+    let end = key(Space::Deadline).u16(partition).time(passed).build();
+    Ok(store.scan(start..end, Order::Ascending, limit).await?.len())
+}
+
 /// What is due in a partition's queues.
-async fn in_queues(store: &Store, partition: u16, now: Timestamp, limit: usize) -> Result<usize, ReadError> {
+async fn in_queues(
+    store: &Store,
+    (partition, is_put_off): (u16, &(dyn Fn(&QueueName) -> bool + Sync)),
+    now: Timestamp,
+    limit: usize,
+) -> Result<usize, ReadError> {
     let (mut due, mut from) = (0, None);
     for _ in 0..QUEUES_MAX {
         let Some((queue, first, next)) = task::next_queue(store, partition, from).await? else { break };
-        if first <= now {
+        if first <= now && !is_put_off(&queue) {
             let end = end_of(&task::start_of(&queue, now));
             let range = task::start_of(&queue, first)..end;
             due += store.scan(range, Order::Ascending, limit.saturating_sub(due)).await?.len();

@@ -114,7 +114,14 @@ pub fn start_of(queue: &QueueName, due: Timestamp) -> Key {
     queue_prefix(queue).time(due).build()
 }
 
-/// Writes a task that is new at its key.
+/// Writes the task of an email that is accepted.
+pub fn put_new(batch: &mut Batch, task: &Task) {
+    let task_key = key_of(task);
+    deadline::put_new(batch, task, &task_key);
+    batch.put_fresh(task_key, row::encode(task));
+}
+
+/// Writes a task that has moved to a key where none was.
 pub fn put(batch: &mut Batch, task: &Task) {
     let task_key = key_of(task);
     deadline::put(batch, task, &task_key);

@@ -4,7 +4,10 @@
 use std::net::SocketAddr;
 use std::time::Duration;
 
+use mail::event::EventKind;
+use mail::id::EmailId;
 use mail::recipient::RecipientState;
+use store::email::EmailWithRecipients;
 
 use crate::world::TestWorld;
 use crate::world::sink::Sink;
@@ -31,5 +34,101 @@ async fn mail_for_a_dead_host_goes_when_it_is_back() {
         world.wait(id, |e| e.recipients[0].state == RecipientState::Delivered).await;
     }
     assert_eq!(back.taken().len(), 12);
+    world.end().await;
+}
+
+/// The kinds of events of an email, oldest first, without those of reports.
+async fn events(world: &TestWorld, id: EmailId) -> Vec<EventKind> {
+    let events = store::event::list(&world.world.store, world.account, id, 100).await.unwrap();
+    events.into_iter().map(|event| event.kind).collect()
+}
+
+/// Relays so many to a domain, and waits until some were tried and the others wait.
+async fn relay_many(world: &TestWorld, domain: &str, count: usize, parameters: &str) -> Vec<EmailId> {
+    let mut ids = Vec::new();
+    for n in 0..count {
+        let to = format!("one@{domain}");
+        ids.push(world.relay_with(&[&to], parameters, &format!("number {n}")).await);
+    }
+    let is_tried = |e: &&EmailWithRecipients| e.recipients[0].state == RecipientState::Deferred;
+    world.wait_for_emails(|emails| emails.iter().filter(is_tried).count() >= 1).await;
+    ids
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn all_mail_for_a_dead_host_is_told_to_be_delayed_and_ends_at_its_time() {
+    let world = TestWorld::start().await;
+    let ids = relay_many(&world, "dead.example", 20, " NOTIFY=FAILURE,DELAY").await;
+    let clock = &world.world.clock;
+    // It is probed, and each time in vain, until it has been dead for longer than a first retry takes.
+    loop {
+        let changed = world.world.worker.settled();
+        let mut emails = Vec::new();
+        for id in &ids {
+            emails.push(world.email(*id).await);
+        }
+        if emails.iter().all(|email| email.recipients[0].state == RecipientState::Deferred) {
+            break;
+        }
+        let dead_until = world.world.worker.standings().iter().filter_map(|site| site.dead_until).max();
+        if let Some(until) = dead_until.filter(|until| *until > clock.now()) {
+            clock.advance(
+                Duration::try_from(until.duration_since(clock.now())).unwrap() + Duration::from_millis(1),
+            );
+        }
+        changed.await;
+    }
+    for id in &ids {
+        world.wait(*id, |e| e.recipients[0].state == RecipientState::Deferred).await;
+        assert!(events(&world, *id).await.contains(&EventKind::DeliveryDelayed));
+    }
+    clock.advance(Duration::from_secs(4 * 3600));
+    loop {
+        let changed = world.world.worker.settled();
+        let page = store::task::page(&world.world.store, None, 100).await.unwrap();
+        if page.tasks.iter().all(|(task, _)| !task.notify.delay) {
+            break;
+        }
+        changed.await;
+    }
+    // A report waits for others of its email.
+    clock.advance(Duration::from_secs(600));
+    let late = world.sink.wait_for(20).await;
+    assert!(late.iter().all(|report| report.content.contains("Action: delayed\r\n")), "{late:?}");
+    clock.advance(Duration::from_secs(44 * 3600 + 6));
+    for id in &ids {
+        let email = world.wait(*id, |e| e.recipients[0].state.is_terminal()).await;
+        assert_eq!(email.recipients[0].state, RecipientState::Failed);
+        let told = events(&world, *id).await;
+        assert_eq!(told.iter().filter(|kind| **kind == EventKind::Failed).count(), 1, "{told:?}");
+    }
+    clock.advance(Duration::from_secs(600));
+    let reports = world.sink.wait_for(40).await;
+    let failed = reports.iter().filter(|report| report.content.contains("Action: failed\r\n"));
+    assert_eq!(failed.count(), 20);
+    // Back too late: nothing goes out.
+    let address = SocketAddr::new([127, 0, 0, 2].into(), world.sink.address.port());
+    let back = Sink::start_on(address).await;
+    clock.advance(Duration::from_secs(3600));
+    let next = world.relay(&["one@dead.example"], "anew").await;
+    world.wait(next, |e| e.recipients[0].state == RecipientState::Delivered).await;
+    assert_eq!(back.taken().len(), 1);
+    world.end().await;
+}
+
+/// A refusal at the greeting is enough, and one jump of the clock.
+#[tokio::test(flavor = "multi_thread")]
+async fn all_mail_for_a_host_that_asks_to_be_left_alone_ends_at_its_time() {
+    let world = TestWorld::start().await;
+    world.sink.greet_all(Some("421 4.3.2 not now"));
+    let ids = relay_many(&world, "dest.example", 20, " NOTIFY=NEVER").await;
+    world.world.clock.advance(Duration::from_secs(176_400));
+    world.sink.greet_all(None);
+    for id in &ids {
+        let email = world.wait(*id, |e| e.recipients[0].state.is_terminal()).await;
+        let state = email.recipients[0].state;
+        assert!(matches!(state, RecipientState::Failed | RecipientState::Bounced), "{email:#?}");
+    }
+    assert!(world.sink.taken().is_empty(), "{:?}", world.sink.taken());
     world.end().await;
 }

@@ -53,6 +53,7 @@ struct State {
     taken: Vec<Taken>,
     connections: usize,
     greeting: Option<&'static str>,
+    greets_all: bool,
 }
 
 /// The mail host.
@@ -113,6 +114,12 @@ impl Sink {
         self.state.lock().unwrap().greeting = Some(greeting);
     }
 
+    /// All connections are greeted so, and closed; none: as usual.
+    pub fn greet_all(&self, greeting: Option<&'static str>) {
+        let mut state = self.state.lock().unwrap();
+        (state.greeting, state.greets_all) = (greeting, greeting.is_some());
+    }
+
     /// Everything that was taken.
     pub fn taken(&self) -> Vec<Taken> {
         self.state.lock().unwrap().taken.clone()
@@ -163,7 +170,10 @@ impl Sink {
         let from = stream.peer_addr().ok()?.ip();
         let (read, mut write) = stream.into_split();
         let read = BufReader::new(read);
-        let scripted = self.state.lock().unwrap().greeting.take();
+        let scripted = {
+            let mut state = self.state.lock().unwrap();
+            if state.greets_all { state.greeting } else { state.greeting.take() }
+        };
         if let Some(greeting) = scripted {
             write.write_all(format!("{greeting}\r\n").as_bytes()).await.ok()?;
             return None;

@@ -74,7 +74,10 @@ pub enum Cause {
         why: String,
     },
     /// None of the mail hosts can be reached: they are probed then.
-    Unreachable,
+    Unreachable {
+        /// What went wrong last.
+        why: String,
+    },
     /// So many messages a second are sent there, and no more.
     Rate,
     /// The addresses that it leaves from are warmed up, and send the provider no more now.
@@ -114,7 +117,7 @@ impl Cause {
             Self::Schedule { .. } => "schedule",
             Self::OtherNode => "other_node",
             Self::Resting { .. } => "resting",
-            Self::Unreachable => "unreachable",
+            Self::Unreachable { .. } => "unreachable",
             Self::Rate => "rate",
             Self::WarmUp { .. } => "warm_up",
             Self::Connections { .. } => "connections",
@@ -170,7 +173,12 @@ impl fmt::Display for Cause {
             Self::Schedule { attempt } => write!(f, "its next attempt (number {attempt})"),
             Self::OtherNode => f.write_str("its turn at another node: ask there what for"),
             Self::Resting { why } => write!(f, "the destination is {why}"),
-            Self::Unreachable => f.write_str("the mail hosts cannot be reached, and are probed next then"),
+            Self::Unreachable { why } if why.is_empty() => {
+                f.write_str("the mail hosts cannot be reached, and are probed next then")
+            }
+            Self::Unreachable { why } => {
+                write!(f, "the mail hosts cannot be reached, and are probed next then; the last error: {why}")
+            }
             Self::Rate => f.write_str("the rate at which mail is sent there"),
             Self::WarmUp { pool, per_day } => {
                 write!(
@@ -299,8 +307,11 @@ impl Worker {
         if let Some((why, until)) = site.and_then(|site| site.rests(now)) {
             return (Cause::Resting { why }, Some(until.max(task.due)));
         }
-        if let Some(until) = site.and_then(|site| site.dead_until).filter(|until| *until > now) {
-            return (Cause::Unreachable, Some(until.max(task.due)));
+        if let Some(site) = site
+            && let Some(until) = site.dead_until.filter(|until| *until > now)
+        {
+            let why = site.last_error.clone().unwrap_or_default();
+            return (Cause::Unreachable { why }, Some(until.max(task.due)));
         }
         match (self.flights.holds(task.id), site) {
             (false, _) if task.due > now => (next, Some(task.due)),

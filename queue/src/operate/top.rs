@@ -5,7 +5,6 @@ use std::sync::Arc;
 
 use jiff::Timestamp;
 use mail::id::AccountId;
-use mail::reply::Reply;
 use mail::task::{Task, TaskId};
 use store::engine::ReadError;
 
@@ -47,8 +46,8 @@ pub struct TopDestination {
     pub limit: Limit,
     /// Until when, as far as is known.
     pub until: Option<Timestamp>,
-    /// What the host said last to the oldest.
-    pub last_reply: Option<Reply>,
+    /// The last refusal of the hosts, or error on the way to them.
+    pub last_reply: Option<String>,
 }
 
 /// What keeps mail from going to a destination faster.
@@ -172,6 +171,7 @@ impl Worker {
         let route = self.last_route_of(&count.sample);
         let site = route.as_ref().and_then(|route| self.site_of(&count.sample, route));
         let site = site.map(|site| site.standing(now));
+        let last_reply = site.as_ref().and_then(|site| site.last_error.clone());
         let (limit, until) = self.limit(count, site.as_ref(), now);
         Ok(TopDestination {
             name,
@@ -182,7 +182,7 @@ impl Worker {
             connections: site.map_or(0, |site| site.open),
             limit,
             until,
-            last_reply: found.and_then(|found| found.recipient.last_response),
+            last_reply: last_reply.or_else(|| Some(found?.recipient.last_response?.to_string())),
         })
     }
 

@@ -1,0 +1,233 @@
+//! Delays: mail that waits untried, because its destination cannot be reached or asked to be left alone, is told to be
+//! delayed (`email.delivery_delayed`), once for each recipient; one that is tried has that event from its attempt.
+//!
+//! ```text
+//! a site is left alone ─► its queues ─► tasks on disk that will be older than the first retry ─►[ recipient deferred; the event ]
+//! ```
+//!
+//! Tasks stay as they are: whoever has one in memory goes on with it. A queue's untried tasks lie in the order in which they
+//! were accepted, so that one key says how far they are told; it is kept in memory, and after a restart each is looked at
+//! once more.
+
+use std::collections::HashMap;
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::time::Duration;
+
+use futures_util::StreamExt as _;
+use jiff::Timestamp;
+use mail::event::EventKind;
+use mail::id::EventId;
+use mail::outcome::{Outcome, Phase};
+use mail::recipient::{Recipient, RecipientState};
+use mail::reply::Severity;
+use mail::task::{QueueName, Task};
+use store::engine::{Batch, CommitError, Key, ReadError, Value};
+use tokio::sync::Notify;
+
+use crate::notification;
+use crate::settle::{self, Attempted, Next};
+use crate::site::{Obstacle, Ready, Site};
+use crate::worker::Worker;
+
+/// Tasks read at once.
+const SLICE: usize = 256;
+/// Tasks told at once: their commits share a sync.
+const AT_ONCE: usize = 64;
+/// Queues of which is known how far they are told; beyond it all is forgotten, and looked at once more.
+const KNOWN_MAX: usize = 100_000;
+/// A task is on disk at the latest so long after the time in its key.
+const COMMITTED_WITHIN: Duration = Duration::from_secs(10);
+
+/// Which queues are to be told, and how far each is.
+#[derive(Debug, Default)]
+pub(crate) struct Delays {
+    state: Mutex<State>,
+    changed: Notify,
+}
+
+#[derive(Debug, Default)]
+struct State {
+    waiting: HashMap<QueueName, Obstacle>,
+    told: HashMap<QueueName, Key>,
+}
+
+impl Delays {
+    fn lock(&self) -> MutexGuard<'_, State> {
+        self.state.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    fn note(&self, queue: QueueName, obstacle: Obstacle) {
+        self.lock().waiting.insert(queue, obstacle);
+        self.changed.notify_one();
+    }
+
+    fn take(&self) -> Option<(QueueName, Obstacle, Option<Key>)> {
+        let mut state = self.lock();
+        let queue = state.waiting.keys().next()?.clone();
+        let obstacle = state.waiting.remove(&queue)?;
+        let told = state.told.get(&queue).cloned();
+        Some((queue, obstacle, told))
+    }
+
+    fn told(&self, queue: QueueName, up_to: Key) {
+        let mut state = self.lock();
+        if state.told.len() >= KNOWN_MAX {
+            state.told.clear();
+        }
+        state.told.insert(queue, up_to);
+    }
+}
+
+impl Worker {
+    /// Nothing of a queue goes to its site, if that is so.
+    pub(crate) fn note_delay(&self, queue: QueueName, site: &Site) {
+        if let Some(obstacle) = site.obstacle(self.clock.now()) {
+            self.delays.note(queue, obstacle);
+        }
+    }
+
+    /// Why nothing goes to a task's destination, if that is so.
+    pub(crate) fn obstacle(&self, task: &Task) -> Option<Obstacle> {
+        let now = self.clock.now();
+        let route = self.last_route_of(task)?;
+        self.sites_of(task, &route).find_map(|site| site.obstacle(now))
+    }
+
+    /// Tells of delays until the worker stops.
+    pub(crate) async fn keep_telling_delays(self: Arc<Self>) {
+        while !self.stop.is_cancelled() {
+            let Some((queue, obstacle, told)) = self.delays.take() else {
+                tokio::select! {
+                    () = self.delays.changed.notified() => {}
+                    () = self.stop.cancelled() => {}
+                }
+                continue;
+            };
+            if let Err(error) = self.tell_delays(&queue, &obstacle, told).await {
+                tracing::warn!(%error, domain = %queue.domain, "mail that waits cannot be read at the moment");
+            }
+        }
+    }
+
+    /// Tells of all tasks of a queue that will have waited longer than for a first retry.
+    async fn tell_delays(
+        self: &Arc<Self>,
+        queue: &QueueName,
+        obstacle: &Obstacle,
+        told: Option<Key>,
+    ) -> Result<(), ReadError> {
+        let now = self.clock.now();
+        let first_retry = self.manners().schedule.waits.first().copied().unwrap_or_default();
+        let before = obstacle.until.checked_sub(first_retry).unwrap_or(now).min(now);
+        let end = store::task::start_of(queue, before);
+        let mut from = told.unwrap_or_else(|| store::task::start_of(queue, Timestamp::UNIX_EPOCH));
+        while from < end && !self.stop.is_cancelled() {
+            let slice = store::task::list(&self.store, queue, from, SLICE).await?;
+            let untried = slice.tasks.into_iter().filter(|(task, _)| task.due < before && task.attempts == 0);
+            let told = untried.filter(|(task, _)| !task.held && task.way.is_none());
+            futures_util::stream::iter(told)
+                .for_each_concurrent(AT_ONCE, async |(task, row)| {
+                    self.tell_delay(&task, &row, obstacle).await;
+                })
+                .await;
+            match slice.next {
+                Some(next) => from = next,
+                None => break,
+            }
+        }
+        let surely = before.checked_sub(COMMITTED_WITHIN).unwrap_or(Timestamp::UNIX_EPOCH);
+        self.delays.told(queue.clone(), store::task::start_of(queue, surely));
+        Ok(())
+    }
+
+    /// Tells that a task is late whose sender asked to hear of it. False: somebody has changed it.
+    pub(crate) async fn tell_late(self: &Arc<Self>, ready: &Ready) -> bool {
+        let Some(row) = &ready.row else { return false };
+        let obstacle = self.obstacle(&ready.task).unwrap_or_else(|| Obstacle {
+            text: "it waits for its next attempt".to_owned(),
+            until: ready.task.due.max(self.clock.now()),
+        });
+        self.tell_delay(&ready.task, row, &obstacle).await
+    }
+
+    /// Writes that a task is delayed: the event, where its recipient had none, and the report, where its sender asked for
+    /// one and it is late. False: it is not written, somebody else was quicker.
+    async fn tell_delay(self: &Arc<Self>, task: &Task, row: &Value, obstacle: &Obstacle) -> bool {
+        let now = self.clock.now();
+        let found = match store::email::look(&self.store, task.account, task.id).await {
+            Ok(Some(found)) => found,
+            Ok(None) => return false,
+            Err(error) => {
+                tracing::warn!(%error, email.id = %task.id.email, "a recipient cannot be read");
+                return false;
+            }
+        };
+        let is_told = found.recipient.state != RecipientState::Queued;
+        let is_late = notification::is_told_late(task, now);
+        if is_told && !is_late {
+            return true;
+        }
+        let mut batch = Batch::progress();
+        let mut after = task.clone();
+        after.notify.delay &= !is_late;
+        if is_late {
+            store::task::update(&mut batch, (task, row), &after);
+            let untried = self.untried(task, &obstacle.text).await;
+            let next = Next::Retry { at: obstacle.until };
+            if let Some(notice) = notification::of(self, task, &untried, &next, now).await {
+                store::notice::put(&mut batch, task.partition, (task.account, task.id.email), &notice);
+            }
+        } else {
+            batch.check(store::task::key_of(task), Some(row.clone()));
+        }
+        let recipient = Recipient {
+            state: RecipientState::Deferred,
+            last_event: if is_told { found.recipient.last_event } else { (EventKind::DeliveryDelayed, now) },
+            ..found.recipient.clone()
+        };
+        store::email::change(&mut batch, (task.account, task.id.email), &found, &recipient);
+        let event = settle::delayed(task, obstacle, now, EventId::new(now, self.entropy.id()));
+        if !is_told {
+            store::event::record(&mut batch, &event, task.partition);
+        }
+        if !self.leases.fence(&mut batch, std::slice::from_ref(task)) {
+            return false;
+        }
+        match self.store.commit(batch).await {
+            Ok(()) => {
+                self.note_deadline(&after);
+                self.untold.notify_one();
+                self.settled.notify_waiters();
+                if is_late {
+                    self.reports.note((task.account, task.id.email), task.partition, now);
+                }
+                true
+            }
+            // It is being settled, or the operator changed it.
+            Err(CommitError::Conflict { .. }) => false,
+            Err(error) => {
+                tracing::warn!(%error, email.id = %task.id.email, "a delay cannot be told at the moment");
+                false
+            }
+        }
+    }
+
+    /// An attempt that was not made: it says what the last one came to, or this, where there was none.
+    pub(crate) async fn untried(&self, task: &Task, text: &str) -> Attempted {
+        let untried =
+            self.not_dialled(Outcome::Unreachable(text.to_owned()), Phase::Connect, self.clock.now());
+        let untried = Attempted { is_untried: true, ..untried };
+        if task.attempts == 0 {
+            return untried;
+        }
+        // Should it not be found: to end the task in time matters more.
+        let last = store::attempt::get(&self.store, task.account, task.id, task.attempts).await;
+        let Some(last) = last.ok().flatten() else { return untried };
+        let outcome = match (last.reply, last.error) {
+            (Some(reply), _) if reply.severity() == Severity::Transient => Outcome::Deferred(reply),
+            (_, Some(error)) => Outcome::Unreachable(error),
+            (_, None) => untried.outcome,
+        };
+        Attempted { outcome, phase: last.phase, mx_host: last.mx_host, ip: last.ip, ..untried }
+    }
+}
