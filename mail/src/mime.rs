@@ -8,7 +8,8 @@
 //! The structure is found here, in one walk over the lines, and without recursion: of what is nested in whatever way, a
 //! message within a message stays one file. So neither depth nor encoding multiplies anything, and what stands in the
 //! middle of a line is no delimiter (RFC 2046 5.1.1). Header blocks are read by mail-parser, and what comes out is its
-//! [`Message`]; which parts are the text is said by RFC 8621 4.1.4.
+//! [`Message`]. RFC 8621 4.1.4 says which parts are the text, but for pictures, sounds and films, which are always files.
+//! Text to read is converted to UTF-8; a file keeps its bytes: only its transfer encoding is taken off.
 
 mod bodies;
 mod decode;
@@ -23,6 +24,7 @@ use mail_parser::{
 use memchr::{memchr, memmem};
 
 use self::bodies::{Bodies, Leaf};
+use self::decode::TransferEncoding;
 use crate::message::HEADER_BYTES_MAX;
 
 /// Parts that are taken apart; what is behind the last of them stays in the raw message.
@@ -129,8 +131,7 @@ impl<'x> Walk<'_, 'x> {
         let end = found.as_ref().map_or(self.raw.len(), |found| found.part_end.max(body));
         part.offset_end = offset(end);
         let bytes = self.raw.get(body..end).unwrap_or_default();
-        let leaf = self.fill(&mut part, bytes);
-        self.bodies.leaf(id, &leaf);
+        self.fill(id, &mut part, bytes);
         self.parts.push(part);
         Some(found.and_then(|found| self.after(&found)))
     }
@@ -180,16 +181,22 @@ impl<'x> Walk<'_, 'x> {
         }
     }
 
-    /// Decodes a leaf.
-    fn fill(&self, part: &mut MessagePart<'x>, bytes: &'x [u8]) -> Leaf {
+    /// Decodes a leaf: text to read into UTF-8, a file into the bytes that were attached, whatever its type says.
+    fn fill(&mut self, id: u32, part: &mut MessagePart<'x>, bytes: &'x [u8]) {
         let encoding =
             part.headers.iter().rev().find(|field| field.name == HeaderName::ContentTransferEncoding);
         let encoding = match encoding.map(|field| &field.value) {
             Some(HeaderValue::Text(text)) => decode::encoding(text),
-            _ => Encoding::None,
+            _ => TransferEncoding::Identity,
         };
         let (decoded, is_whole) = decode::decode(encoding, bytes);
-        (part.encoding, part.is_encoding_problem) = (encoding, !is_whole);
+        part.is_encoding_problem = !is_whole;
+        part.encoding = match encoding {
+            TransferEncoding::Base64 => Encoding::Base64,
+            TransferEncoding::QuotedPrintable => Encoding::QuotedPrintable,
+            // The parser knows no name for it. Who writes parts anew finds nothing to replace in its digits.
+            TransferEncoding::Identity | TransferEncoding::Uuencode => Encoding::None,
+        };
         let kind = part.content_type();
         let (main, sub) = kind.map_or(("text", "plain"), |kind| match kind.subtype() {
             Some(sub) => (kind.ctype(), sub),
@@ -201,20 +208,16 @@ impl<'x> Walk<'_, 'x> {
         let leaf = Leaf {
             is_plain: is("text", main) && is("plain", sub),
             is_html: is("text", main) && is("html", sub),
-            is_media: ["image", "audio", "video"].iter().any(|word| is(word, main)),
             is_attached: part.content_disposition().is_some_and(ContentType::is_attachment),
             is_named: part.attachment_name().is_some(),
         };
-        part.body = if is("text", main) {
+        part.body = if self.bodies.leaf(id, &leaf) {
             let charset = kind.and_then(|kind| kind.attribute("charset")).unwrap_or_default().trim();
             let text = decode_text(charset, decoded);
             if leaf.is_html { PartType::Html(text) } else { PartType::Text(text) }
-        } else if leaf.is_media && !leaf.is_attached {
-            PartType::InlineBinary(decoded)
         } else {
             PartType::Binary(decoded)
         };
-        leaf
     }
 }
 

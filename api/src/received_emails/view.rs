@@ -115,6 +115,7 @@ struct AttachmentView {
     id: String,
     filename: String,
     content_type: String,
+    charset: Option<String>,
     size: u64,
     content_id: Option<String>,
     disposition: &'static str,
@@ -127,6 +128,7 @@ impl AttachmentView {
             id: attachment_id(place),
             filename: attachment.file.filename,
             content_type: attachment.file.content_type,
+            charset: attachment.charset,
             size: attachment.file.size_bytes,
             content_id: attachment.content_id,
             disposition: attachment.disposition,
@@ -187,6 +189,12 @@ impl Describe for ReceivedDetail {
             let mut attachment = vec![("id", schema::string("`att_` and its place, from 0"))];
             attachment.extend(file());
             attachment.extend([
+                (
+                    "charset",
+                    schema::nullable_string(
+                        "The character set that the sender claims; the bytes are as sent",
+                    ),
+                ),
                 ("content_id", schema::nullable_string("Its Content-ID, by which HTML shows it")),
                 ("disposition", schema::words(&["attachment", "inline"], "How it is meant")),
                 ("data", schema::nullable_string("Its bytes in base 64; null with `attachments=none`")),

@@ -2,12 +2,10 @@
 
 /// What matters of a part that has no parts.
 #[derive(Debug, Clone, Copy)]
-#[expect(clippy::struct_excessive_bools, reason = "five things that are so or not, in any mixture")]
+#[expect(clippy::struct_excessive_bools, reason = "four independent properties, in any mixture")]
 pub(super) struct Leaf {
     pub(super) is_plain: bool,
     pub(super) is_html: bool,
-    /// A picture, sound or film.
-    pub(super) is_media: bool,
     /// It says that it is a file.
     pub(super) is_attached: bool,
     pub(super) is_named: bool,
@@ -72,13 +70,14 @@ impl Bodies {
         self.frames.push(within);
     }
 
-    /// A part without parts.
-    pub(super) fn leaf(&mut self, id: u32, leaf: &Leaf) {
+    /// Sorts a part without parts. Returns whether it is text to read; all else is a file, pictures within the text
+    /// included: RFC 8621 counts those as body, and whoever lists the files of a message would miss them.
+    pub(super) fn leaf(&mut self, id: u32, leaf: &Leaf) -> bool {
         let frame = self.frame();
         let is_first = frame.parts == 0;
         frame.parts += 1;
-        let may_follow = is_first || (!frame.is_related && (leaf.is_media || !leaf.is_named));
-        let is_inline = !leaf.is_attached && (leaf.is_plain || leaf.is_html || leaf.is_media) && may_follow;
+        let may_follow = is_first || (!frame.is_related && !leaf.is_named);
+        let is_inline = !leaf.is_attached && (leaf.is_plain || leaf.is_html) && may_follow;
         let (mut to_text, mut to_html) = (false, false);
         if is_inline && frame.is_alternative {
             (to_text, to_html) = (leaf.is_plain, leaf.is_html);
@@ -96,10 +95,11 @@ impl Bodies {
         if to_html {
             self.html.push(id);
         }
-        let is_shown = if leaf.is_media { to_text && to_html } else { to_text || to_html };
+        let is_shown = to_text || to_html;
         if !is_shown {
             self.attachments.push(id);
         }
+        is_shown
     }
 
     /// A multipart ends.

@@ -5,7 +5,17 @@ use std::borrow::Cow;
 use base64::Engine as _;
 use base64::alphabet::STANDARD;
 use base64::engine::{DecodePaddingMode, GeneralPurpose, GeneralPurposeConfig};
-use mail_parser::Encoding;
+
+/// How a part is encoded.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum TransferEncoding {
+    /// `7bit`, `8bit`, `binary`, none, and what is not known.
+    Identity,
+    Base64,
+    QuotedPrintable,
+    /// `x-uuencode`, from before MIME had a name for it.
+    Uuencode,
+}
 
 /// Base 64 without its padding, whatever the last bits are.
 const BASE64: GeneralPurpose = GeneralPurpose::new(
@@ -16,7 +26,7 @@ const BASE64: GeneralPurpose = GeneralPurpose::new(
 );
 
 /// The encoding that a field names, comments and what follows left aside.
-pub(super) fn encoding(field: &str) -> Encoding {
+pub(super) fn encoding(field: &str) -> TransferEncoding {
     let mut plain = String::with_capacity(field.len());
     let mut depth = 0_usize;
     for letter in field.chars() {
@@ -28,22 +38,46 @@ pub(super) fn encoding(field: &str) -> Encoding {
         }
     }
     let word = plain.trim().split([';', ' ', '\t']).next().unwrap_or_default().trim_matches('"');
-    if word.eq_ignore_ascii_case("base64") {
-        Encoding::Base64
-    } else if word.eq_ignore_ascii_case("quoted-printable") {
-        Encoding::QuotedPrintable
-    } else {
-        Encoding::None
+    match word.to_ascii_lowercase().as_str() {
+        "base64" => TransferEncoding::Base64,
+        "quoted-printable" => TransferEncoding::QuotedPrintable,
+        "x-uuencode" | "x-uu" | "x-uue" | "uuencode" => TransferEncoding::Uuencode,
+        _ => TransferEncoding::Identity,
     }
 }
 
 /// What bytes were before they were encoded, and whether they were encoded as they must be.
-pub(super) fn decode(encoding: Encoding, bytes: &[u8]) -> (Cow<'_, [u8]>, bool) {
+pub(super) fn decode(encoding: TransferEncoding, bytes: &[u8]) -> (Cow<'_, [u8]>, bool) {
     match encoding {
-        Encoding::None => (Cow::Borrowed(bytes), true),
-        Encoding::Base64 => base64(bytes),
-        Encoding::QuotedPrintable => quoted_printable(bytes),
+        TransferEncoding::Identity => (Cow::Borrowed(bytes), true),
+        TransferEncoding::Base64 => base64(bytes),
+        TransferEncoding::QuotedPrintable => quoted_printable(bytes),
+        TransferEncoding::Uuencode => uuencoded(bytes),
     }
+}
+
+/// POSIX `uuencode`: between `begin 644 name` and `end`, each line's first character says how many bytes it holds. What
+/// has no such frame stays as it is. Some write a blank for the digit 0, and some cut blanks at the end of a line.
+fn uuencoded(bytes: &[u8]) -> (Cow<'_, [u8]>, bool) {
+    let mut lines = bytes.split(|byte| *byte == b'\n').map(|line| line.strip_suffix(b"\r").unwrap_or(line));
+    if !lines.by_ref().any(|line| line.starts_with(b"begin ")) {
+        return (Cow::Borrowed(bytes), false);
+    }
+    let mut decoded = Vec::with_capacity(bytes.len() / 4 * 3);
+    for line in lines {
+        if line == b"end" {
+            return (Cow::Owned(decoded), true);
+        }
+        let Some((count, digits)) = line.split_first() else { continue };
+        let count = usize::from(count.wrapping_sub(b' ') & 0x3f);
+        let digit = |at: usize| digits.get(at).map_or(0, |digit| u32::from(digit.wrapping_sub(b' ') & 0x3f));
+        let groups = (0..count.div_ceil(3)).flat_map(|group| {
+            let bits = (0..4).fold(0, |bits, at| bits << 6 | digit(group * 4 + at));
+            bits.to_be_bytes().into_iter().skip(1)
+        });
+        decoded.extend(groups.take(count));
+    }
+    (Cow::Owned(decoded), false)
 }
 
 /// RFC 2045 6.8: other characters are ignored, and the padding ends it.
@@ -129,15 +163,31 @@ mod tests {
     }
 
     #[test]
+    fn uuencode_as_it_is_found() {
+        let read = |text: &str| {
+            let (decoded, is_whole) = uuencoded(text.as_bytes());
+            (String::from_utf8(decoded.into_owned()).unwrap(), is_whole)
+        };
+        let cat = "begin 644 cat.txt\r\n#0V%T\r\n`\r\nend\r\n";
+        assert_eq!(read(cat), ("Cat".to_owned(), true));
+        assert_eq!(read(&format!("a word before\r\n{cat}and behind\r\n")), ("Cat".to_owned(), true));
+        assert_eq!(read("begin 644 x\n\"86%\n \nend"), ("aa".to_owned(), true), "a last group of two bytes");
+        assert_eq!(read("begin 644 x\n#0V%T\n"), ("Cat".to_owned(), false), "cut off");
+        assert_eq!(read("begin 644 x\n#\nend\n"), ("\0\0\0".to_owned(), true), "blanks cut off");
+        assert_eq!(read("plain"), ("plain".to_owned(), false), "no frame");
+    }
+
+    #[test]
     fn names_of_encodings() {
         for (field, wanted) in [
-            ("BASE64", Encoding::Base64),
-            ("(c) base64", Encoding::Base64),
-            ("base64;", Encoding::Base64),
-            ("\"base64\"", Encoding::Base64),
-            ("Quoted-Printable (x(y)z)", Encoding::QuotedPrintable),
-            ("8bit", Encoding::None),
-            ("", Encoding::None),
+            ("BASE64", TransferEncoding::Base64),
+            ("(c) base64", TransferEncoding::Base64),
+            ("base64;", TransferEncoding::Base64),
+            ("\"base64\"", TransferEncoding::Base64),
+            ("Quoted-Printable (x(y)z)", TransferEncoding::QuotedPrintable),
+            ("X-UUencode", TransferEncoding::Uuencode),
+            ("8bit", TransferEncoding::Identity),
+            ("", TransferEncoding::Identity),
         ] {
             assert_eq!(encoding(field), wanted, "{field}");
         }

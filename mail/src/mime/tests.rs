@@ -85,7 +85,14 @@ fn files_are_told_from_texts() {
     assert_eq!(of("Content-Type: text/plain\r\nContent-Disposition: inline; filename=a.txt"), file);
     assert_eq!(of("Content-Type: text/plain\r\nContent-Disposition: attachment"), file);
     assert_eq!(of("Content-Type: text/calendar"), file);
-    assert_eq!(of("Content-Type: image/png; name=a.png"), both);
+    for media in [
+        "Content-Type: image/png; name=a.png",
+        "Content-Type: image/jpeg\r\nContent-Disposition: inline",
+        "Content-Type: audio/mpeg",
+        "Content-Type: video/mp4\r\nContent-Disposition: inline; filename=a.mp4",
+    ] {
+        assert_eq!(of(media), file, "{media}");
+    }
     assert_eq!(of("Content-Type: application/pdf"), file);
 }
 

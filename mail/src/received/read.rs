@@ -25,6 +25,8 @@ pub struct Attachment {
     pub file: File,
     /// Its Content-ID, without brackets, by which HTML shows it.
     pub content_id: Option<String>,
+    /// The character set that the part claims for its bytes; they are not converted.
+    pub charset: Option<String>,
     /// `attachment` or `inline`.
     pub disposition: &'static str,
     /// Its bytes, decoded.
@@ -183,6 +185,11 @@ fn attachment(place: usize, (part, message): (&MessagePart<'_>, &[u8])) -> Attac
     Attachment {
         file: file(place, (part, message)),
         content_id: part.content_id().map(|id| cut(&one_line(id), FILENAME_BYTES_MAX)),
+        charset: part
+            .content_type()
+            .and_then(|kind| kind.attribute("charset"))
+            .map(|charset| cut(&one_line(charset), 127))
+            .filter(|charset| !charset.is_empty()),
         disposition: if is_inline { "inline" } else { "attachment" },
         data: part.contents().to_vec(),
     }
@@ -201,6 +208,9 @@ fn headers(message: &[u8]) -> Vec<(String, String)> {
         })
         .collect()
 }
+
+#[cfg(test)]
+mod files;
 
 #[cfg(test)]
 mod tests {
