@@ -6,11 +6,11 @@ use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
 use jiff::Timestamp;
 use mail_builder::MessageBuilder;
-use mail_builder::headers::Header as _;
 use mail_builder::headers::address::Address as BuilderAddress;
 use mail_builder::headers::content_type::ContentType;
 use mail_builder::headers::raw::Raw;
 use mail_builder::headers::text::Text;
+use mail_builder::headers::{Header as _, HeaderType};
 use mail_builder::mime::MimePart;
 use thiserror::Error;
 
@@ -169,7 +169,7 @@ pub fn compose(parts: &Composition, message_id: &str, now: Timestamp) -> Vec<u8>
         .message_id(message_id.to_owned())
         .date(now.as_second())
         .from(addresses(std::slice::from_ref(&parts.from)))
-        .subject(parts.subject.as_str());
+        .header("Subject", subject(&parts.subject));
     if !parts.to.is_empty() {
         builder = builder.to(addresses(&parts.to));
     }
@@ -242,6 +242,26 @@ pub fn entity(html: Option<&str>, text: Option<&str>) -> Vec<u8> {
     }
     out.extend_from_slice(&message[body..]);
     out
+}
+
+/// A subject as the value of its field. Text that looks like an encoded word is encoded, so that readers see it as it was
+/// given (RFC 2047 2).
+fn subject(text: &str) -> HeaderType<'_> {
+    /// Bytes in one encoded word: behind the field's name it fits into the 76 characters of a line (RFC 2047 2).
+    const WORD_BYTES: usize = 39;
+    if !(text.is_ascii() && text.contains("=?")) {
+        return Text::new(text).into();
+    }
+    let words = text.as_bytes().chunks(WORD_BYTES);
+    let words: Vec<String> = words.map(|word| format!("=?utf-8?B?{}?=", STANDARD.encode(word))).collect();
+    Raw::new(words.join(" ")).into()
+}
+
+/// Writes a `Subject` field.
+pub fn write_subject(out: &mut Vec<u8>, text: &str) {
+    const NAME: &[u8] = b"Subject: ";
+    out.extend_from_slice(NAME);
+    subject(text).write_header(out, NAME.len());
 }
 
 /// Writes a `Reply-To` field.
@@ -345,6 +365,21 @@ fn addresses(mailboxes: &[Mailbox]) -> BuilderAddress<'_> {
 mod tests {
     use super::*;
     use mail_parser::{MessageParser, MimeHeaders as _};
+
+    #[test]
+    fn a_subject_that_looks_encoded_is_shown_as_it_was_given() {
+        for given in
+            ["=?utf-8?Q?not_me?=", "a =?b", &"=?utf-8?B?QQ==?= and more, ".repeat(20), "=?utf-8?Q?\u{e4}?="]
+        {
+            let parts = Composition { subject: given.to_owned(), ..letter() };
+            let message = compose(&parts, "id@x.example", Timestamp::UNIX_EPOCH);
+            assert_eq!(crate::message::read(&message).unwrap().facts.subject, given);
+            assert!(message.split(|byte| *byte == b'\n').take(6).all(|line| line.len() <= 77));
+            let mut field = Vec::new();
+            write_subject(&mut field, given);
+            assert!(memchr::memmem::find(&message, &field).is_some());
+        }
+    }
 
     #[test]
     fn header_values_fit_their_lines() {

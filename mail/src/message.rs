@@ -2,7 +2,8 @@
 //!
 //! The header is walked field by field over the bytes (RFC 5322 2.2); the few fields that matter
 //! are decoded by mail-parser. Nothing is rewritten: what is missing (Date, Message-ID, From) is put
-//! on top, what must not go out (Bcc, `Service-*`) is cut out, and the rest stays the client's bytes, uncopied.
+//! on top, what must not go out (Bcc, Return-Path, `Service-*`) is cut out, and the rest stays the client's
+//! bytes, uncopied.
 
 use std::collections::BTreeSet;
 use std::fmt::Write as _;
@@ -175,8 +176,8 @@ pub struct Header {
     pub has_message_id: bool,
     /// No byte above 127 in it: it needs no SMTPUTF8 (RFC 6532).
     pub is_ascii: bool,
-    /// Fields that do not go out as they came, and what goes instead: nothing for Bcc and what
-    /// was meant for the service; the field without
+    /// Fields that do not go out as they came, and what goes instead: nothing for Bcc, Return-Path and
+    /// what was meant for the service; the field without
     /// the blanks before its colon, which are obsolete syntax (RFC 5322 4.5) that verifiers of signatures
     /// stumble over. Whole fields, since none may be cut by the end of a chunk.
     edits: Vec<(Field, Bytes)>,
@@ -249,7 +250,9 @@ fn lone_mailbox(message: &[u8], field: &Field) -> Option<Mailbox> {
 
 /// What goes instead of a field, when it does not go as it came.
 fn edit_of(message: &[u8], field: &Field) -> Option<Bytes> {
-    if field.is(message, "Bcc") || field.is(message, "Resent-Bcc") || service::is_one(message, field) {
+    // RFC 5321 4.4: Return-Path is for the host that makes the final delivery to add.
+    let is_cut = ["Bcc", "Resent-Bcc", "Return-Path"].iter().any(|name| field.is(message, name));
+    if is_cut || service::is_one(message, field) {
         return Some(Bytes::new());
     }
     let (name, value) = message[field.start..field.end].split_at(field.name_end - field.start);
@@ -294,12 +297,12 @@ pub struct Mended {
     pub facts: HeaderFacts,
     /// The fields that go on top.
     pub top: Vec<u8>,
-    /// The client's bytes, Bcc and `Service-*` cut out.
+    /// The client's bytes, Bcc, Return-Path and `Service-*` cut out.
     pub rest: Vec<Bytes>,
 }
 
-/// Mends a message on submission (RFC 6409 8): Date, Message-ID and From where they are missing, no Bcc,
-/// nothing that was meant for the service.
+/// Mends a message on submission (RFC 6409 8): Date, Message-ID and From where they are missing, no Bcc
+/// and no Return-Path, nothing that was meant for the service.
 ///
 /// # Errors
 /// [`MessageError`] says what cannot be mended.
@@ -430,6 +433,16 @@ mod tests {
         assert!(text.contains("Date: Thu, 1 Jan 1970 00:00:00 +0000\r\n"), "{text}");
         assert!(text.contains("Message-ID: <0000000000"), "{text}");
         assert!(text.ends_with("To: c@d.example\r\nSubject: x\r\n\r\nhi\r\n"), "{text}");
+    }
+
+    #[test]
+    fn a_return_path_is_cut() {
+        let text = mended(
+            "Return-Path: <x@y.example>\r\nFrom: a@b.example\r\nreturn-path: <>\r\nSubject: x\r\n\r\nhi\r\n",
+        )
+        .unwrap();
+        assert!(!text.to_lowercase().contains("return-path"), "{text}");
+        assert!(text.ends_with("From: a@b.example\r\nSubject: x\r\n\r\nhi\r\n"), "{text}");
     }
 
     #[test]

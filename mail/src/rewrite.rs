@@ -10,8 +10,6 @@ use std::ops::Range;
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
 use mail_builder::encoders::QuotedPrintableEncoder;
-use mail_builder::headers::Header as _;
-use mail_builder::headers::text::Text;
 use mail_parser::decoders::base64::base64_decode;
 use mail_parser::decoders::quoted_printable::quoted_printable_decode;
 use mail_parser::{Encoding, Message, MessageParser, MessagePart, MimeHeaders as _, PartType};
@@ -42,7 +40,7 @@ pub fn with_link(message: &[u8], url: &str) -> Vec<u8> {
             continue;
         }
         match field.is(message, "Subject").then(|| linked_subject(message, field, url)).flatten() {
-            Some(subject) => write_subject(&mut out, &subject),
+            Some(subject) => compose::write_subject(&mut out, &subject),
             None => out.extend_from_slice(&message[field.start..field.end]),
         }
     }
@@ -64,12 +62,6 @@ fn linked_subject(message: &[u8], field: &Field, url: &str) -> Option<String> {
         Cow::Owned(linked) => Some(linked),
         Cow::Borrowed(_) => None,
     }
-}
-
-fn write_subject(out: &mut Vec<u8>, subject: &str) {
-    const NAME: &[u8] = b"Subject: ";
-    out.extend_from_slice(NAME);
-    Text::new(subject).write_header(out, NAME.len());
 }
 
 /// The texts of a message that say the token: where they lie, and what goes there.
@@ -151,7 +143,7 @@ pub fn with_bodies(message: &[u8], rendered: &Rendered, reply_to: &[Mailbox]) ->
         out.extend_from_slice(b"\r\n");
     }
     if let Some(subject) = subject {
-        write_subject(&mut out, subject);
+        compose::write_subject(&mut out, subject);
     }
     if !reply_to.is_empty() && !fields.iter().any(|field| field.is(message, "Reply-To")) {
         compose::write_reply_to(&mut out, reply_to);

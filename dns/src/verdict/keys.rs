@@ -1,8 +1,8 @@
 //! The public keys that a message's signatures name: all are asked for at once, each name once, and judged; then
 //! mail-auth verifies with them and asks nobody anything.
 //!
-//! What mail-auth takes and RFC 6376 3.6.1 does not is an objection here: a key for another hash, for another
-//! service, of another version.
+//! What mail-auth takes and RFC 6376 3.2 and 3.6.1 do not is an objection here: a tag that is there twice, a key for
+//! another hash, for another service, of another version.
 
 use std::borrow::Borrow;
 use std::hash::Hash;
@@ -84,8 +84,14 @@ async fn key(name: Box<str>, source: &PublicKeys, within: Duration) -> Key {
     Key { name, found, objection }
 }
 
-/// Why a key may not be used for what signs email today (RFC 6376 3.6.1, RFC 8301 3.1).
+/// Why a key may not be used for what signs email today (RFC 6376 3.2 and 3.6.1, RFC 8301 3.1).
 fn objection(text: &str) -> Option<&'static str> {
+    let mut names: Vec<&str> =
+        text.split(';').filter_map(|part| Some(part.split_once('=')?.0.trim())).collect();
+    names.sort_unstable();
+    if names.windows(2).any(|pair| pair[0] == pair[1]) {
+        return Some("a tag is in the key record twice");
+    }
     let tag = |name: &str| {
         let mut tags = text.split(';').filter_map(|part| part.split_once('='));
         tags.find(|(tag, _)| tag.trim() == name)
@@ -157,6 +163,8 @@ mod tests {
         for (bad, why) in [
             ("v=DKIM2; p=A", "version"),
             ("v=DKIM1; h=sha1; p=A", "hash"),
+            ("v=DKIM1; k=rsa; p=A; p=B", "twice"),
+            ("s=email; s = email; p=A", "twice"),
             ("v=DKIM1; s=tlsrpt; p=A", "email"),
         ] {
             assert!(objection(bad).unwrap().contains(why), "{bad}");

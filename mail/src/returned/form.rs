@@ -42,6 +42,8 @@ const FAILURES: &[&str] = &[
     "this is the qmail-send program",
     "i'm afraid i wasn't able to deliver your message",
     "sorry it didn't work out",
+    "your mail was not delivered to the following address",
+    "your message was not delivered to the following address",
     // Exim
     "this message was created automatically by mail delivery software",
     "a message that you sent could not be delivered",
@@ -108,6 +110,16 @@ const FAILURES: &[&str] = &[
     "was undeliverable to the following",
     "failed to deliver to '",
     "your message cannot be delivered to the following recipients",
+    // mailer daemons of unknown make
+    "your message was not delivered because",
+    "the following message could not be delivered",
+    "could not deliver your message",
+    "could not deliver your mail",
+    "could not deliver the message",
+    "unable to deliver the message",
+    "unable to deliver your mail",
+    "your email could not be delivered",
+    "your e-mail could not be delivered",
     // MessageLabs, Amazon, Mimecast, Barracuda
     "i was not able to deliver your message",
     "an error occurred while trying to deliver the mail to the following recipients",

@@ -56,8 +56,9 @@ fn told(fields: &[(String, String)]) -> Option<Told<'_>> {
     let action = action.split_whitespace().next()?.to_ascii_lowercase();
     let action = match action.trim_end_matches([';', ',', '.']) {
         // What contradicts itself says nothing (RFC 3463 2: class 2 is success).
-        "failed" | "failure" if status().is_some_and(|code| code.class == 2) => return None,
-        "failed" | "failure" => Action::Failed,
+        "failed" | "failure" | "error" if status().is_some_and(|code| code.class == 2) => return None,
+        // `error` is none of RFC 3464 2.3.3, and is written all the same.
+        "failed" | "failure" | "error" => Action::Failed,
         "delayed" => Action::Delayed,
         "delivered" | "relayed" | "expanded" => Action::Arrived,
         _ => return None,
