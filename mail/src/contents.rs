@@ -7,7 +7,7 @@ use std::collections::BTreeSet;
 use mail_parser::{MessageParser, MimeHeaders as _, PartType};
 
 use crate::compose::CustomHeader;
-use crate::mime;
+use crate::{mime, unsubscribe};
 
 /// Parts of a message that are looked at; one that nests more of them shows what came first.
 const PARTS_MAX: usize = 1_000;
@@ -82,6 +82,22 @@ impl Contents {
     }
 }
 
+impl Contents {
+    /// Takes out what managed unsubscribe put in: its header fields, and the link, in whose place the token stands again.
+    /// Returns the link. It is live: whoever has it can unsubscribe the recipient.
+    pub fn take_managed_unsubscribe(&mut self) -> Option<String> {
+        let header = self.headers.iter().find(|(name, _)| name.eq_ignore_ascii_case("list-unsubscribe"));
+        let link = header.and_then(|(_, value)| unsubscribe::link_in(value)).map(str::to_owned);
+        self.headers.retain(|(name, _)| !unsubscribe::is_its_header(name));
+        if let Some(link) = &link {
+            for text in self.html.iter_mut().chain(&mut self.text) {
+                *text = unsubscribe::restore(text, link);
+            }
+        }
+        link
+    }
+}
+
 /// As it was given: without the line ends of the wire.
 fn lines(text: &str) -> String {
     text.replace("\r\n", "\n")
@@ -133,6 +149,26 @@ mod tests {
             content_id: None,
         };
         assert_eq!(read.files, [file]);
+    }
+
+    #[test]
+    fn managed_unsubscribe_is_taken_out() {
+        let url = "https://api.example/u/t0-_";
+        let mut given = composition();
+        given.html = Some(format!("<a href=\"{url}\">leave</a>"));
+        given.text = Some(format!("Leave: {url}"));
+        given
+            .headers
+            .extend(unsubscribe::headers(url).map(|(name, value)| CustomHeader::new(name, &value).unwrap()));
+        let mut read = Contents::of(&compose(&given, "id@example.com", Timestamp::UNIX_EPOCH));
+        assert_eq!(read.take_managed_unsubscribe().as_deref(), Some(url));
+        assert_eq!(read.headers, [("X-Order".to_owned(), "7".to_owned())]);
+        let shown = (read.html.as_deref().map(str::trim_end), read.text.as_deref().map(str::trim_end));
+        assert_eq!(
+            shown,
+            (Some("<a href=\"{{unsubscribe_url}}\">leave</a>"), Some("Leave: {{unsubscribe_url}}"))
+        );
+        assert_eq!(read.take_managed_unsubscribe(), None);
     }
 
     #[test]

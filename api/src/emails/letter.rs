@@ -7,6 +7,8 @@
 //! What the request says goes before what the template says; the bodies are the template's alone
 //! (completions-email.md 2.3).
 
+use std::borrow::Cow;
+
 use mail::address::Mailbox;
 use mail::compose::{Attachment, Composition, CustomHeader};
 use mail::draft::{Content, Draft, Envelope, Wishes};
@@ -24,6 +26,20 @@ use crate::templates::unrendered;
 /// What is said of a header field of the customer's own in whose place managed unsubscribe puts ours.
 fn replaced(name: &str) -> String {
     format!("`headers.{name}` was replaced by managed unsubscribe; `unsubscribe: false` keeps your own")
+}
+
+/// What is said where the token stands, and no link comes in its place.
+const NO_LINK: &str =
+    "`{{unsubscribe_url}}` stays as it is: managed unsubscribe is off; `unsubscribe: true` puts the link in";
+
+fn unsubscribe_warnings(parts: &Composition, is_managed: bool) -> Vec<String> {
+    if is_managed {
+        let own = parts.headers.iter().filter(|header| unsubscribe::is_its_header(header.name()));
+        return own.map(|header| replaced(header.name())).collect();
+    }
+    let mut texts = [Some(&parts.subject), parts.html.as_ref(), parts.text.as_ref()].into_iter().flatten();
+    let has_token = texts.any(|text| matches!(unsubscribe::replace(text, ""), Cow::Owned(_)));
+    has_token.then(|| NO_LINK.to_owned()).into_iter().collect()
 }
 
 /// A send request that was read.
@@ -80,11 +96,8 @@ impl Letter {
             self.inherit(&compiled, rendered);
         }
         let draft = self.draft()?;
-        if let Content::Parts(parts) = &draft.content
-            && draft.manages_unsubscribe()
-        {
-            let own = parts.headers.iter().filter(|header| unsubscribe::is_its_header(header.name()));
-            warnings.extend(own.map(|header| replaced(header.name())));
+        if let Content::Parts(parts) = &draft.content {
+            warnings.extend(unsubscribe_warnings(parts, draft.manages_unsubscribe()));
         }
         Ok(draft)
     }

@@ -81,17 +81,6 @@ fn check_state(recipients: &[Recipient]) -> Result<(), Problem> {
     Err(Problem::new(Code::VALIDATION_ERROR, text).details(json!({"status": status})))
 }
 
-/// Takes the link of managed unsubscribe, which the header tells, out of texts: it is the old email's, and
-/// the new one gets its own in its place.
-fn unlink(headers: &[(String, String)], texts: &mut [&mut String]) {
-    let header = headers.iter().find(|(name, _)| name.eq_ignore_ascii_case("list-unsubscribe"));
-    if let Some(link) = header.and_then(|(_, value)| unsubscribe::link_in(value)) {
-        for text in texts {
-            **text = unsubscribe::restore(text, link);
-        }
-    }
-}
-
 async fn again(room: &Room, found: EmailWithRecipients) -> Result<(Draft, Vec<String>), Problem> {
     let EmailWithRecipients { mut email, recipients, .. } = found;
     check_state(&recipients)?;
@@ -104,15 +93,14 @@ async fn again(room: &Room, found: EmailWithRecipients) -> Result<(Draft, Vec<St
     })?;
     let mut contents =
         tokio::task::spawn_blocking(move || Contents::of(&raw)).await.map_err(Problem::internal)?;
-    if email.unsubscribe {
-        let bodies = contents.html.iter_mut().chain(&mut contents.text);
-        let mut texts: Vec<_> = bodies.chain([&mut email.facts.subject]).collect();
-        unlink(&contents.headers, &mut texts);
+    // The new send makes its own link, if it is to have one. Subjects stored by earlier versions hold the old one.
+    if email.unsubscribe
+        && let Some(link) = contents.take_managed_unsubscribe()
+    {
+        email.facts.subject = unsubscribe::restore(&email.facts.subject, &link);
     }
     let warnings = contents.files.iter().take(1).map(|_| ATTACHMENTS_OMITTED.to_owned()).collect();
-    // The new send makes its own, if it is to have one.
-    let is_managed = |name: &str| email.unsubscribe && unsubscribe::is_its_header(name);
-    let headers = contents.headers.iter().filter(|(name, _)| !is_managed(name));
+    let headers = contents.headers.iter();
     let headers = headers.filter_map(|(name, value)| CustomHeader::new(name, value).ok()).collect();
     // What neither text nor HTML was in has a text that is empty.
     let text = contents.text.or_else(|| contents.html.is_none().then(String::new));

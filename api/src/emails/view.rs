@@ -171,11 +171,15 @@ impl EmailDetail {
         };
         let raw = raw.unwrap_or_default();
         let (links, length) = (room.hall().links().clone(), raw.len());
+        let is_managed = email.unsubscribe;
         let read = move || {
-            let contents = Contents::of(&raw);
-            // As its author wrote it.
-            let html = contents.html.map(|html| restore_html(&html, &links));
-            Contents { html, ..contents }
+            // As its author wrote it, without our links: those are for its recipient.
+            let mut contents = Contents::of(&raw);
+            contents.html = contents.html.map(|html| restore_html(&html, &links));
+            if is_managed {
+                contents.take_managed_unsubscribe();
+            }
+            contents
         };
         let contents = if length <= READ_INLINE_BYTES_MAX {
             read()
@@ -451,7 +455,7 @@ impl Describe for EmailDetail {
                         "headers",
                         json!({
                             "type": "object", "additionalProperties": {"type": "string"},
-                            "description": "Header fields of your own, and those of managed unsubscribe",
+                            "description": "Header fields of your own",
                         }),
                     ),
                     (

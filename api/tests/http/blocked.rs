@@ -81,13 +81,22 @@ async fn managed_unsubscribe_puts_its_link_everywhere_and_the_link_works() {
     });
     let sent = world.post("/emails", mail(json!(["b@example.net", "c@example.net"]), more)).await;
     assert_eq!(sent.status, StatusCode::OK, "{sent:?}");
-    let shown = show(&world, &sent.json()["id"]).await;
-    let link = shown["text"].as_str().unwrap().trim().strip_prefix("Leave: ").unwrap().to_owned();
+    let id = sent.json()["id"].clone();
+    // The link is live, and for the recipient alone: the API shows what was given.
+    let shown = show(&world, &id).await;
+    assert_eq!(shown["subject"], "Leave: {{unsubscribe_url}}");
+    assert_eq!(shown["text"].as_str().unwrap().trim(), "Leave: {{unsubscribe_url}}");
+    assert_eq!(shown["html"].as_str().unwrap().trim(), "<a href=\"{{unsubscribe_url}}\">leave</a>");
+    assert_eq!((&shown["headers"], &shown["unsubscribe"]), (&json!({}), &json!(true)));
+    let raw = world.get(&format!("/emails/{}/raw", id.as_str().unwrap())).await;
+    let message = mail::contents::Contents::of(&raw.body);
+    let link = message.text.unwrap().trim().strip_prefix("Leave: ").unwrap().to_owned();
     assert!(link.starts_with("https://api.example.test/u/"), "{link}");
-    assert_eq!(shown["subject"], format!("Leave: {link}"));
-    assert!(shown["html"].as_str().unwrap().contains(&format!("href=\"{link}\"")));
-    assert_eq!(shown["headers"]["List-Unsubscribe"], format!("<{link}>"));
-    assert_eq!(shown["headers"]["List-Unsubscribe-Post"], "List-Unsubscribe=One-Click");
+    assert!(message.html.unwrap().contains(&format!("href=\"{link}\"")));
+    let header = mail::message::read(&raw.body).unwrap();
+    assert_eq!(header.facts.subject, format!("Leave: {link}"));
+    let wanted = mail::unsubscribe::headers(&link).map(|(name, value)| (name.to_owned(), value));
+    assert_eq!(message.headers, wanted);
     let path = link.strip_prefix("https://api.example.test").unwrap();
     let page = world.get(path).await;
     assert_eq!(page.status, StatusCode::OK);
@@ -105,8 +114,15 @@ async fn managed_unsubscribe_puts_its_link_everywhere_and_the_link_works() {
         (json!({"unsubscribe": false, "category": "newsletter"}), false),
     ] {
         let sent = world.post("/emails", mail(json!("d@example.net"), more.clone())).await.json();
-        let headers = show(&world, &sent["id"]).await["headers"].clone();
-        assert_eq!(headers["List-Unsubscribe"].is_string(), has, "{more}");
+        assert_eq!(show(&world, &sent["id"]).await["unsubscribe"], has, "{more}");
+        let raw = world.get(&format!("/emails/{}/raw", sent["id"].as_str().unwrap())).await;
+        assert_eq!(String::from_utf8_lossy(&raw.body).contains("\r\nList-Unsubscribe:"), has, "{more}");
     }
+    // A header of the customer's own, without managed unsubscribe, is theirs; a token that nothing replaces is told.
+    let more =
+        json!({"headers": {"List-Unsubscribe": "<mailto:x@example.com>"}, "text": "{{unsubscribe_url}}"});
+    let sent = world.post("/emails", mail(json!("d@example.net"), more)).await.json();
+    assert!(sent["warnings"][0].as_str().unwrap().contains("`unsubscribe: true`"), "{sent}");
+    assert_eq!(show(&world, &sent["id"]).await["headers"]["List-Unsubscribe"], "<mailto:x@example.com>");
     world.end().await;
 }

@@ -10,10 +10,11 @@ use std::time::Duration;
 use bytes::Bytes;
 use jiff::Timestamp;
 use mail::draft::Draft;
-use mail::email::{Door, Email};
+use mail::email::{Door, Email, HeaderFacts};
 use mail::id::EmailId;
 use mail::quota::Noun;
 use mail::suppression::Blocked;
+use mail::unsubscribe;
 use store::access::Tenant;
 use store::email::RECIPIENTS_MAX;
 
@@ -41,7 +42,7 @@ impl Hall {
         check(&draft, now)?;
         let (scheduled_at, late_in_s) = (draft.wishes.scheduled_at, draft.envelope.late_in_s());
         let is_metered = draft.is_metered();
-        let unsubscribe = self.manage_unsubscribe(tenant, id, &mut draft).await?;
+        let unsubscribe_url = self.manage_unsubscribe(tenant, id, &mut draft).await?;
         self.track(tenant, id, &mut draft, now).await?;
         // What is sent later is dated then.
         let written = write(id, &draft, scheduled_at.unwrap_or(now))?;
@@ -50,7 +51,7 @@ impl Hall {
         let recipients = draft.recipients.iter().map(|r| &r.address);
         self.senders.may_reach((tenant, &sender), &written.from.address, recipients)?;
         self.check_size(&draft, &written)?;
-        let mut facts = written.facts;
+        let mut facts = without_link(written.facts, unsubscribe_url.as_deref());
         let mut addressees = addressees(draft.recipients, &mut facts, draft.door);
         let blocked = self.mark_blocked((tenant.account().id, draft.category), &mut addressees, now).await?;
         let storage = self.reserve_storage(&sender, is_metered, size_of(&written.chunks)).await?;
@@ -77,7 +78,7 @@ impl Hall {
             size_bytes: size_of(&chunks),
             envelope_id: draft.envelope.envelope_id,
             return_full: draft.envelope.return_full,
-            unsubscribe,
+            unsubscribe: unsubscribe_url.is_some(),
             scheduled: matches!(fate, Fate::Later(_)),
             expires_in: draft.wishes.expires_in,
             late_in_s,
@@ -208,6 +209,14 @@ fn unless_blocked(staged: Staged, blocked: Vec<Blocked>) -> Result<Staged, Stop>
     }
     let (id, category) = (Some(staged.email.id), staged.email.category);
     Err(Stop::Blocked(Box::new(staged), Refusal::Blocked { id, category, blocked }))
+}
+
+/// Lists and events show the subject; the link in it is for the recipient alone.
+fn without_link(mut facts: HeaderFacts, url: Option<&str>) -> HeaderFacts {
+    if let Some(url) = url {
+        facts.subject = unsubscribe::restore(&facts.subject, url);
+    }
+    facts
 }
 
 fn check(draft: &Draft, now: Timestamp) -> Result<(), Refusal> {

@@ -15,17 +15,17 @@ use super::Hall;
 use crate::refusal::Refusal;
 
 impl Hall {
-    /// Puts the link in, if the email is to have one. Says whether it has.
+    /// Puts the link in, if the email is to have one, and returns it.
     pub(super) async fn manage_unsubscribe(
         &self,
         tenant: &Tenant,
         id: EmailId,
         draft: &mut Draft,
-    ) -> Result<bool, Refusal> {
+    ) -> Result<Option<String>, Refusal> {
         if !draft.manages_unsubscribe() {
-            return Ok(false);
+            return Ok(None);
         }
-        let Some(who) = who(draft)? else { return Ok(false) };
+        let Some(who) = who(draft)? else { return Ok(None) };
         let links = self.unsubscribe().ok_or_else(|| {
             invalid("needs the service's public address: the operator sets `base_url` in [api]")
         })?;
@@ -34,7 +34,8 @@ impl Hall {
             Content::Parts(parts) => put_link(parts, &url)?,
             Content::Raw { message, .. } => {
                 let old = message.clone();
-                let link = move || Bytes::from(rewrite::with_link(&old, &url));
+                let put = url.clone();
+                let link = move || Bytes::from(rewrite::with_link(&old, &put));
                 // Its parts are decoded, as large as they are.
                 *message = tokio::task::spawn_blocking(link).await.map_err(|error| {
                     tracing::error!(%error, "a link cannot be put into a message");
@@ -42,7 +43,7 @@ impl Hall {
                 })?;
             }
         }
-        Ok(true)
+        Ok(Some(url))
     }
 }
 
