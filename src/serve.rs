@@ -344,6 +344,7 @@ impl Doors {
             forwarding_networks: config.api.forwarding_networks.clone(),
             submission: submission_facts(config),
             sandbox_sender: config.service.sandbox_sender.clone(),
+            receives_mail: !config.mx.listen.is_empty(),
             connections_per_address_max: config.api.connections_per_address_max,
             mta_sts: config
                 .mx

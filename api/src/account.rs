@@ -19,7 +19,7 @@ use crate::room::Room;
 use crate::schema::{self, Describe, Schemas};
 
 /// What parts of the service there are.
-#[derive(Debug, Default, Serialize)]
+#[derive(Debug, Serialize)]
 #[expect(clippy::struct_excessive_bools, reason = "one for each part")]
 pub struct Features {
     inbound: bool,
@@ -105,7 +105,12 @@ pub async fn get(room: Arc<Room>, tenant: Tenant, _: Nothing) -> Result<AccountR
             },
             sandbox_sender: room.options.sandbox_sender.as_ref().map(ToString::to_string),
             suspended: account.suspended,
-            features: Features { affiliates: limits.affiliates, ..Features::default() },
+            features: Features {
+                inbound: room.options.receives_mail,
+                automations: true,
+                sms: room.hall.automations().sends_texts(),
+                affiliates: limits.affiliates,
+            },
             created_at: Moment(account.created_at),
         },
         limits: LimitsView {

@@ -58,6 +58,8 @@ pub struct Options {
     pub upgrade_url: String,
     /// The secrets by which the operator's payment processor signs its events; none: it tells nothing.
     pub billing_secrets: Vec<String>,
+    /// Mail from the world is received here.
+    pub receives_mail: bool,
     /// The policy of MTA-STS of domains that we take mail in for, if there is one.
     pub mta_sts: Option<OwnPolicy>,
     /// Who says, before anything else, for whom it connects.
@@ -84,6 +86,7 @@ impl Options {
             sandbox_sender: None,
             upgrade_url: "/settings/billing".to_owned(),
             billing_secrets: Vec::new(),
+            receives_mail: false,
             mta_sts: None,
             proxies: Proxies::default(),
             forwarding_networks: Vec::new(),

@@ -11,6 +11,7 @@ use store::engine::Batch;
 async fn the_account_its_limits_and_its_usage() {
     let world = World::with(|options| {
         options.sandbox_sender = Some("onboarding@example.net".parse().unwrap());
+        options.receives_mail = true;
     })
     .await;
     let store = world.hall.store();
@@ -26,7 +27,7 @@ async fn the_account_its_limits_and_its_usage() {
     assert_eq!(told["account"]["plan"], "free");
     assert_eq!(told["account"]["access_level"], "production");
     assert_eq!(told["account"]["sandbox_sender"], "onboarding@example.net");
-    let features = json!({"inbound": false, "automations": false, "sms": false, "affiliates": false});
+    let features = json!({"inbound": true, "automations": true, "sms": false, "affiliates": false});
     assert_eq!(told["account"]["features"], features);
     let limits = json!({
         "emails_per_month": 3000, "emails_per_day": 100, "domains": 1, "requests_per_second": 10,
