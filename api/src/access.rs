@@ -2,8 +2,8 @@
 //! cookie to a [`SignedIn`].
 //!
 //! The key is looked up by the SHA-256 of its random part, so there is no secret to compare with
-//! and no timing to watch. A missing, malformed, unknown, revoked or expired key gets one and the same
-//! answer. A browser sends a session's cookie by itself, whoever made it call: calls other than GET must
+//! and no timing to watch. Whether a key is missing, malformed, unknown, revoked or expired is told in
+//! `details.reason`: only who has the secret learns more than that there is no such key. A browser sends a session's cookie by itself, whoever made it call: calls other than GET must
 //! bring the session's `x-csrf-token` as well, which only its own pages know.
 
 pub mod watch;
@@ -16,7 +16,7 @@ use http::request::Parts;
 use http::{HeaderMap, Method};
 use mail::credential::{Scope, SecretHash};
 use mail::user::{Role, SessionToken};
-use store::access::{AccessError, SignedIn, Tenant};
+use store::access::{AccessError, Denial, SignedIn, Tenant};
 use store::engine::Batch;
 
 use crate::auth::cookie;
@@ -80,7 +80,11 @@ pub async fn authenticate(room: &Arc<Room>, found: &Found<'_>, head: &Parts) -> 
             by_key(room, head).await.map(Caller::Program)
         }
         (Action::Either(..), Side::Browser) => {
-            by_session(room, &cookie::token(&head.headers).ok_or_else(Problem::unauthorized)?).await
+            by_session(
+                room,
+                &cookie::token(&head.headers).ok_or_else(|| Problem::unauthorized(Denial::Missing))?,
+            )
+            .await
         }
         (Action::SignedIn(..) | Action::Owner(_), _) => match cookie::token(&head.headers) {
             Some(token) => by_session(room, &token).await,
@@ -95,7 +99,7 @@ pub async fn authenticate(room: &Arc<Room>, found: &Found<'_>, head: &Parts) -> 
 /// # Errors
 /// As [`authenticate`].
 pub async fn by_key(room: &Room, head: &Parts) -> Result<Tenant, Problem> {
-    let secret = bearer(&head.headers).ok_or_else(Problem::unauthorized)?;
+    let secret = bearer(&head.headers).map_err(Problem::unauthorized)?;
     room.hall.by_api_key(secret, peer(head)).await.map_err(refused)
 }
 
@@ -116,7 +120,7 @@ async fn by_session(room: &Arc<Room>, token: &SessionToken) -> Result<Caller, Pr
 
 fn refused(error: AccessError) -> Problem {
     match error {
-        AccessError::Denied => Problem::unauthorized(),
+        AccessError::Denied(why) => Problem::unauthorized(why),
         AccessError::Elsewhere => {
             Problem::new(Code::IP_NOT_ALLOWED, "This API key may not be used from your address")
         }
@@ -180,11 +184,15 @@ fn is_own(headers: &HeaderMap, token: &SessionToken) -> bool {
 }
 
 /// The token of the one `Authorization` field. Two fields are none: which of them counts?
-fn bearer(headers: &HeaderMap) -> Option<&str> {
+fn bearer(headers: &HeaderMap) -> Result<&str, Denial> {
     let mut fields = headers.get_all(AUTHORIZATION).iter();
-    let (Some(only), None) = (fields.next(), fields.next()) else { return None };
-    let (scheme, token) = only.to_str().ok()?.split_once(' ')?;
-    scheme.eq_ignore_ascii_case("bearer").then(|| token.trim_matches(' '))
+    let only = fields.next().ok_or(Denial::Missing)?;
+    let text = only.to_str().ok().filter(|_| fields.next().is_none());
+    let (scheme, token) = text.and_then(|text| text.split_once(' ')).ok_or(Denial::Malformed)?;
+    if !scheme.eq_ignore_ascii_case("bearer") {
+        return Err(Denial::Malformed);
+    }
+    Ok(token.trim_matches(' '))
 }
 
 #[cfg(test)]
@@ -200,10 +208,11 @@ mod tests {
             }
             bearer(&headers).map(str::to_owned)
         };
-        assert_eq!(of(&["Bearer rnl_a"]).as_deref(), Some("rnl_a"));
-        assert_eq!(of(&["bearer  rnl_a "]).as_deref(), Some("rnl_a"));
-        for none in [&[][..], &["rnl_a"], &["Basic rnl_a"], &["Bearer"], &["Bearer a", "Bearer a"]] {
-            assert_eq!(of(none), None, "{none:?}");
+        assert_eq!(of(&["Bearer rnl_a"]).as_deref(), Ok("rnl_a"));
+        assert_eq!(of(&["bearer  rnl_a "]).as_deref(), Ok("rnl_a"));
+        assert_eq!(of(&[]), Err(Denial::Missing));
+        for none in [&["rnl_a"][..], &["Basic rnl_a"], &["Bearer"], &["Bearer a", "Bearer a"]] {
+            assert_eq!(of(none), Err(Denial::Malformed), "{none:?}");
         }
     }
 

@@ -20,7 +20,7 @@ use hyper::body::Body;
 use mail::id::{AccountId, RequestId};
 use queue::quota::{QuotaError, Reserved};
 use queue::rate::Standing;
-use store::access::{Actor, Tenant};
+use store::access::{Actor, Denial, Tenant};
 use tokio::time::Instant;
 
 use crate::access::{self, Caller};
@@ -167,14 +167,14 @@ where
     let running = match (&operation.action, caller) {
         (Action::Public(handler), _) => handler(Arc::clone(room), call),
         (Action::Keyed(_, handler) | Action::Either(_, handler), caller) => {
-            let tenant = caller.into_tenant().ok_or_else(Problem::unauthorized)?;
+            let tenant = caller.into_tenant().ok_or_else(|| Problem::unauthorized(Denial::Missing))?;
             handler(Arc::clone(room), tenant, call)
         }
         (Action::SignedIn(_, handler), Caller::SignedIn(who)) => handler(Arc::clone(room), who, call),
         (Action::Owner(handler), Caller::SignedIn(who)) => {
             handler(Arc::clone(room), Owner::SignedIn(who), call)
         }
-        (Action::SignedIn(..) | Action::Owner(_), _) => return Err(Problem::unauthorized()),
+        (Action::SignedIn(..) | Action::Owner(_), _) => return Err(Problem::unauthorized(Denial::Missing)),
     };
     let answer = apart(room, running, (share, head.extensions.get::<Place>().cloned(), reserved)).await?;
     let answer = authorised(room, operation, tenant.as_ref(), answer)?;

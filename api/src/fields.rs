@@ -5,7 +5,7 @@
 //! walk over its bytes, a list is bounded while it is read.
 //!
 //! Names: aliases lead to the canonical name; other providers' PascalCase names are answered with ours; what
-//! is left is ignored and told in `warnings` (completions-email.md 2.1, 2.2).
+//! is left is ignored and told in `warnings`, of errors in `details.warnings` (completions-email.md 2.1, 2.2).
 
 use std::borrow::Cow;
 use std::fmt;
@@ -48,6 +48,7 @@ impl Notes {
     /// Something was ignored.
     pub fn warn(&mut self, text: String) {
         if self.warnings.len() < WARNINGS_MAX {
+            self.errors.ignored(text.clone());
             self.warnings.push(text);
         }
     }

@@ -21,6 +21,7 @@ use queue::rate::Standing;
 use queue::refusal::Refusal;
 use serde::Serialize;
 use serde_json::{Map, Value, json};
+use store::access::Denial;
 use store::engine::ReadError;
 
 use crate::emails::view::Moment;
@@ -59,7 +60,7 @@ codes! {
     VALIDATION_ERROR 400 "validation_error" "A field is missing or will not do; `details.fields` names each.";
     INVALID_IDEMPOTENCY_KEY 400 "invalid_idempotency_key" "`Idempotency-Key` is 1 to 256 printable characters.";
     INVALID_CURSOR 400 "invalid_cursor" "The cursor is not one that this list gave.";
-    UNAUTHORIZED 401 "unauthorized" "The API key is missing, invalid, revoked or expired; or the session is.";
+    UNAUTHORIZED 401 "unauthorized" "The API key is missing, invalid, revoked or expired, or the session is; `details.reason` says which.";
     FORBIDDEN 403 "forbidden" "The scope of the API key, or the role of the user, does not allow it.";
     REAUTHENTICATION_REQUIRED 403 "reauthentication_required" "The session signed in too long ago for this: sign in again.";
     DOMAIN_NOT_VERIFIED 403 "domain_not_verified" "The domain of `from` is not verified for the account.";
@@ -146,10 +147,12 @@ impl Problem {
         }))
     }
 
-    /// The key is missing or is none.
+    /// The key or session does not let in.
     #[must_use]
-    pub fn unauthorized() -> Self {
-        Self::new(Code::UNAUTHORIZED, UNAUTHORIZED).header(http::header::WWW_AUTHENTICATE, "Bearer")
+    pub fn unauthorized(why: Denial) -> Self {
+        Self::new(Code::UNAUTHORIZED, UNAUTHORIZED)
+            .details(json!({"reason": why.word()}))
+            .header(http::header::WWW_AUTHENTICATE, "Bearer")
     }
 
     /// There is no such thing (for this tenant).
@@ -508,9 +511,16 @@ pub struct FieldErrors {
     fields: BTreeMap<String, String>,
     first: Option<String>,
     left_out: usize,
+    /// What was ignored: a field that is missed may stand there under a wrong name.
+    ignored: Vec<String>,
 }
 
 impl FieldErrors {
+    /// Something was ignored.
+    pub fn ignored(&mut self, text: String) {
+        self.ignored.push(text);
+    }
+
     /// One more. The first thing said of a field stays.
     pub fn add(&mut self, name: &str, message: impl Into<String>) {
         if self.fields.contains_key(name) {
@@ -539,7 +549,7 @@ impl FieldErrors {
 
 impl From<FieldErrors> for Problem {
     /// Field names stand under `details` and, once more, under `details.fields`
-    /// (completions-email.md section 0).
+    /// (completions-email.md section 0); what was ignored, under `details.warnings`.
     fn from(errors: FieldErrors) -> Self {
         let more = errors.fields.len().saturating_sub(1) + errors.left_out;
         let first = errors.first.unwrap_or_else(|| "The request is not valid".to_owned());
@@ -552,6 +562,9 @@ impl From<FieldErrors> for Problem {
             errors.fields.into_iter().map(|(name, text)| (name, Value::String(text))).collect();
         let mut details = fields.clone();
         details.insert("fields".to_owned(), Value::Object(fields));
+        if !errors.ignored.is_empty() {
+            details.insert("warnings".to_owned(), json!(errors.ignored));
+        }
         Self::new(Code::VALIDATION_ERROR, message).details(Value::Object(details))
     }
 }

@@ -3,8 +3,8 @@
 use jiff::Timestamp;
 use jiff::fmt::temporal::Pieces;
 
-/// What is said of a text that is no time.
-const NO_TIME: &str = "must be an ISO 8601 time with an offset, like 2030-01-31T09:00:00Z";
+/// What is said of a text that is no time. An example would be refused some day: too far ahead, or over.
+const NO_TIME: &str = "must be an ISO 8601 time with an offset: YYYY-MM-DDThh:mm:ssZ or …+hh:mm";
 /// What is said of a time that is beyond those that can be reckoned with: in the last hours of the year 9999.
 const BEYOND: &str = "is too far in the future";
 

@@ -69,7 +69,7 @@ impl Submission {
                 let revision = self.hall.access_revision(tenant.account().id);
                 Ok(Login { tenant, password, from, holds_until, revision })
             }
-            Err(AccessError::Denied) => Err(denied()),
+            Err(AccessError::Denied(_)) => Err(denied()),
             Err(AccessError::Elsewhere) => {
                 let text = "ip_not_allowed: this credential may not be used from your address";
                 Err(reply(535, (5, 7, 1), text))

@@ -199,8 +199,10 @@ async fn from_template(
     let (compiled, rendered) = match hall.fill(tenant, wanted, own_subject).await {
         Ok(filled) => filled,
         Err(FillError::NotFound) => {
-            let text = "not_found: Service-Template: no such template, or it was never published";
-            return Ok(Err(wrong(text)));
+            return Ok(Err(wrong("not_found: Service-Template: no such template")));
+        }
+        Err(FillError::Unpublished) => {
+            return Ok(Err(wrong("not_found: Service-Template: the template was never published")));
         }
         Err(FillError::Unrendered(error)) => {
             return Ok(Err(wrong(format!("Service-Variables: {}", shown(&error.to_string())))));

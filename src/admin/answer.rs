@@ -158,7 +158,7 @@ async fn as_owner(world: &World, rights: &Rights, account: Option<&str>, asked: 
     let owner =
         store::access::by_operator_as_owner(&world.store, &id).await.map_err(|error| match error {
             AccessError::Unavailable(error) => said(error),
-            AccessError::Denied | AccessError::Elsewhere => format!("there is no account {id}"),
+            AccessError::Denied(_) | AccessError::Elsewhere => format!("there is no account {id}"),
         })?;
     let (status, body) = api::operator::ask(&rights.room, owner, asked).await;
     let body: Value = serde_json::from_slice(&body).map_err(said)?;

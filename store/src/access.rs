@@ -209,12 +209,45 @@ impl SignedIn {
     }
 }
 
+/// Why a credential or a session does not let in. Whoever is told this has shown the secret itself, or one that belongs to
+/// nobody.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Denial {
+    /// None was shown.
+    Missing,
+    /// What was shown has not the form of one.
+    Malformed,
+    /// It is not known: it never was one, or it was deleted.
+    Unknown,
+    /// It is switched off.
+    Revoked,
+    /// It is over.
+    Expired,
+}
+
+impl Denial {
+    /// All of them, as the API says them.
+    pub const WORDS: [&str; 5] = ["missing", "malformed", "unknown", "revoked", "expired"];
+
+    /// As the API says it.
+    #[must_use]
+    pub fn word(self) -> &'static str {
+        match self {
+            Self::Missing => "missing",
+            Self::Malformed => "malformed",
+            Self::Unknown => "unknown",
+            Self::Revoked => "revoked",
+            Self::Expired => "expired",
+        }
+    }
+}
+
 /// Why nobody was let in.
 #[derive(Debug, Clone, Error)]
 pub enum AccessError {
-    /// No such secret, or it is switched off or over. Which of them is not said.
+    /// No such secret, or it is switched off or over.
     #[error("unknown or disabled credential")]
-    Denied,
+    Denied(Denial),
     /// The credential may not be used from this address.
     #[error("the credential may not be used from this address")]
     Elsewhere,
@@ -226,7 +259,7 @@ pub enum AccessError {
 impl From<NotAdmitted> for AccessError {
     fn from(why: NotAdmitted) -> Self {
         match why {
-            NotAdmitted::Over => Self::Denied,
+            NotAdmitted::Over => Self::Denied(Denial::Expired),
             NotAdmitted::Elsewhere => Self::Elsewhere,
         }
     }
@@ -243,7 +276,7 @@ struct Admitted {
 
 impl Admitted {
     async fn tenant(self, store: &Store) -> Result<Tenant, AccessError> {
-        let account = account::get(store, self.account).await?.ok_or(AccessError::Denied)?;
+        let account = account::get(store, self.account).await?.ok_or(AccessError::Denied(Denial::Unknown))?;
         let Self { scope, actor, terms, proof, .. } = self;
         Ok(Tenant {
             account: Arc::new(account),
@@ -270,9 +303,12 @@ pub struct Arrival {
 /// # Errors
 /// [`AccessError`].
 pub async fn by_api_key(store: &Store, secret: &str, arrival: Arrival) -> Result<Tenant, AccessError> {
-    let hash = SecretHash::of_api_key(secret).ok_or(AccessError::Denied)?;
+    let hash = SecretHash::of_api_key(secret).ok_or(AccessError::Denied(Denial::Malformed))?;
     let found = credential::by_hash::<ApiKey>(store, &hash).await?;
-    let found = found.filter(|found| found.enabled).ok_or(AccessError::Denied)?;
+    let found = found.ok_or(AccessError::Denied(Denial::Unknown))?;
+    if !found.enabled {
+        return Err(AccessError::Denied(Denial::Revoked));
+    }
     found.terms.admit(&hash, arrival.from, arrival.now)?;
     let ApiKey { id, account, scope, terms, .. } = found;
     let proof = Proof::ApiKey(account, id, hash, arrival.from);
@@ -290,7 +326,10 @@ pub async fn by_smtp_password(
     arrival: Arrival,
 ) -> Result<Tenant, AccessError> {
     let found = credential::by_hash::<SmtpCredential>(store, hash).await?;
-    let found = found.filter(|found| found.enabled).ok_or(AccessError::Denied)?;
+    let found = found.ok_or(AccessError::Denied(Denial::Unknown))?;
+    if !found.enabled {
+        return Err(AccessError::Denied(Denial::Revoked));
+    }
     found.terms.admit(hash, arrival.from, arrival.now)?;
     let SmtpCredential { id, account, terms, .. } = found;
     let actor = Actor::SmtpCredential(id);
@@ -313,12 +352,15 @@ pub async fn by_session(
     ];
     let rows = store.get_many(&keys).await?;
     let [Some(session), Some(user), Some(account)] = rows.as_slice() else {
-        return Err(AccessError::Denied);
+        return Err(AccessError::Denied(Denial::Unknown));
     };
     let session = session::of_row(session)?;
     // Of 256 random bits only the hash is compared: there is no timing to watch.
-    if session.secret != token.hash() || !session.is_live(now) {
-        return Err(AccessError::Denied);
+    if session.secret != token.hash() {
+        return Err(AccessError::Denied(Denial::Unknown));
+    }
+    if !session.is_live(now) {
+        return Err(AccessError::Denied(Denial::Expired));
     }
     let (user, account) = (user::of_row(user)?, Arc::new(account::of_row(account)?));
     let (actor, proof) = (Actor::User(user.id), Proof::Session(token.clone()));
@@ -359,7 +401,7 @@ pub async fn by_operator_as_owner(store: &Store, id_or_email: &str) -> Result<Te
 /// # Errors
 /// [`AccessError`].
 pub async fn by_operator(store: &Store, id_or_email: &str) -> Result<Tenant, AccessError> {
-    let account = account::find(store, id_or_email).await?.ok_or(AccessError::Denied)?;
+    let account = account::find(store, id_or_email).await?.ok_or(AccessError::Denied(Denial::Unknown))?;
     let account = Arc::new(account);
     let (scope, actor) = (Scope::Sending, Actor::Operator);
     Ok(Tenant { account, scope, actor, bound_to: None, proof: Proof::Standing, for_service: false })

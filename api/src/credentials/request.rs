@@ -113,10 +113,8 @@ fn allowed(given: &Given<'_>, notes: &mut Notes) -> Option<Vec<Network>> {
 }
 
 fn expires_at(given: &Given<'_>, notes: &mut Notes) -> Option<Timestamp> {
-    let read = fields::text(given.value(EXPIRES)?).and_then(|text| {
-        let time = text.parse::<Timestamp>();
-        time.map_err(|_| "must be a time like `2027-01-01T00:00:00Z`".to_owned())
-    });
+    let read =
+        fields::text(given.value(EXPIRES)?).and_then(|text| mail::moment::read(&text).map_err(str::to_owned));
     note(read, EXPIRES, notes)
 }
 

@@ -87,8 +87,10 @@ impl Letter {
             let own_subject = self.subject.is_some();
             let filled = room.hall.fill(tenant, wanted, own_subject).await;
             let (compiled, rendered) = filled.map_err(|error| match error {
-                FillError::NotFound => {
-                    Problem::new(Code::NOT_FOUND, "No such template, or it was never published")
+                FillError::NotFound => Problem::not_found("template"),
+                FillError::Unpublished => {
+                    let text = "The template was never published: POST /templates/{id}/publish does it";
+                    Problem::new(Code::NOT_FOUND, text)
                 }
                 FillError::Unrendered(error) => unrendered(&error),
                 FillError::Unread(error) => error.into(),

@@ -213,6 +213,7 @@ pub(super) fn example_components(base_url: &str) -> Value {
 fn details(code: &Code) -> Option<Value> {
     match *code {
         Code::VALIDATION_ERROR => Some(json!({"to": "is required", "fields": {"to": "is required"}})),
+        Code::UNAUTHORIZED => Some(json!({"reason": "missing"})),
         Code::RECIPIENT_BLOCKED => {
             Some(json!({"suppressed": ["grace@example.net"], "email_id": "msg_01K9ZQ4Y8M3T5V7W2X6B0C1D9E"}))
         }

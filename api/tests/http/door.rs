@@ -34,7 +34,12 @@ async fn health_and_document_need_no_key() {
 #[tokio::test]
 async fn without_a_key_nothing() {
     let world = World::start().await;
-    for key in ["", "rnl_", "rnl_0000000000000000000000000000000000000000", "stxsmtp_abc"] {
+    for (key, reason) in [
+        ("", "malformed"),
+        ("rnl_", "malformed"),
+        ("rnl_0000000000000000000000000000000000000000", "unknown"),
+        ("stxsmtp_abc", "malformed"),
+    ] {
         let answer = world.get_as(key, "/emails").await;
         assert_eq!(answer.status, StatusCode::UNAUTHORIZED);
         let error = &answer.json()["error"];
@@ -42,9 +47,12 @@ async fn without_a_key_nothing() {
             (error["message"].as_str(), error["code"].as_str()),
             (Some("Unauthorized"), Some("unauthorized"))
         );
+        assert_eq!(error["details"]["reason"], reason, "{key}");
         assert_eq!(error["request_id"].as_str(), answer.headers["x-request-id"].to_str().ok());
         assert_eq!(answer.headers["www-authenticate"], "Bearer");
     }
+    let request = Request::get("/emails").header("host", "t").body(Full::default()).unwrap();
+    assert_eq!(world.send(request).await.json()["error"]["details"]["reason"], "missing");
     let legacy = world.key.replacen("rnl_", "stx_", 1);
     assert_eq!(world.get_as(&legacy, "/emails").await.status, StatusCode::OK);
     world.end().await;

@@ -11,8 +11,10 @@ use super::Hall;
 /// Why a template cannot be filled in.
 #[derive(Debug)]
 pub enum FillError {
-    /// The account has none of this name that may be sent.
+    /// The account has none of this name, or no such version of it.
     NotFound,
+    /// There is one, and it was never published.
+    Unpublished,
     /// It cannot be filled in with these variables.
     Unrendered(RenderError),
     /// The store cannot be read.
@@ -38,7 +40,11 @@ impl Hall {
     ) -> Result<(Arc<Compiled>, Rendered), FillError> {
         let account = tenant.account().id;
         let found = self.templates().resolve(self.store(), account, &wanted.reference).await?;
-        let compiled = found.ok_or(FillError::NotFound)?;
+        let Some(compiled) = found else {
+            let draft = store::template::find(self.store(), account, &wanted.reference.key).await?;
+            let is_draft = draft.is_some_and(|draft| !draft.archived && draft.published.is_none());
+            return Err(if is_draft { FillError::Unpublished } else { FillError::NotFound });
+        };
         let (render, variables) = (Arc::clone(&compiled), wanted.variables);
         let work = move || match own_subject {
             true => render.render_bodies(&variables),

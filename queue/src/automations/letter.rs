@@ -190,7 +190,8 @@ async fn template(
     let wanted = TemplateUse { reference, variables: seen };
     let (compiled, mut rendered) =
         hall.fill(tenant, wanted, email.subject.is_some()).await.map_err(|error| match error {
-            FillError::NotFound => never(format!("the template `{}` is not published", named.name)),
+            FillError::NotFound => never(format!("there is no template `{}`", named.name)),
+            FillError::Unpublished => never(format!("the template `{}` is not published", named.name)),
             FillError::Unrendered(error) => never(error.to_string()),
             FillError::Unread(error) => Unwritten::NotNow(error.to_string()),
         })?;
