@@ -35,11 +35,13 @@ pub const CONNECTIONS_MAX: usize = 4_096;
 /// Connections that one address (one /64 of IPv6) may have open at once: an office behind one address has
 /// some dozens, a pool of workers that keeps its connections perhaps a hundred.
 pub const CONNECTIONS_PER_ADDRESS_MAX: usize = 256;
-/// Bytes of request bodies and large answers that may be in flight at once: room for two accounts with
-/// one of the largest requests each ([`crate::emails::REQUEST_BYTES_MAX`]) beside seven thousand ordinary
-/// ones of 10 KB. While a request is worked on it takes up to twice its body in memory (the files decoded,
+/// What one account may always hold: one of the largest requests ([`crate::emails::REQUEST_BYTES_MAX`]), and what of it is
+/// in memory twice while it is unpacked.
+pub const ACCOUNT_BYTES_MIN: usize = crate::emails::REQUEST_BYTES_MAX + (16 << 20);
+/// Bytes of request bodies and large answers that may be in flight at once: room for two accounts with one of the largest
+/// requests each ([`ACCOUNT_BYTES_MIN`]) beside eight thousand ordinary ones of 10 KB. While a request is worked on it takes up to twice its body in memory (the files decoded,
 /// then the message composed of them).
-pub const BYTES_IN_FLIGHT_MAX: usize = 360 << 20;
+pub const BYTES_IN_FLIGHT_MAX: usize = 400 << 20;
 /// Sign-ups of referred visitors that are heard at once.
 const PEOPLE_TOLD_MAX: usize = 512;
 /// How long a stop waits for requests that have begun.
@@ -157,7 +159,7 @@ impl Room {
             affiliate: Office::new(hall.clone()),
             hall,
             router: Router::new(table),
-            budget: Budget::new(options.bytes_in_flight_max, crate::emails::REQUEST_BYTES_MAX),
+            budget: Budget::new(options.bytes_in_flight_max, ACCOUNT_BYTES_MIN),
             options,
             tasks: TaskTracker::new(),
             journal: Journal::default(),

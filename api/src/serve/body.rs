@@ -16,7 +16,7 @@ use hyper::body::{Body, Frame, SizeHint};
 use tokio::time::{Instant, timeout_at};
 
 use super::budget::{Allowance, Share};
-use super::encoding::Encoding;
+use super::encoding::{Encoding, Packed};
 use crate::call::{Broken, Media, Pieces};
 use crate::problem::{Code, Problem};
 
@@ -106,12 +106,10 @@ where
         begun: Instant::now(),
         waited: Duration::ZERO,
     };
-    let mut read = reading.whole().await?;
-    if let (Some(encoding), false) = (encoding, read.0.is_empty()) {
-        // Both are in memory for a while: together they may be as large as a body that came as it is.
-        let left = bytes_max.saturating_sub(read.0.len());
-        read = encoding.unpack(read.0, left, allowance).await?;
-    }
+    let read = match encoding {
+        None => reading.whole().await?,
+        Some(encoding) => encoding.unpack(reading.packed().await?, bytes_max, allowance).await?,
+    };
     if media_type == MediaType::Form && !looks_like_json(&read.0) {
         return Err(wrong_type(media));
     }
@@ -147,6 +145,15 @@ where
             whole.extend_from_slice(&piece);
         }
         Ok((whole.freeze(), self.share))
+    }
+
+    /// All of a compressed body, in pieces that are given back while it is unpacked.
+    async fn packed(mut self) -> Result<Packed, Problem> {
+        let mut packed = Packed::default();
+        while let Some(piece) = self.piece(packed.left_bytes()).await? {
+            packed.push(&piece);
+        }
+        Ok(packed.paid_by(self.share))
     }
 
     /// The next piece of data; `None` at the end.

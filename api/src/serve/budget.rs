@@ -175,6 +175,16 @@ impl Share {
         Self { expected: bytes, ..Self::default() }
     }
 
+    /// Gives back what was paid for some of its bytes: they are in memory no more.
+    pub fn shrink(&mut self, bytes: usize) {
+        self.bytes = self.bytes.saturating_sub(bytes);
+        let needed = grains(self.bytes);
+        let Some(paid) = &mut self.paid else { return };
+        let over = paid.grains().saturating_sub(needed) as usize;
+        // A permit that is split off goes back when it is dropped.
+        drop((paid.own.split(over), paid.whole.split(over)));
+    }
+
     /// Takes what was acquired: more of the same part, or instead of what there was of another.
     fn take(&mut self, part: Part, own: OwnedSemaphorePermit, whole: OwnedSemaphorePermit) {
         match &mut self.paid {

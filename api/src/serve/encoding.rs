@@ -2,12 +2,15 @@
 //!
 //! What is unpacked is bounded by the same size and paid from the same budget as what comes as it is, step
 //! by step: a bomb ends at the bound. It is work for a thread of its own: a kilobyte can become a megabyte.
+//! What was unpacked of a large body is given back as it goes, so that both forms of it together take hardly more memory
+//! than the larger one.
 //!
 //! A batch of similar emails may unpack to a thousand times what came, as a bomb does; only the size tells them apart. So
 //! what expands that far is taken up to the size that the operation says, but one such body at a time is unpacked, of all
 //! accounts: however many small ones come, they take one thread.
 
-use std::io::{ErrorKind, Read};
+use std::collections::VecDeque;
+use std::io::{self, BufRead, Cursor, ErrorKind, Read};
 use std::time::Duration;
 
 use bytes::Bytes;
@@ -33,8 +36,12 @@ const EXPANSION_FREE: usize = 64;
 static FAR: Semaphore = Semaphore::const_new(1);
 /// … and for so long.
 const TURN_WAIT_MAX: Duration = Duration::from_secs(5);
-/// Where the unpacked body begins to grow.
+/// Where the unpacked body begins to grow …
 const FIRST_BYTES: usize = 16 << 10;
+/// … by doubling, and at most by so much at once.
+const GROWTH_BYTES_MAX: usize = 8 << 20;
+/// Bytes of a piece of a compressed body.
+const PIECE_BYTES: usize = 1 << 20;
 /// The largest window of zstd (RFC 9659 3).
 const WINDOW_BYTES_MAX: u64 = 8 << 20;
 
@@ -73,37 +80,51 @@ impl Encoding {
     /// 400 for what is not compressed so, 413, or 503 when too much is in flight.
     pub async fn unpack(
         self,
-        packed: Bytes,
+        packed: Packed,
         bytes_max: usize,
         allowance: &Allowance,
     ) -> Result<(Bytes, Share), Problem> {
+        let refused = |halt| match halt {
+            Halt::Refused(problem) => problem,
+            Halt::Far => too_large(bytes_max),
+        };
+        if packed.left_bytes() == 0 {
+            return Ok((Bytes::new(), packed.share));
+        }
+        if free_bytes(packed.left_bytes()) >= bytes_max {
+            let into = Unpacked::new(bytes_max, allowance.clone());
+            return self.unpack_apart(packed, into).await.map_err(refused);
+        }
+        // It is small, and may have to be unpacked from its beginning again.
+        let (packed, _share) = packed.joined();
         let near =
-            Unpacked { free: Some(free_bytes(&packed)), ..Unpacked::new(bytes_max, allowance.clone()) };
-        match self.unpack_apart(packed.clone(), near).await {
+            Unpacked { free: Some(free_bytes(packed.len())), ..Unpacked::new(bytes_max, allowance.clone()) };
+        match self.unpack_apart(Cursor::new(packed.clone()), near).await {
             Err(Halt::Far) => {}
             Err(Halt::Refused(problem)) => return Err(problem),
             Ok(whole) => return Ok(whole),
         }
         let turn = timeout(TURN_WAIT_MAX, FAR.acquire()).await;
         let _turn = turn.map_err(|_| Problem::busy())?.map_err(Problem::internal)?;
-        let unpacked = self.unpack_apart(packed, Unpacked::new(bytes_max, allowance.clone())).await;
-        unpacked.map_err(|halt| match halt {
-            Halt::Refused(problem) => problem,
-            Halt::Far => too_large(bytes_max),
-        })
+        let into = Unpacked::new(bytes_max, allowance.clone());
+        self.unpack_apart(Cursor::new(packed), into).await.map_err(refused)
     }
 
-    async fn unpack_apart(self, packed: Bytes, into: Unpacked) -> Result<(Bytes, Share), Halt> {
-        let unpacking = tokio::task::spawn_blocking(move || self.unpack_here(&packed, into));
+    async fn unpack_apart(
+        self,
+        packed: impl BufRead + Send + 'static,
+        into: Unpacked,
+    ) -> Result<(Bytes, Share), Halt> {
+        let unpacking = tokio::task::spawn_blocking(move || self.unpack_here(packed, into));
         unpacking.await.map_err(|error| Halt::Refused(Problem::internal(error)))?
     }
 
-    fn unpack_here(self, mut packed: &[u8], mut into: Unpacked) -> Result<(Bytes, Share), Halt> {
+    fn unpack_here(self, mut packed: impl BufRead, mut into: Unpacked) -> Result<(Bytes, Share), Halt> {
         match self {
             Self::Gzip => into.take(MultiGzDecoder::new(packed))?,
             Self::Zstd => {
                 // A body of several frames is all of them (RFC 8878 3).
-                while !packed.is_empty() {
+                while packed.fill_buf().is_ok_and(|rest| !rest.is_empty()) {
                     let frame = StreamingDecoder::new_with_max_window_size(&mut packed, WINDOW_BYTES_MAX);
                     let mut frame = frame.map_err(|error| broken(&error))?;
                     into.take(&mut frame)?;
@@ -116,6 +137,67 @@ impl Encoding {
             }
         }
         Ok((into.whole.into(), into.share))
+    }
+}
+
+/// A compressed body. What is read of it is freed and given back, piece by piece.
+#[derive(Debug, Default)]
+pub struct Packed {
+    pieces: VecDeque<Vec<u8>>,
+    /// What was read of the first piece.
+    read: usize,
+    share: Share,
+}
+
+impl Packed {
+    /// Bytes that are not read yet.
+    #[must_use]
+    pub fn left_bytes(&self) -> usize {
+        self.pieces.iter().map(Vec::len).sum::<usize>() - self.read
+    }
+
+    /// Adds bytes that have come.
+    pub fn push(&mut self, mut bytes: &[u8]) {
+        while !bytes.is_empty() {
+            if self.pieces.back().is_none_or(|piece| piece.len() == PIECE_BYTES) {
+                self.pieces.push_back(Vec::new());
+            }
+            let Some(last) = self.pieces.back_mut() else { return };
+            let (fits, rest) = bytes.split_at(bytes.len().min(PIECE_BYTES - last.len()));
+            last.extend_from_slice(fits);
+            bytes = rest;
+        }
+    }
+
+    /// The share that it was paid by.
+    #[must_use]
+    pub fn paid_by(self, share: Share) -> Self {
+        Self { share, ..self }
+    }
+
+    fn joined(self) -> (Bytes, Share) {
+        (self.pieces.into_iter().flatten().collect::<Vec<u8>>().into(), self.share)
+    }
+}
+
+impl Read for Packed {
+    fn read(&mut self, into: &mut [u8]) -> io::Result<usize> {
+        let length = self.fill_buf()?.read(into)?;
+        self.consume(length);
+        Ok(length)
+    }
+}
+
+impl BufRead for Packed {
+    fn fill_buf(&mut self) -> io::Result<&[u8]> {
+        Ok(self.pieces.front().and_then(|piece| piece.get(self.read..)).unwrap_or_default())
+    }
+
+    fn consume(&mut self, bytes: usize) {
+        self.read += bytes;
+        let Some(done) = self.pieces.pop_front_if(|piece| piece.len() <= self.read) else { return };
+        self.read = 0;
+        self.share.shrink(done.len());
     }
 }
 
@@ -144,8 +226,8 @@ impl From<Problem> for Halt {
     }
 }
 
-fn free_bytes(packed: &[u8]) -> usize {
-    UNPACKED_FREE_BYTES.saturating_add(packed.len().saturating_mul(EXPANSION_FREE))
+fn free_bytes(packed: usize) -> usize {
+    UNPACKED_FREE_BYTES.saturating_add(packed.saturating_mul(EXPANSION_FREE))
 }
 
 impl Unpacked {
@@ -173,7 +255,8 @@ impl Unpacked {
             }
             let room = self.whole.capacity();
             if wanted > room {
-                let larger = (room * 2).clamp(FIRST_BYTES, most.max(FIRST_BYTES)).max(wanted);
+                let larger =
+                    (room + room.min(GROWTH_BYTES_MAX)).clamp(FIRST_BYTES, most.max(FIRST_BYTES)).max(wanted);
                 if !self.allowance.enlarge(&mut self.share, larger - room) {
                     return Err(Problem::busy().into());
                 }
@@ -275,7 +358,11 @@ mod tests {
     async fn unpack_in_turn(budget: &Budget, packed: Vec<u8>) -> Result<usize, Code> {
         let allowance = budget.allowance(Holder::Account(mail::id::AccountId::from_bytes([1; 16])));
         let encoding = if packed.starts_with(&[0x1f, 0x8b]) { Encoding::Gzip } else { Encoding::Zstd };
-        let unpacked = encoding.unpack(packed.into(), 144 << 20, &allowance).await;
+        let mut share = Share::default();
+        assert!(allowance.enlarge(&mut share, packed.len()));
+        let mut pieces = Packed::default();
+        packed.chunks(100_000).for_each(|piece| pieces.push(piece));
+        let unpacked = encoding.unpack(pieces.paid_by(share), 144 << 20, &allowance).await;
         unpacked.map(|(bytes, _)| bytes.len()).map_err(|problem| problem.code())
     }
 
@@ -294,6 +381,36 @@ mod tests {
         assert_eq!(budget.left_bytes(), Budget::new(360 << 20, 0).left_bytes(), "the share goes back");
     }
 
+    /// The largest request that there is, ten files of 10 MiB in base64, is taken by an account that has nothing else in
+    /// flight; one byte more than the bound is too large, and no reason to come back.
+    #[tokio::test]
+    async fn the_largest_request_is_taken_compressed() {
+        let piece = noise(1 << 20);
+        let stored = |bytes: usize| {
+            let mut encoder = flate2::write::GzEncoder::new(Vec::new(), flate2::Compression::none());
+            let mut left = bytes;
+            while left > 0 {
+                let length = left.min(piece.len());
+                encoder.write_all(&piece[..length]).unwrap();
+                left -= length;
+            }
+            encoder.finish().unwrap()
+        };
+        let budget = Budget::new(crate::room::BYTES_IN_FLIGHT_MAX, crate::room::ACCOUNT_BYTES_MIN);
+        let left_bytes = budget.left_bytes();
+        let files = 10 * (10 << 20) / 3 * 4;
+        assert_eq!(unpack_in_turn(&budget, stored(files)).await, Ok(files));
+        assert_eq!(budget.left_bytes(), left_bytes, "the share goes back");
+        let (most, bomb) = (144 << 20, gzip(&vec![b' '; (144 << 20) + 1]));
+        assert!(bomb.len() < 1 << 20);
+        assert_eq!(unpack_in_turn(&budget, bomb).await, Err(Code::PAYLOAD_TOO_LARGE));
+        // Compressed it is just within the bound, unpacked beyond it.
+        let two = [stored(most - (1 << 20)), gzip(&vec![b' '; 2 << 20])].concat();
+        assert!(two.len() <= most);
+        assert_eq!(unpack_in_turn(&budget, two).await, Err(Code::PAYLOAD_TOO_LARGE));
+        assert_eq!(budget.left_bytes(), left_bytes);
+    }
+
     /// Many small bodies that unpack to much take a thread, one after the other, and little memory before their turn.
     #[tokio::test(start_paused = true)]
     async fn what_expands_far_waits_for_its_turn() {
@@ -301,8 +418,8 @@ mod tests {
         let bomb = gzip(&vec![b' '; 58 << 20]);
         assert!(bomb.len() < 64 << 10, "{}", bomb.len());
         let near = budget.allowance(Holder::Account(mail::id::AccountId::from_bytes([1; 16])));
-        let near = Unpacked { free: Some(free_bytes(&bomb)), ..Unpacked::new(144 << 20, near) };
-        assert!(matches!(Encoding::Gzip.unpack_here(&bomb, near), Err(Halt::Far)), "within 8 MiB");
+        let near = Unpacked { free: Some(free_bytes(bomb.len())), ..Unpacked::new(144 << 20, near) };
+        assert!(matches!(Encoding::Gzip.unpack_here(&bomb[..], near), Err(Halt::Far)), "within 8 MiB");
         let turn = FAR.acquire().await.unwrap();
         assert_eq!(
             unpack_in_turn(&budget, bomb.clone()).await,
