@@ -86,6 +86,22 @@ async fn a_domain_is_added_published_and_verified() {
 }
 
 #[tokio::test]
+async fn the_look_that_verifies_a_receiving_domain_sees_its_mx_record() {
+    let (world, names) = World::with_names("").await;
+    for (number, (mx, status)) in
+        [("10 mx.other.test.", "conflict"), ("10 mx.example.net.", "verified")].into_iter().enumerate()
+    {
+        let name = format!("acme{number}.test");
+        let domain = add(&world, &json!({"name": name, "inbound_enabled": true})).await;
+        names.set(&format!("{}{name} MX {mx}\n", zone(&domain)));
+        let verified = post(&world, &format!("/domains/{name}/verify")).await;
+        assert_eq!(verified["verified"], json!(true), "{verified:#}");
+        let last = statuses(&verified["domain"]).pop().unwrap();
+        assert_eq!(last, ("inbound".to_owned(), status.to_owned()), "{verified:#}");
+    }
+}
+
+#[tokio::test]
 async fn an_spf_record_that_is_there_is_merged() {
     let (world, names) = World::with_names("").await;
     let domain = add(&world, &json!({"name": "acme.test"})).await;

@@ -46,13 +46,10 @@ impl Domains {
             if self.is_known(&known) {
                 return Ok(known);
             }
-            let seen = match self.look(&known.domain, Wish::Asked).await {
+            match self.look_and_settle(&known.domain, Wish::Asked).await {
                 Err(DomainError::TooManyQuestions { .. }) if known.setup.last_checked_at.is_some() => {
-                    return Ok(known);
+                    Ok(known)
                 }
-                seen => seen?,
-            };
-            match self.settle_look((account, id), seen, true).await {
                 // Others have looked at the same time, and settled what they saw.
                 Err(DomainError::Changed) => self.get(account, id).await,
                 settled => settled,
@@ -89,6 +86,26 @@ impl Domains {
         let now = self.worker.clock.now();
         known.setup.last_checked_at.is_some_and(|at| is_fresh(at, now))
             && self.parts.facts.records(&known.domain).iter().all(|record| known.setup.of(record).is_some())
+    }
+
+    /// Looks at a domain's records, and books what was seen. The MX record of a domain that receives is wanted from when
+    /// it is verified on: the look that verifies it is followed by one that sees that record too.
+    async fn look_and_settle(&self, domain: &Domain, wish: Wish) -> Result<Known, DomainError> {
+        let (about, asked) = ((domain.account, domain.id), wish == Wish::Asked);
+        let seen = self.look(domain, wish).await?;
+        let known = self.settle_look(about, seen, asked).await?;
+        let is_new = domain.state != DomainState::Verified && known.domain.state == DomainState::Verified;
+        if !is_new || self.is_known(&known) {
+            return Ok(known);
+        }
+        let seen = match self.look(&known.domain, wish).await {
+            Err(DomainError::TooManyQuestions { .. }) => return Ok(known),
+            seen => seen?,
+        };
+        match self.settle_look(about, seen, asked).await {
+            Err(DomainError::Changed) => Ok(known),
+            settled => settled,
+        }
     }
 
     async fn look(&self, domain: &Domain, wish: Wish) -> Result<Seen, DomainError> {
@@ -199,8 +216,7 @@ impl Domains {
         if self.know(domain.clone()).await?.0.setup.due.is_none_or(|due| due > now) {
             return Ok(());
         }
-        let seen = self.look(&domain, Wish::Due).await?;
-        self.settle_look(about, seen, false).await.map(drop)
+        self.look_and_settle(&domain, Wish::Due).await.map(drop)
     }
 }
 
