@@ -350,14 +350,26 @@ impl Hall {
         self.worker.tell().await
     }
 
-    /// Tells what has happened, and waits for it for so long at most: for what is to show what was just done.
-    pub async fn tell_within(&self, at_most: Duration) {
+    /// Tells what has happened, and waits for it for so long at most: for what is to show what was just done. Where that was
+    /// too short, returns the time up to which everything was told.
+    pub async fn tell_within(&self, at_most: Duration) -> Option<Timestamp> {
         let worker = Arc::clone(&self.worker);
         // Half a telling would be done again: it goes on when the waiting ends.
         let telling = tokio::spawn(async move { worker.tell().await });
-        if let Ok(Ok(Err(error))) = tokio::time::timeout(at_most, telling).await {
-            tracing::warn!(%error, "events cannot be told at the moment: lists may be behind");
+        match tokio::time::timeout(at_most, telling).await {
+            Ok(Ok(Ok(()))) => return None,
+            Ok(Ok(Err(error))) => {
+                tracing::warn!(%error, "events cannot be told at the moment: lists may be behind");
+            }
+            Ok(Err(_)) | Err(_) => {}
         }
+        Some(self.told_until())
+    }
+
+    /// Everything that happened here before this was told; 1970 before it is known.
+    #[must_use]
+    pub fn told_until(&self) -> Timestamp {
+        self.worker.told_until()
     }
 
     /// What signs links in mail and on public pages.

@@ -14,9 +14,11 @@ mod subjects;
 use std::collections::{BTreeMap, BTreeSet};
 use std::ops::RangeInclusive;
 use std::sync::Arc;
+use std::sync::atomic::Ordering;
 use std::time::Duration;
 
 use futures_util::future::BoxFuture;
+use jiff::Timestamp;
 use mail::event::Event;
 use mail::id::AccountId;
 use mail::usage::{Period, counted};
@@ -90,8 +92,12 @@ impl Worker {
     async fn tell_at_leisure(&self) -> Result<(), TellError> {
         let mut places = Places::default();
         loop {
-            let begun = Instant::now();
-            if !self.tell_round(&mut places).await? || self.stop.is_cancelled() {
+            let (begun, at) = (Instant::now(), self.clock.now());
+            if !self.tell_round(&mut places).await? {
+                self.told_until_ms.fetch_max(at.as_millisecond(), Ordering::Relaxed);
+                return Ok(());
+            }
+            if self.stop.is_cancelled() {
                 return Ok(());
             }
             let listened = self.webhooks.is_listened_to(self.clock.now());
@@ -117,6 +123,7 @@ impl Worker {
     /// [`TellError`].
     pub fn tell(&self) -> BoxFuture<'_, Result<(), TellError>> {
         Box::pin(async move {
+            let at = self.clock.now();
             for partitions in self.leases.runs() {
                 let mut after = None;
                 loop {
@@ -126,8 +133,14 @@ impl Worker {
                     }
                 }
             }
+            self.told_until_ms.fetch_max(at.as_millisecond(), Ordering::Relaxed);
             Ok(())
         })
+    }
+
+    /// All events in our partitions that are older than this were told; 1970 before it is known.
+    pub(crate) fn told_until(&self) -> Timestamp {
+        Timestamp::from_millisecond(self.told_until_ms.load(Ordering::Relaxed)).unwrap_or_default()
     }
 
     /// Tells what the time before this one has left behind; until that is done, whoever has a cap waits

@@ -13,7 +13,7 @@
 
 use std::collections::{HashMap, HashSet};
 use std::panic::AssertUnwindSafe;
-use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicI64, Ordering};
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
@@ -158,6 +158,8 @@ pub struct Worker {
     pub(crate) fresh: Fresh,
     /// One at a time tells.
     pub(crate) telling: tokio::sync::Mutex<()>,
+    /// All events in our partitions that are older were told, in milliseconds since 1970; 0 before it is known.
+    pub(crate) told_until_ms: AtomicI64,
     pub(crate) meter: Meter,
     /// What senders are still to be told.
     pub(crate) reports: Reports,
@@ -236,6 +238,7 @@ impl Worker {
             untold: Notify::new(),
             fresh: Fresh::default(),
             telling: tokio::sync::Mutex::default(),
+            told_until_ms: AtomicI64::default(),
             meter: Meter::default(),
             reports: Reports::default(),
             list_handed_in: Notify::new(),

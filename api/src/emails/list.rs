@@ -2,7 +2,7 @@
 //!
 //! Without a filter the rows are read as they lie. With filters the catalog of terms is asked
 //! (`store/src/catalog/search.rs`), after what is still untold was told, so that who sends and then looks
-//! finds. A request reads a bounded number of rows: a page of a question that little answers may be short,
+//! finds; where that takes too long, `as_of` says how far the catalog is. A request reads a bounded number of rows: a page of a question that little answers may be short,
 //! and still have a next one.
 
 use std::sync::Arc;
@@ -15,7 +15,7 @@ use serde_json::json;
 use store::access::Tenant;
 use store::email::EmailWithRecipients;
 
-use super::view::{EmailList, EmailView};
+use super::view::{EmailList, EmailView, Moment};
 use crate::call::{Call, Input, Takes};
 use crate::page::{self, Page};
 use crate::problem::Problem;
@@ -163,9 +163,10 @@ pub async fn list(room: Arc<Room>, tenant: Tenant, input: ListEmails) -> Result<
         let next = found.last().filter(|_| has_more).map(|last| page::after_email(last.email.id));
         return show(&room, &tenant, found, next).await;
     }
-    room.hall.tell_within(TOLD_WITHIN).await;
+    let as_of = room.hall.tell_within(TOLD_WITHIN).await.map(Moment);
     let found = store::catalog::search::search(store, account, &filter, before, page.limit).await?;
-    show(&room, &tenant, found.emails, found.next.map(page::after_email)).await
+    let list = show(&room, &tenant, found.emails, found.next.map(page::after_email)).await?;
+    Ok(EmailList { as_of, ..list })
 }
 
 async fn show(
@@ -177,7 +178,7 @@ async fn show(
     let about = found.iter().map(|found| (found.email.id, found.recipients.len()));
     let tallies = store::tracking::of_emails(room.hall.store(), tenant.account().id, about).await?;
     let emails = found.iter().zip(&tallies).map(|(found, tally)| EmailView::of(found, tally)).collect();
-    Ok(EmailList { emails, has_more: next_cursor.is_some(), next_cursor })
+    Ok(EmailList { emails, has_more: next_cursor.is_some(), next_cursor, as_of: None })
 }
 
 #[cfg(test)]

@@ -165,6 +165,7 @@ pub async fn rehearse(room: Arc<Room>, tenant: Tenant, input: Rehearsal) -> Resu
     let Rehearsal { event, example, email, deliver } = input;
     let now = room.hall.clock().now();
     let mut created_at = now;
+    let mut example = example;
     let mut data = match email {
         None => example::common(&event, EventId::new(now, room.hall.entropy().id())),
         Some(id) => {
@@ -172,6 +173,9 @@ pub async fn rehearse(room: Arc<Room>, tenant: Tenant, input: Rehearsal) -> Resu
             let events = store::event::list(room.hall.store(), tenant.account().id, id, TIMELINE_MAX).await?;
             let newest = events.into_iter().rfind(|one| one.kind.name() == event);
             created_at = newest.as_ref().map_or(now, |one| one.created_at);
+            if let Some(first) = found.recipients.first() {
+                example::address_to(&mut example, &first.address);
+            }
             let fresh = (event.as_str(), EventId::new(now, room.hall.entropy().id()));
             of_email(&found, newest, fresh)
         }

@@ -133,6 +133,9 @@ pub struct EmailList {
     pub has_more: bool,
     /// Where they begin.
     pub next_cursor: Option<String>,
+    /// What happened later may not be found by filters yet; none when everything is.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub as_of: Option<Moment>,
 }
 
 /// An email by itself: with its recipients and what a list leaves out.
@@ -507,6 +510,11 @@ impl Describe for OneEmail {
 impl Describe for EmailList {
     fn schema(schemas: &mut Schemas) -> Value {
         let email = EmailView::schema(schemas);
-        schemas.named("EmailList", |_| schema::page("emails", email))
+        schemas.named("EmailList", |_| {
+            let mut page = schema::page("emails", email);
+            let as_of = schema::time("Only while filters lag: what happened later may not be found yet");
+            page["properties"]["as_of"] = as_of;
+            page
+        })
     }
 }

@@ -196,3 +196,21 @@ async fn another_account_finds_nothing_of_it() {
     }
     world.end().await;
 }
+
+/// What filters find may lag behind what has happened: then the list says how far it is.
+#[tokio::test]
+async fn filters_that_lag_say_so() {
+    let world = World::start().await;
+    let before = world.hall.clock().now();
+    world.hall.tell().await.unwrap();
+    let (late, after) = (world.hall.told_until(), world.hall.clock().now());
+    assert!(late.as_millisecond() >= before.as_millisecond() && late <= after, "{before} {late} {after}");
+    assert_eq!(world.hall.tell_within(Duration::from_secs(60)).await, None);
+    let as_of = Some(api::emails::view::Moment(late));
+    let list = api::emails::view::EmailList { emails: Vec::new(), has_more: false, next_cursor: None, as_of };
+    let shown = serde_json::to_value(&list).unwrap();
+    assert_eq!(shown["as_of"], mail::moment::write(late));
+    let list = api::emails::view::EmailList { as_of: None, ..list };
+    assert_eq!(serde_json::to_value(&list).unwrap().get("as_of"), None);
+    world.end().await;
+}

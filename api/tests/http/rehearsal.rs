@@ -30,6 +30,11 @@ async fn the_payload_of_an_email_and_of_none() {
     let cancelled = ask(json!({"event": "email.cancelled", "email_id": id})).await.json();
     let data = &cancelled["payload"]["data"];
     assert_eq!((&data["status"], data.get("rcpt_to")), (&json!("cancelled"), None));
+    let left = ask(json!({"event": "contact.unsubscribed", "email_id": id})).await.json();
+    let data = &left["payload"]["data"];
+    assert_eq!((&data["email"], &data["email_id"]), (&json!("b@example.net"), &id));
+    let blocked = ask(json!({"event": "email.suppressed", "email_id": id})).await.json();
+    assert_eq!(blocked["payload"]["data"]["suppressed"][0]["email"], "b@example.net");
     for (event, own) in [
         ("email.received", "received_at"),
         ("automation.started", "started_at"),

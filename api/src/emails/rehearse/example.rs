@@ -1,5 +1,6 @@
 //! What webhooks would be sent, by example: the payloads of completions-email.md 2.10.
 
+use mail::address::Address;
 use mail::id::EventId;
 use serde_json::{Map, Value, json};
 
@@ -10,6 +11,8 @@ const AUTOMATION: &str = "aut_00000000000000000000000000";
 const DOMAIN: &str = "dom_00000000000000000000000000";
 const SUPPRESSION: &str = "sup_00000000000000000000000000";
 const RUN: &str = "run_00000000000000000000000000";
+/// Who gets the email of the examples.
+const RECIPIENT: &str = "grace@example.net";
 /// About a contact, not about an email.
 pub(super) const UNSUBSCRIBED: &str = "contact.unsubscribed";
 /// About all recipients at once.
@@ -46,9 +49,9 @@ pub(crate) fn of(event: &str) -> Option<Value> {
             "user_agent": "Mozilla/5.0", "machine": false, "first": true}})
         }
         "email.suppressed" => json!({"status": "failed", "suppressed": [{
-            "email": "grace@example.net", "reason": "hard_bounce", "suppression_id": null, "category": null,
+            "email": RECIPIENT, "reason": "hard_bounce", "suppression_id": null, "category": null,
             "category_opt_out_id": null}]}),
-        "contact.unsubscribed" => json!({"email": "grace@example.net", "source": "recipient",
+        "contact.unsubscribed" => json!({"email": RECIPIENT, "source": "recipient",
             "scope": "category", "category": "product", "category_label": "Product", "suppression_id": null,
             "category_opt_out_id": "opt_00000000000000000000000000"}),
         "email.received" => json!({
@@ -80,6 +83,16 @@ pub(crate) fn of(event: &str) -> Option<Value> {
             "failing_since": "2026-01-01T10:00:00.000Z"}),
         _ => return partners::of(event),
     })
+}
+
+/// Puts an address in the place of the recipient in an example.
+pub(super) fn address_to(example: &mut Value, recipient: &Address) {
+    match example {
+        Value::String(text) if text == RECIPIENT => *text = recipient.to_string(),
+        Value::Array(entries) => entries.iter_mut().for_each(|entry| address_to(entry, recipient)),
+        Value::Object(fields) => fields.values_mut().for_each(|value| address_to(value, recipient)),
+        _ => {}
+    }
 }
 
 /// A run of an automation.
