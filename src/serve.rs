@@ -505,6 +505,7 @@ pub async fn serve(config: Config, file: PathBuf, send: bool) -> Result<(), Serv
         world.close().await;
         return Err(error);
     }
+    world.warn_of_sandbox().await;
     world.start();
     doors.run(affairs::run(world.hall.clone(), doors.stop.clone()));
     let standing = keeper.as_ref().map(|keeper| keeper.standing());

@@ -192,6 +192,19 @@ impl World {
         Ok(Self { store, clock, entropy, worker, hall, inbound, enrolment, vault, _identity: identity })
     }
 
+    /// Tells the operator when nobody can send from the sandbox sender.
+    pub async fn warn_of_sandbox(&self) {
+        match self.hall.sandbox_fault().await {
+            Ok(None) => {}
+            Ok(Some(domain)) => tracing::warn!(
+                domain.name = %domain,
+                "the domain of `sandbox_sender` is not verified here: no account can send from it, and the service's own \
+                 mail does not go out; add the domain to an account of yours and publish its records"
+            ),
+            Err(error) => tracing::warn!(%error, "the domain of `sandbox_sender` cannot be read"),
+        }
+    }
+
     /// Begins delivery.
     pub fn start(&self) {
         self.worker.start();

@@ -372,6 +372,11 @@ impl Problem {
                 ),
             )
             .details(json!({"domain": domain})),
+            Refusal::SandboxNotSetUp { domain } => Self::new(
+                Code::DOMAIN_NOT_VERIFIED,
+                format!("The sandbox is not set up on this server: its operator has not verified {domain}"),
+            )
+            .details(json!({"domain": domain})),
             Refusal::SandboxRestricted { allowed } => Self::new(
                 Code::SANDBOX_RESTRICTED,
                 "This sender may only be used with the account's own address as recipient",

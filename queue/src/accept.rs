@@ -253,6 +253,14 @@ impl Hall {
         self.senders.sandbox().map(|sender| sender.domain().clone())
     }
 
+    /// The domain of the sandbox sender, when it is not verified here: then nobody can send from it.
+    ///
+    /// # Errors
+    /// The store cannot be read.
+    pub async fn sandbox_fault(&self) -> Result<Option<&Name>, ReadError> {
+        self.senders.sandbox_fault().await
+    }
+
     /// The address that the service writes from, other than the sandbox sender itself: the first of two that is another.
     #[must_use]
     pub fn service_address(&self, local_parts: [&str; 2]) -> Option<Address> {

@@ -19,6 +19,12 @@ pub enum Refusal {
         /// The domain.
         domain: Name,
     },
+    /// The address is the sandbox sender's, and the operator has not verified its domain: the customer can do nothing.
+    #[error("the sandbox is not set up on this server: its operator has not verified {domain}")]
+    SandboxNotSetUp {
+        /// The domain of the sandbox sender.
+        domain: Name,
+    },
     /// The sandbox sender reaches only the account's own address.
     #[error("the sandbox sender reaches only {allowed}; verify a domain to reach others")]
     SandboxRestricted {

@@ -21,7 +21,7 @@ use mail::address::{Address, Name};
 use mail::domain::{DeliverySettings, Domain, DomainState, SealedKey, TlsMode};
 use mail::id::{AccountId, DomainId};
 use store::access::Tenant;
-use store::engine::Store;
+use store::engine::{ReadError, Store};
 
 use crate::accept::Signing;
 use crate::refusal::Refusal;
@@ -251,8 +251,21 @@ impl Senders {
             {
                 Ok(domain)
             }
+            // Of the operator's own account it is a domain like others.
+            Some(domain) if domain.account == tenant.account().id => {
+                Err(Refusal::DomainNotVerified { domain: domain.name })
+            }
+            _ if shared => Err(Refusal::SandboxNotSetUp { domain: author.domain().clone() }),
             _ => Err(Refusal::DomainNotVerified { domain: author.domain().clone() }),
         }
+    }
+
+    /// The domain of the sandbox sender, when it is not verified: then no account can send from it.
+    pub(crate) async fn sandbox_fault(&self) -> Result<Option<&Name>, ReadError> {
+        let Some(name) = self.sandbox.as_ref().map(Address::domain) else { return Ok(None) };
+        let domain = store::domain::by_name(&self.store, name).await?;
+        let works = domain.is_some_and(|domain| domain.state == DomainState::Verified);
+        Ok(Some(name).filter(|_| !works))
     }
 
     async fn signer(&self, domain: &Domain) -> Result<Arc<Signer>, Refusal> {

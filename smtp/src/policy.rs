@@ -212,7 +212,9 @@ pub(crate) fn reply(
 fn refused(refusal: &Refusal, now: Timestamp) -> Reply {
     let named = |name: &str| format!("{name}: {refusal}");
     match refusal {
-        Refusal::DomainNotVerified { .. } => reply(550, (5, 7, 1), named("domain_not_verified")),
+        Refusal::DomainNotVerified { .. } | Refusal::SandboxNotSetUp { .. } => {
+            reply(550, (5, 7, 1), named("domain_not_verified"))
+        }
         Refusal::SandboxRestricted { .. } => reply(550, (5, 7, 1), named("sandbox_restricted")),
         Refusal::ProductionRequired => reply(550, (5, 7, 1), named("production_access_required")),
         Refusal::NotThisDomain { .. } => reply(550, (5, 7, 1), named("forbidden")),
@@ -257,6 +259,10 @@ mod tests {
             (
                 Refusal::DomainNotVerified { domain: "b.example".parse().unwrap() },
                 "550 5.7.1 domain_not_verified: ",
+            ),
+            (
+                Refusal::SandboxNotSetUp { domain: "b.example".parse().unwrap() },
+                "550 5.7.1 domain_not_verified: the sandbox is not set up on this server",
             ),
             (
                 Refusal::SandboxRestricted { allowed: "a@b.example".parse().unwrap() },

@@ -56,3 +56,20 @@ async fn the_account_its_limits_and_its_usage() {
     assert_eq!(same["account"], told["account"]);
     world.end().await;
 }
+
+/// The sandbox sender is the operator's: whoever uses it before its domain is verified can do nothing about that.
+#[tokio::test]
+async fn a_sandbox_that_is_not_set_up_says_so() {
+    let world =
+        World::with_hall(|parts| parts.sandbox_sender = Some("hi@sandbox.test".parse().unwrap())).await;
+    assert_eq!(
+        world.hall.sandbox_fault().await.unwrap().map(ToString::to_string).as_deref(),
+        Some("sandbox.test")
+    );
+    let mail = json!({"from": "hi@sandbox.test", "to": "owner1@example.com", "subject": "s", "text": "t"});
+    let refused = world.call(Method::POST, "/emails", &mail).await;
+    assert_eq!((refused.status, refused.code().as_str()), (StatusCode::FORBIDDEN, "domain_not_verified"));
+    let message = refused.json()["error"]["message"].as_str().unwrap().to_owned();
+    assert!(message.starts_with("The sandbox is not set up on this server"), "{message}");
+    world.end().await;
+}
