@@ -132,6 +132,12 @@ pub fn document(operations: &[Operation], base_url: &str) -> Value {
                     "description": "A session; calls other than GET also bring its `x-csrf-token`. What a key \
                                     may call as well is called with `/api` before its path",
                 },
+                "partner_session": {
+                    "type": "apiKey",
+                    "in": "cookie",
+                    "name": crate::portal::cookie::SECURE,
+                    "description": "A partner's session in the portal",
+                },
             },
         },
         "x-error-codes": codes,
@@ -202,6 +208,8 @@ fn describe(operation: &Operation, schemas: &mut Schemas, shared: &mut Shared) -
         entry["requestBody"] = json!({"required": required, "content": content});
     }
     entry["security"] = match operation.action {
+        // Pages of the portal know the partner, or show how to sign in.
+        Action::Public(_) if operation.noun == "portal" => json!([{}, {"partner_session": []}]),
         Action::Public(_) => json!([]),
         Action::Keyed(..) => json!([{"api_key": []}]),
         Action::Either(..) => json!([{"api_key": []}, {"session": []}]),

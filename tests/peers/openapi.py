@@ -5,7 +5,8 @@
 
 Flow: a Python environment with openapi-spec-validator and Schemathesis is made in target/peers, once, from
 PyPI; without PyPI all is skipped with a word. `postrider dev` is started; its document must be OpenAPI 3.1,
-every example in it must fit its schema, every request's example must be taken; then Schemathesis makes
+every example in it must fit its schema, every request's example must be taken; openapi-python-client and
+datamodel-code-generator make typed clients of it that send; then Schemathesis makes
 requests from the document, good and bad, and holds every answer to it: each value that the document sets a
 bound to, the same requests at every run however long that takes; and with --fuzz random ones, for so many
 seconds. Nothing leaves loopback but what pip fetches.
@@ -25,6 +26,9 @@ from pathlib import Path
 from check import NODE_CACHE, Failed, Skip, start, tell
 
 ENVIRONMENT = NODE_CACHE / "python"
+# Generators of clients, whose own wishes go against Schemathesis'.
+CLIENTS = NODE_CACHE / "clients"
+CLIENT_PACKAGES = ["openapi-python-client==0.29.1", "datamodel-code-generator==0.89.0"]
 PACKAGES = ["schemathesis==4.32.5", "openapi-spec-validator==0.9.0"]
 FETCH_S = 300
 ANSWER_S = 30
@@ -88,6 +92,55 @@ for path, methods in document["paths"].items():
 for word, example in document["components"]["examples"].items():
     judge(word, document["components"]["schemas"]["Error"], example["value"])
 """
+
+
+# Runs where openapi-python-client has written its package: address and key are arguments, the answer's id is printed.
+SEND_BY_CLIENT = r"""
+import sys
+from postrider_client import AuthenticatedClient
+from postrider_client.api.emails import send_email
+from postrider_client.models import SendRequest, Sent
+
+client = AuthenticatedClient(base_url=sys.argv[1], token=sys.argv[2])
+body = SendRequest(from_="ada@example.com", to=["grace@example.net"], subject="typed", text="hi")
+answer = send_email.sync(client=client, body=body)
+assert isinstance(answer, Sent), answer
+print(answer.id)
+"""
+
+# Runs beside the models of datamodel-code-generator: a body is made of them, and printed.
+BODY_BY_MODELS = r"""
+from models import SendRequest
+
+body = SendRequest(**{"from": "ada@example.com", "to": ["grace@example.net"], "subject": "typed", "text": "hi"})
+print(body.model_dump_json(by_alias=True, exclude_none=True))
+"""
+
+
+def run_in(directory, command, what):
+    done = subprocess.run(command, capture_output=True, text=True, timeout=FETCH_S, cwd=directory)
+    if done.returncode:
+        raise Failed(f"{what}: {(done.stdout + done.stderr).strip()[-2000:]}")
+    return done.stdout.strip()
+
+
+def sent_by_clients(api, directory):
+    """Clients that others generate from the document are typed, and send."""
+    programs = environment(CLIENTS, CLIENT_PACKAGES)
+    python, document = str(programs / "python"), str(Path(directory, "openapi.json"))
+    Path(document).write_text(json.dumps(api.document))
+    generate = [str(programs / "openapi-python-client"), "generate", "--path", document, "--output-path", "client"]
+    run_in(directory, generate, "openapi-python-client")
+    client = Path(directory, "client")
+    if not run_in(client, [python, "-c", SEND_BY_CLIENT, api.address, api.key], "the client").startswith("msg_"):
+        raise Failed("the client's answer has no id")
+    generate = [str(programs / "datamodel-codegen"), "--input", document, "--input-file-type", "openapi"]
+    generate += ["--output", "models.py", "--output-model-type", "pydantic_v2.BaseModel"]
+    run_in(directory, generate, "datamodel-code-generator")
+    body = json.loads(run_in(directory, [python, "-c", BODY_BY_MODELS], "the models"))
+    status, answer = api.ask("POST", "/emails", body)
+    if status != 200:
+        raise Failed(f"POST /emails with a body of the models: {status} {answer}")
 
 
 def environment(directory=ENVIRONMENT, packages=PACKAGES):
@@ -212,6 +265,7 @@ def check(line, args, directory):
     checks = {
         "the document is OpenAPI 3.1": lambda: validated(api, programs),
         "every request's example is taken": lambda: examples_taken(api),
+        "generated clients are typed, and send": lambda: sent_by_clients(api, directory),
         "schemathesis: the examples and bounds of the document": lambda: held_to(
             api, programs, directory, args, COVERAGE
         ),

@@ -129,8 +129,11 @@ impl Input for CreateReferral {
                 ),
                 ("sub_id", nullable_text_schema(SUB_ID_BYTES_MAX, "A tag for reports")),
             ];
-            let mut schema = schema::object_with("A person whom a partner brought", &["email"], fields);
-            schema["oneOf"] = json!([{"required": ["affiliate_id"]}, {"required": ["token"]}]);
+            let mut schema = schema::object_with(
+                "A person whom a partner brought; `affiliate_id` or `token` says which",
+                &["email"],
+                fields,
+            );
             schema["examples"] = json!([{"token": "ada", "email": "grace@example.net", "sub_id": "spring"}]);
             schema
         });

@@ -45,7 +45,7 @@ impl Input for AmendEmail {
     fn describe(schemas: &mut Schemas) -> Takes {
         let body = schemas.named("AmendEmail", |_| {
             let mut body = schema::object_with(
-                "Another time, or none",
+                "Another time, or none: one of both fields",
                 &[],
                 [
                     ("scheduled_at", schema::time("When it is to be sent instead")),
@@ -53,7 +53,6 @@ impl Input for AmendEmail {
                 ],
             );
             body["examples"] = json!([{"cancel": true}]);
-            body["oneOf"] = json!([{"required": ["scheduled_at"]}, {"required": ["cancel"]}]);
             body
         });
         Takes { parameters: vec![id_parameter()], body: Some(body), body_bytes_max: Self::BODY_BYTES_MAX }

@@ -50,7 +50,8 @@ impl Input for BatchRequest {
         schemas.named("SendRequest", |_| send_schema());
         let email = schemas.named("BatchItem", |_| item_schema());
         let emails = json!({"type": "array", "items": email, "minItems": 1, "maxItems": EMAILS_MAX});
-        let body = json!({"oneOf": [schema::object("The emails; none with attachments", [("emails", emails.clone())]), emails]});
+        let about = "The emails; none with attachments. The list alone is taken as well";
+        let body = schema::object(about, [("emails", emails)]);
         let strict = schema::header_parameter("Batch-Validation", "`strict`: all are sent, or none");
         let parameters = vec![idempotency::parameter(), strict];
         Takes { parameters, body: Some(body), body_bytes_max: Self::BODY_BYTES_MAX }

@@ -258,12 +258,15 @@ pub(super) fn send_schema() -> Value {
             ],
         })
     };
+    let mut recipients = addresses(RECIPIENTS_MAX, "Recipients");
+    recipients["oneOf"][0]["minLength"] = json!(1);
+    recipients["oneOf"][1]["minItems"] = json!(1);
     let mut send = schema::object_with(
-        "An email to send; one of `html` and `text` at least, or a `template`",
+        "An email to send. Without a `template` it needs `from`, `subject`, and `html` or `text`",
         &["to"],
         [
             ("from", author_schema()),
-            ("to", addresses(RECIPIENTS_MAX, "Recipients")),
+            ("to", recipients),
             ("cc", addresses(RECIPIENTS_MAX, "Recipients of a copy")),
             ("bcc", addresses(RECIPIENTS_MAX, "Recipients that the others do not see")),
             ("reply_to", addresses(REPLY_TO_MAX, "Where answers go")),
@@ -293,8 +296,6 @@ pub(super) fn send_schema() -> Value {
     {
         fields.extend(wishes);
     }
-    let whole = |body: &str| json!({"required": ["from", "subject", body]});
-    send["anyOf"] = json!([whole("html"), whole("text"), {"required": ["template"]}]);
     send["examples"] = json!([{
         "from": "Ada <ada@example.com>",
         "to": ["grace@example.net"],

@@ -270,7 +270,7 @@ fn event_schema() -> Value {
                      event of ours (`email.delivered`)",
                 ),
             ),
-            ("type", text(NAME_BYTES_MAX, "Another word for `name`")),
+            ("type", text(NAME_BYTES_MAX, "Another word for `name`: one of both is needed")),
             ("user_id", text(USER_ID_BYTES_MAX, "Whom it happened to, by your own id")),
             (
                 "email",
@@ -293,7 +293,6 @@ fn event_schema() -> Value {
             ("automation_id", schema::string(&for_sessions("which automation is tried out"))),
         ],
     );
-    event["anyOf"] = json!([{"required": ["name"]}, {"required": ["type"]}]);
     event["examples"] = json!([{
         "name": "user.created",
         "user_id": "u_42",

@@ -31,6 +31,7 @@ fn entry(name: &str) -> Value {
     json!({"post": {
         "operationId": format!("on_{}", name.replace('.', "_")),
         "tags": ["webhooks"],
+        "security": [],
         "summary": format!("Sent to endpoints that hear `{name}`"),
         "parameters": [
             header("Service-Signature", "`t=…,v1=…`: HMAC-SHA256 by the endpoint's secret over `t.body`"),

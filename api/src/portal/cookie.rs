@@ -9,7 +9,8 @@ use http::HeaderMap;
 use http::header::{COOKIE, HeaderValue};
 use mail::affiliate::portal::{PortalToken, SESSION};
 
-const SECURE: &str = "__Host-postrider_portal";
+/// The cookie's name over TLS.
+pub const SECURE: &str = "__Host-postrider_portal";
 const CLEAR: &str = "postrider_portal";
 
 fn name(is_secure: bool) -> &'static str {

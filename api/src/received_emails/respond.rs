@@ -90,13 +90,11 @@ impl Input for ReplyToReceived {
 
     fn describe(schemas: &mut Schemas) -> Takes {
         let body = schemas.named("ReplyToReceivedEmail", |_| {
-            let mut body = schema::object_with(
+            schema::object_with(
                 "An answer; one of its texts at least",
                 &[],
                 [("html", content()), ("text", content())],
-            );
-            body["anyOf"] = json!([{"required": ["html"]}, {"required": ["text"]}]);
-            body
+            )
         });
         let parameters = vec![id_parameter(), idempotency::parameter()];
         Takes { parameters, body: Some(body), body_bytes_max: Self::BODY_BYTES_MAX }

@@ -68,7 +68,7 @@ impl Input for AddSuppressions {
             });
             let note = json!({"type": "string", "maxLength": NOTE_CHARS_MAX, "description": "A note"});
             let mut body = schema::object_with(
-                "Whom nothing is to be sent to",
+                "Whom nothing is to be sent to: `email` or `emails`",
                 &[],
                 [
                     ("email", schema::string("An address, or `@domain.tld`")),
@@ -77,7 +77,7 @@ impl Input for AddSuppressions {
                     ("expires_at", schema::time("When it is to end; never, if not given")),
                 ],
             );
-            body["oneOf"] = json!([{"required": ["email"]}, {"required": ["emails"]}]);
+            body["examples"] = json!([{"email": "grace@example.net", "note": "Asked by phone"}]);
             body
         });
         Takes { body: Some(body), body_bytes_max: Self::BODY_BYTES_MAX, ..Takes::default() }
@@ -166,15 +166,29 @@ impl Describe for Added {
                     ("id", schema::nullable_string("The suppression's id (`sup_…`)")),
                     (
                         "status",
-                        schema::words(&["created", "exists", "failed"], "Whether it was suppressed by this request, or before"),
+                        schema::words(
+                            &["created", "exists", "failed"],
+                            "Whether it was suppressed by this request, or before",
+                        ),
                     ),
                     (
                         "warnings",
-                        schema::list(json!({"type": "string"}), "What is otherwise than was asked, or than it was"),
+                        schema::list(
+                            json!({"type": "string"}),
+                            "What is otherwise than was asked, or than it was",
+                        ),
                     ),
                     (
                         "error",
-                        json!({"type": "object", "description": "Why not: `message`, `code`, `details`", "required": ["message", "code"]}),
+                        schema::object_with(
+                            "Why not",
+                            &["message", "code"],
+                            [
+                                ("message", schema::string("For people")),
+                                ("code", schema::string("For programs")),
+                                ("details", json!({"type": "object", "description": "Particulars"})),
+                            ],
+                        ),
                     ),
                 ],
             );
