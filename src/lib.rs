@@ -13,6 +13,7 @@ pub mod clock_shift;
 pub mod config;
 pub mod dev;
 pub mod doctor;
+pub mod metric_help;
 pub mod node;
 pub mod reload;
 pub mod serve;

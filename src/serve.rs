@@ -480,6 +480,7 @@ pub async fn serve(config: Config, file: PathBuf, send: bool) -> Result<(), Serv
     let figures = PrometheusBuilder::new()
         .install_recorder()
         .map_err(|error| ServeError::Metrics(error.to_string()))?;
+    crate::metric_help::describe();
     let certificates = Certificate::of(&config)?.as_ref().map(Certificates::new).transpose()?;
     let world = tokio::select! {
         built = World::build(&config) => built?,

@@ -1,0 +1,135 @@
+//! The HELP lines of `/metrics`: what each metric counts, in one sentence.
+
+/// Metrics that only grow.
+const COUNTERS: &[(&str, &str)] = &[
+    ("postrider_acme_orders_total", "Certificate orders (ACME) that ended, by outcome."),
+    ("postrider_api_connections_refused_total", "API connections refused: too many at once."),
+    ("postrider_api_requests_total", "API requests answered, by operation and class of status."),
+    ("postrider_attempts_total", "Delivery attempts that ended, by outcome."),
+    ("postrider_conversion_exports_total", "Posts of conversions to the operator's address, by outcome."),
+    ("postrider_conversions_total", "Conversions that were counted."),
+    ("postrider_emails_accepted_total", "Emails accepted, by the API and SMTP."),
+    ("postrider_last_uses_dropped_total", "Uses of credentials that were not recorded: too many at once."),
+    ("postrider_mta_sts_fetches_total", "Fetches of MTA-STS policies, by outcome."),
+    ("postrider_product_events_total", "Product events accepted."),
+    ("postrider_proxy_headers_refused_total", "Connections of proxies without a readable PROXY header."),
+    ("postrider_received_total", "Messages received for customers' domains."),
+    (
+        "postrider_requests_not_logged_total",
+        "API requests missing in the request log: it could not be written in time.",
+    ),
+    (
+        "postrider_returned_total",
+        "Messages that came back to return paths, by mailbox and what they were taken for.",
+    ),
+    ("postrider_smtp_accept_errors_total", "SMTP connections that could not be accepted."),
+    ("postrider_smtp_auth_failures_total", "Failed SMTP logins."),
+    ("postrider_smtp_dictionaries_total", "MX sessions ended because of too many unknown recipients."),
+    ("postrider_smtp_panics_total", "SMTP sessions ended by a fault of the server."),
+    ("postrider_smtp_refused_total", "SMTP sessions and messages refused, by listener and reason."),
+    ("postrider_smtp_sessions_refused_total", "SMTP sessions refused: no place."),
+    ("postrider_smtp_sessions_total", "SMTP sessions that began."),
+    ("postrider_spam_filter_failures_total", "Messages that the spam filter gave no answer for."),
+    ("postrider_spilled_over_total", "Messages sent by another pool during a warm-up, by pool."),
+    ("postrider_tasks_damaged_total", "Queued tasks that could not be read and were set aside."),
+    ("postrider_tls_reports_total", "TLS reports (RFC 8460), by how they were sent."),
+    (
+        "postrider_tls_sessions_dropped_total",
+        "TLS sessions missing in the TLS reports: too many destinations at once.",
+    ),
+    ("postrider_tls_sessions_total", "TLS sessions with mail hosts, by result."),
+    ("postrider_visits_total", "Opens and clicks, by kind and outcome."),
+    ("postrider_webhook_attempts_total", "Webhook attempts that ended, by outcome."),
+];
+
+/// Metrics that are states.
+const GAUGES: &[(&str, &str)] = &[
+    ("postrider_body_bytes_in_memory", "Bytes of message bodies in memory for delivery."),
+    (
+        "postrider_certificate_expires_timestamp_seconds",
+        "When the TLS certificate expires, in seconds since 1970.",
+    ),
+    ("postrider_nodes", "Nodes of the cluster."),
+    ("postrider_partitions", "Partitions of the queue that this node works on."),
+    ("postrider_queue_held", "1 while the queue is held after a restore, else 0."),
+    ("postrider_queues_on_disk", "Destinations with tasks that are not in memory."),
+    ("postrider_store_checkpoints", "Checkpoints of the store since the start."),
+    ("postrider_store_commits", "Commits of the store since the start."),
+    ("postrider_store_conflicts", "Commits of the store refused because a row had changed, since the start."),
+    ("postrider_store_free_bytes", "Bytes free on the store's disk."),
+    ("postrider_store_groups", "Groups of commits written at once, since the start."),
+    ("postrider_store_live_body_bytes", "Bytes of message bodies in the store that are still needed."),
+    ("postrider_store_log_bytes_written", "Bytes written to the store's log since the start."),
+    ("postrider_store_pending_bytes", "Bytes in the store's log that are not in its index yet."),
+    ("postrider_store_segments_bytes", "Bytes of the store's log files."),
+    ("postrider_tasks_in_memory", "Queued tasks in memory."),
+];
+
+/// Metrics that are distributions.
+const HISTOGRAMS: &[(&str, &str)] = &[
+    (
+        "postrider_account_first_attempt_seconds",
+        "Seconds from acceptance to the first attempt, by account and class.",
+    ),
+    ("postrider_api_request_seconds", "Seconds that API requests took, by operation."),
+    ("postrider_first_attempt_seconds", "Seconds from acceptance to the first attempt, by class."),
+];
+
+/// Tells the recorder what each metric is.
+pub fn describe() {
+    for (name, help) in COUNTERS {
+        metrics::describe_counter!(*name, *help);
+    }
+    for (name, help) in GAUGES {
+        metrics::describe_gauge!(*name, *help);
+    }
+    for (name, help) in HISTOGRAMS {
+        metrics::describe_histogram!(*name, *help);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::collections::BTreeSet;
+    use std::path::Path;
+
+    fn sources(directory: &Path, found: &mut Vec<String>) {
+        for entry in std::fs::read_dir(directory).unwrap().map(|entry| entry.unwrap().path()) {
+            if entry.is_dir() {
+                sources(&entry, found);
+            } else if entry.extension().is_some_and(|end| end == "rs") && !entry.ends_with("metric_help.rs") {
+                found.push(std::fs::read_to_string(&entry).unwrap());
+            }
+        }
+    }
+
+    /// Each metric that the sources name has its line, and no line is of a metric that is gone.
+    #[test]
+    fn every_metric_has_help() {
+        let root = Path::new(env!("CARGO_MANIFEST_DIR"));
+        let mut texts = Vec::new();
+        for part in ["src", "api/src", "queue/src", "smtp/src", "proxy/src", "store/src", "affiliate/src"] {
+            sources(&root.join(part), &mut texts);
+        }
+        let mut named = BTreeSet::new();
+        for text in &texts {
+            for call in ["counter!(", "gauge!(", "histogram!("] {
+                for (at, _) in text.match_indices(call) {
+                    let rest = text[at + call.len()..].trim_start();
+                    let name = rest.strip_prefix('"').and_then(|rest| rest.split('"').next());
+                    named.extend(name.map(str::to_owned));
+                }
+            }
+            // Gauges that are set from a list.
+            if text.contains("metrics::gauge!(name)") {
+                let starts = text.split("(\"postrider_").skip(1);
+                named
+                    .extend(starts.filter_map(|rest| Some(format!("postrider_{}", rest.split('"').next()?))));
+            }
+        }
+        let told: BTreeSet<String> =
+            [COUNTERS, GAUGES, HISTOGRAMS].concat().into_iter().map(|(name, _)| name.to_owned()).collect();
+        assert_eq!(named, told);
+    }
+}
