@@ -28,7 +28,7 @@ from check import NODE_CACHE, Failed, Skip, start, tell
 ENVIRONMENT = NODE_CACHE / "python"
 # Generators of clients, whose own wishes go against Schemathesis'.
 CLIENTS = NODE_CACHE / "clients"
-CLIENT_PACKAGES = ["openapi-python-client==0.29.1", "datamodel-code-generator==0.89.0"]
+CLIENT_PACKAGES = ["openapi-python-client==0.29.1", "datamodel-code-generator==0.89.0", "email-validator==2.3.0"]
 PACKAGES = ["schemathesis==4.32.5", "openapi-spec-validator==0.9.0"]
 FETCH_S = 300
 ANSWER_S = 30

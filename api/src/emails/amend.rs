@@ -49,7 +49,7 @@ impl Input for AmendEmail {
                 &[],
                 [
                     ("scheduled_at", schema::time("When it is to be sent instead")),
-                    ("cancel", json!({"const": true, "description": "It is not to be sent"})),
+                    ("cancel", schema::boolean("It is not to be sent; always true")),
                 ],
             );
             body["examples"] = json!([{"cancel": true}]);

@@ -91,12 +91,15 @@ async fn a_key_is_used_from_where_and_until_when_it_may() {
     assert_eq!((refused.status, refused.code().as_str()), (StatusCode::FORBIDDEN, "ip_not_allowed"));
     assert_eq!(change(json!({"allowed_ips": null})).await["api_key"]["allowed_ips"], json!([]));
     assert_eq!(world.get_as(&secret, "/emails").await.status, StatusCode::OK);
+    let why = async || world.get_as(&secret, "/emails").await.json()["error"]["details"]["reason"].clone();
     change(json!({"enabled": false})).await;
     assert_eq!(world.get_as(&secret, "/emails").await.status, StatusCode::UNAUTHORIZED);
+    assert_eq!(why().await, "revoked");
     change(json!({"enabled": true})).await;
     assert_eq!(world.get_as(&secret, "/emails").await.status, StatusCode::OK);
     world.hall.clock().advance(Duration::from_secs(3600));
     assert_eq!(world.get_as(&secret, "/emails").await.status, StatusCode::UNAUTHORIZED);
+    assert_eq!(why().await, "expired");
     world.end().await;
 }
 

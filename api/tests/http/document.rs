@@ -49,6 +49,7 @@ fn bodies_are_plain_objects_and_security_is_told() {
             assert!(body.get(ways).is_none(), "{} {ways}", operation["operationId"]);
         }
     }
+    assert!(document["tags"].as_array().unwrap().iter().all(|tag| tag["description"].is_string()));
     let all = [operations("paths"), operations("webhooks")].concat();
     assert!(all.iter().all(|operation| operation["security"].is_array()));
 }

@@ -110,6 +110,13 @@ async fn what_is_missing_is_named() {
     assert_eq!(named, [json!("name"), json!("order.id")]);
     let unknown = post(json!({"to": "b@example.net", "template": "welcomed"})).await;
     assert_eq!((unknown.status, unknown.code().as_str()), (StatusCode::NOT_FOUND, "not_found"));
+    assert_eq!(unknown.json()["error"]["message"], "No such template");
+    let draft = json!({"name": "Draft", "alias": "draft", "subject": "s", "text": "t"});
+    assert_eq!(world.post("/templates", draft.to_string()).await.status, StatusCode::OK);
+    let draft = post(json!({"to": "b@example.net", "template": "draft"})).await;
+    assert_eq!((draft.status, draft.code().as_str()), (StatusCode::NOT_FOUND, "not_found"));
+    let message = draft.json()["error"]["message"].as_str().unwrap().to_owned();
+    assert!(message.starts_with("The template was never published"), "{message}");
     let both =
         post(json!({"to": "b@example.net", "template": "welcome", "html": "<p>", "variables": {}})).await;
     assert!(both.json()["error"]["details"]["html"].is_string(), "{both:?}");

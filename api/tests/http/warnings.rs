@@ -123,6 +123,15 @@ async fn fields_of_other_operations_are_told_of() {
     let changed = world.call(Method::PATCH, &path, &change).await.json();
     assert_eq!(changed["warnings"].as_array().unwrap().len(), 2, "{changed}");
     assert_eq!(changed["api_key"]["scope"], "sending");
+    // What fails names them too: a field that is missed may stand there under a wrong name.
+    for (path, wrong) in
+        [("/api-keys", json!({"names": "n", "scope": "full"})), ("/emails", json!({"too": "b@x.example"}))]
+    {
+        let refused = world.post(path, wrong.to_string()).await;
+        assert_eq!(refused.code(), "validation_error", "{path}");
+        let told = refused.json()["error"]["details"]["warnings"].to_string();
+        assert!(told.contains("is not a known field and was ignored"), "{path}: {told}");
+    }
     // Where nothing was ignored, nothing is said.
     let quiet = world.call(Method::PATCH, &path, &json!({"name": "m"})).await.json();
     assert!(quiet.get("warnings").is_none(), "{quiet}");
