@@ -154,6 +154,7 @@ fn lead(partner: &Partner, id: ReferralId) -> Referral {
         email: None,
         customer: None,
         sub_id: None,
+        later_customers: Vec::new(),
         link: None,
         visit: None,
         blocked: None,

@@ -4,7 +4,8 @@
 //! person ─► claimed already? the standing referral ─► itself? blocked ─► lead
 //! ```
 //!
-//! The first who claims a person keeps it, as long as the claim has not lapsed.
+//! The first who claims a person keeps it, as long as the claim has not lapsed. A customer that is named with a person who
+//! stands already is linked to that referral, whichever partner is named.
 
 use jiff::Timestamp;
 use mail::address::Address;
@@ -114,7 +115,7 @@ impl Ledger {
             let (standing, lapsed) = self.standing(account, draft, now).await?;
             let created = standing.as_ref().is_none_or(|standing| made == Some(standing.id));
             let Part { mut batch, referral, is_whole } = match standing {
-                Some(referral) => self.follow_up(program, referral).await?,
+                Some(referral) => self.follow_up(program, (referral, draft.customer.as_deref())).await?,
                 None => {
                     let prospect = Prospect {
                         customer: draft.customer.clone(),

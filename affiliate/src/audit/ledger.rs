@@ -38,7 +38,7 @@ impl Auditor<'_> {
             return Ok(());
         }
         let email = one.email.clone().map(Claim::Email);
-        for claim in email.into_iter().chain(one.customer.clone().map(Claim::Customer)) {
+        for claim in email.into_iter().chain(one.customers().cloned().map(Claim::Customer)) {
             let holder = referral::holder(self.ledger.store(), self.account(), &claim).await?;
             let is_its = holder.is_some_and(|holder| holder.id == one.id);
             self.expect(is_its, Invariant::I7, one.id, || format!("does not hold its own claim, {claim:?}"));
@@ -46,28 +46,40 @@ impl Auditor<'_> {
         Ok(())
     }
 
-    /// All that its customer, or a guest, bought was looked at.
+    /// All that its customers, or a guest, bought was looked at.
     async fn is_gone_through(&mut self, one: &Referral) -> Result<(), Fault> {
         let (store, account) = (self.ledger.store(), self.account());
-        let is_under_way = match &one.customer {
-            Some(customer) => {
-                let read: heard::Read<HeardCustomer> =
-                    heard::get(store, account, Kind::Customer, customer).await?;
-                read.value.is_some_and(|row| row.going_through.is_some())
-            }
-            None => one.dealings.going_through.is_some(),
-        };
+        let mut is_under_way = one.dealings.going_through.is_some();
+        for customer in one.customers() {
+            let read: heard::Read<HeardCustomer> =
+                heard::get(store, account, Kind::Customer, customer).await?;
+            is_under_way |= read.value.is_some_and(|row| row.going_through.is_some());
+        }
         self.expect(!is_under_way, Invariant::I9, one.id, || {
             "has invoices that are to be looked at anew".to_owned()
         });
         Ok(())
     }
 
-    /// A referral's revenue and its invoices are those of its customer, and none of those was passed over. (Guests'
+    /// A referral's revenue and its invoices are those of its customers, and none of those was passed over. (Guests'
     /// invoices have no list.)
     async fn sums(&mut self, one: &Referral) -> Result<(), Fault> {
+        let (mut revenue, mut count) = (0_i128, 0_u32);
+        for customer in one.customers() {
+            let (its_revenue, its_count) = self.sum_of(one, customer).await?;
+            revenue += its_revenue;
+            count = count.saturating_add(its_count);
+        }
+        let holds = count <= one.dealings.invoices && revenue <= i128::from(one.revenue_cents);
+        self.expect(holds, Invariant::I4, one.id, || {
+            format!("has {count} invoices that come to {revenue}, and less by its own sums")
+        });
+        Ok(())
+    }
+
+    /// The revenue and the number of a customer's invoices that count for its referral.
+    async fn sum_of(&mut self, one: &Referral, customer: &str) -> Result<(i128, u32), Fault> {
         let (store, account) = (self.ledger.store(), self.account());
-        let Some(customer) = &one.customer else { return Ok(()) };
         let (mut revenue, mut count, mut after) = (0_i128, 0_u32, None::<String>);
         loop {
             let ids = heard::invoices_of(store, account, (customer, after.as_deref()), PAGE_ROWS).await?;
@@ -83,14 +95,9 @@ impl Auditor<'_> {
             }
             after = ids.last().cloned();
             if ids.len() < PAGE_ROWS {
-                break;
+                return Ok((revenue, count));
             }
         }
-        let holds = count <= one.dealings.invoices && revenue <= i128::from(one.revenue_cents);
-        self.expect(holds, Invariant::I4, one.id, || {
-            format!("has {count} invoices that come to {revenue}, and less by its own sums")
-        });
-        Ok(())
     }
 
     pub(super) async fn commissions(&mut self) -> Result<(), Fault> {

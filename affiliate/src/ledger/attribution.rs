@@ -6,12 +6,13 @@
 //! ```
 //!
 //! A customer is linked once, to the first referral that is found. From then on all of its invoices are that one's that
-//! were paid since it was claimed; who came by a visit is claimed with the click.
+//! were paid since it was claimed; who came by a visit is claimed with the click. A referral has a set of customers: who
+//! checks out again as a new customer is linked in the same ways as the first, however late.
 
 use jiff::Timestamp;
 use mail::address::Address;
 use mail::affiliate::program::ProgramStatus;
-use mail::affiliate::referral::{Referral, ReferralSource, ReferralStatus, RejectReason};
+use mail::affiliate::referral::{Referral, ReferralSource, RejectReason};
 use mail::affiliate::visit::{REFERRALS_MAX, Visit};
 use mail::id::{ReferralId, VisitId};
 use store::affiliate::visit::{self, Of};
@@ -74,9 +75,9 @@ impl Book<'_> {
         };
         self.link(&buyer, &hints).await?;
         if self.customer(customer).await?.referral.is_none()
-            && let Some(lead) = self.known_by_address(&buyer).await?
+            && let Some(known) = self.known_by_address(&buyer).await?
         {
-            self.bind(customer, lead, paid.sale.paid_at).await?;
+            self.bind(customer, known, paid.sale.paid_at).await?;
         }
         Ok(self.customer(customer).await?.referral)
     }
@@ -95,10 +96,10 @@ impl Book<'_> {
         self.known_by_address(&buyer).await
     }
 
-    /// A lead of the buyer's address; or whom a visit brought that a page has named.
+    /// Who holds the buyer's address; or whom a visit brought that a page has named.
     async fn known_by_address(&mut self, buyer: &Buyer) -> Result<Option<ReferralId>, Fault> {
-        if let Some(lead) = self.lead_of(buyer.email.as_deref(), buyer.at).await? {
-            return Ok(Some(lead));
+        if let Some(claimed) = self.claimed_by_address(buyer.email.as_deref(), buyer.at).await? {
+            return Ok(Some(claimed));
         }
         let Some(visit) = self.named_visit(buyer.address()).await? else { return Ok(None) };
         let buyer = Buyer { source: ReferralSource::Checkout, ..buyer.clone() };
@@ -112,15 +113,19 @@ impl Book<'_> {
         Ok(found.visit.map(|visit| visit.id))
     }
 
-    /// A lead of this address that has no customer yet and whose time has not run out.
-    async fn lead_of(&mut self, email: Option<&str>, at: Timestamp) -> Result<Option<ReferralId>, Fault> {
+    /// The referral that claims this address, if it takes a customer at this time.
+    async fn claimed_by_address(
+        &mut self,
+        email: Option<&str>,
+        at: Timestamp,
+    ) -> Result<Option<ReferralId>, Fault> {
         let Some(email) = email.and_then(|text| text.parse::<Address>().ok()) else { return Ok(None) };
-        let Some(held) = self.holder_of(&email).await? else { return Ok(None) };
-        let is_lead = held.status == ReferralStatus::Lead && held.customer.is_none() && binds_at(&held, at);
-        Ok(is_lead.then_some(held.id))
+        let held = self.holder_of(&email).await?;
+        Ok(held.filter(|held| binds_at(held, at)).map(|held| held.id))
     }
 
-    /// A customer whose address is known by now may be a lead, to whom invoices bind it that came before the address did.
+    /// A customer whose address is known by now may be somebody's who was brought, to whom invoices bind it that came
+    /// before the address did.
     pub(super) async fn look_for_lead(&mut self, customer: &str) -> Result<(), Fault> {
         let row = self.customer(customer).await?;
         let (email, is_linked) = (row.email().map(str::to_owned), row.referral.is_some());
@@ -129,7 +134,7 @@ impl Book<'_> {
         }
         let address = email.as_deref().and_then(|text| text.parse::<Address>().ok());
         // Whether it binds in time, each invoice says for itself.
-        if self.lead_of(email.as_deref(), Timestamp::MIN).await?.is_some()
+        if self.claimed_by_address(email.as_deref(), Timestamp::MIN).await?.is_some()
             || self.named_visit(address).await?.is_some()
         {
             self.customer(customer).await?.going_through = Some(String::new());
@@ -208,8 +213,9 @@ impl Book<'_> {
         let mut best: Option<(u8, ReferralId)> = None;
         for id in &visit.referrals {
             let Some(found) = self.referral(*id).await? else { continue };
-            let is_same = |one: Option<&String>, other: Option<&String>| one.is_some() && one == other;
-            let likeness = if is_same(found.customer.as_ref(), buyer.customer.as_ref()) {
+            let has_customer =
+                buyer.customer.as_ref().is_some_and(|its| found.customers().any(|has| has == its));
+            let likeness = if has_customer {
                 3
             } else if found.email.is_some() && found.email == email {
                 2
@@ -225,16 +231,20 @@ impl Book<'_> {
         Ok(best.map(|(_, id)| id))
     }
 
-    /// Makes a customer a referral's, if neither has another: the first wins. Whether it is so now.
-    async fn bind(&mut self, customer: &str, id: ReferralId, at: Timestamp) -> Result<bool, Fault> {
+    /// Makes a customer a referral's, unless it is another one's: the first wins. Whether it is so now.
+    pub(super) async fn bind(
+        &mut self,
+        customer: &str,
+        id: ReferralId,
+        at: Timestamp,
+    ) -> Result<bool, Fault> {
         if let Some(linked) = self.customer(customer).await?.referral {
             return Ok(linked == id);
         }
         let Some(found) = self.referral(id).await? else { return Ok(false) };
-        if found.customer.as_deref().is_some_and(|other| other != customer) || !binds_at(found, at) {
+        if !binds_at(found, at) || !found.add_customer(customer) {
             return Ok(false);
         }
-        found.customer = Some(customer.to_owned());
         self.take_customer(customer, id).await?;
         Ok(true)
     }

@@ -82,18 +82,28 @@ impl Ledger {
         book.settled(new, Batch::intake()).await
     }
 
-    /// What is left to do of a referral whose customer's invoices are gone through; nothing, where they are not.
-    pub(crate) async fn follow_up(&self, program: Program, referral: Referral) -> Result<Part, Fault> {
+    /// A referral that stands is told of again, with a customer perhaps that is not linked yet. What is left to do is done,
+    /// where invoices of its customers are gone through.
+    pub(crate) async fn follow_up(
+        &self,
+        program: Program,
+        (referral, customer): (Referral, Option<&str>),
+    ) -> Result<Part, Fault> {
         let mut book = Book::of(self, program);
-        let under_way = match &referral.customer {
-            Some(customer) => book.customer(customer).await?.going_through.is_some(),
-            None => referral.dealings.going_through.is_some(),
-        };
-        if !under_way {
+        book.referral(referral.id).await?;
+        let mut is_changed = referral.dealings.going_through.is_some();
+        if let Some(customer) = customer
+            && book.customer(customer).await?.referral.is_none()
+        {
+            is_changed |= book.bind(customer, referral.id, book.now).await?;
+        }
+        for customer in referral.customers() {
+            is_changed |= book.customer(customer).await?.going_through.is_some();
+        }
+        if !is_changed {
             return Ok(Part { batch: Batch::intake(), referral, is_whole: true });
         }
-        book.referral(referral.id).await?;
-        book.touched.customers.extend(referral.customer.clone());
+        book.touched.customers.extend(referral.customers().cloned());
         book.settled(referral, Batch::progress()).await
     }
 
@@ -172,6 +182,7 @@ impl Book<'_> {
             source: prospect.source,
             email: prospect.email.clone(),
             customer: prospect.customer.clone(),
+            later_customers: Vec::new(),
             sub_id: prospect.sub_id.clone(),
             link: prospect.link,
             visit: prospect.visit.as_ref().map(|visit| visit.id),
@@ -216,16 +227,25 @@ impl Book<'_> {
         Ok(None)
     }
 
-    /// A referral whose address was not known gets that of its customer, unless it is another one's.
+    /// A referral whose address was not known gets the first of its customers' that is nobody else's.
     pub(super) async fn name_person(&mut self, id: ReferralId) -> Result<(), Fault> {
         let Some(found) = self.referral(id).await?.map(|found| found.clone()) else { return Ok(()) };
-        let (None, Some(customer)) = (&found.email, &found.customer) else { return Ok(()) };
-        let email = self.customer(customer).await?.email().and_then(|text| text.parse::<Address>().ok());
-        let Some(email) = email.map(|email| lower(&email)) else { return Ok(()) };
-        if self.holder_of(&email).await?.is_some() {
+        if found.email.is_some() {
             return Ok(());
         }
-        self.name(found, email).await
+        let mut free = None;
+        for customer in found.customers() {
+            let email = self.customer(customer).await?.email().and_then(|text| text.parse::<Address>().ok());
+            let Some(email) = email.map(|email| lower(&email)) else { continue };
+            if self.holder_of(&email).await?.is_none() {
+                free = Some(email);
+                break;
+            }
+        }
+        match free {
+            Some(email) => self.name(found, email).await,
+            None => Ok(()),
+        }
     }
 
     /// A referral has this address, which is nobody else's: it may bar it, or stand out.

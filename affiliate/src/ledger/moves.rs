@@ -127,9 +127,9 @@ impl Ledger {
                 return Err(Obstacle::ReferralLapsed.into());
             }
             decided(referral, verdict, now);
-            // Where an earlier try was cut off, it goes on with the customer's.
-            let customer = referral.customer.clone();
-            book.touched.customers.extend(customer);
+            // Where an earlier try was cut off, it goes on with the customers'.
+            let customers: Vec<String> = referral.customers().cloned().collect();
+            book.touched.customers.extend(customers);
             book.touched.referrals.insert(id);
             let is_whole = Box::pin(book.settle()).await?;
             let referral = book.referral(id).await?.ok_or(Refusal::Unknown(Noun::Referral))?.clone();

@@ -23,7 +23,7 @@ use store::affiliate::{commission, heard};
 
 use super::attribution::counts_from;
 use super::book::News;
-use super::heard::{Counted, HeardCharge, HeardInvoice};
+use super::heard::{Counted, HeardCharge, HeardCustomer, HeardInvoice};
 use super::{Book, Fault};
 
 /// Invoices of a customer that one commit goes through; further ones are the next commit's.
@@ -105,16 +105,17 @@ impl Book<'_> {
         Ok(())
     }
 
-    /// A referral earns, or may not, other than before: its bounty follows, and all that its customer bought.
+    /// A referral earns, or may not, other than before: its bounty follows, and all that its customers bought.
     pub(super) async fn follow_referral(&mut self, id: ReferralId) -> Result<(), Fault> {
         self.settle_bounty(id).await?;
         let Some(found) = self.referral(id).await? else { return Ok(()) };
-        match found.customer.clone() {
-            Some(customer) => {
-                self.customer(&customer).await?.going_through = Some(String::new());
-                self.touched.customers.insert(customer);
-            }
-            None => found.dealings.going_through = Some(Trail::default()),
+        let customers: Vec<String> = found.customers().cloned().collect();
+        if customers.is_empty() {
+            found.dealings.going_through = Some(Trail::default());
+        }
+        for customer in customers {
+            self.customer(&customer).await?.going_through = Some(String::new());
+            self.touched.customers.insert(customer);
         }
         Ok(())
     }
@@ -163,26 +164,28 @@ impl Book<'_> {
         Ok(())
     }
 
-    /// Where a referral stands, by all that is known of its customer.
+    /// Where a referral stands, by all that is known of its customers.
     async fn restand(&mut self, id: ReferralId) -> Result<(), Fault> {
         self.name_person(id).await?;
         let Some(found) = self.referral(id).await? else { return Ok(()) };
         let mut now = found.clone();
-        if let Some(customer) = now.customer.clone() {
-            let row = self.customer(&customer).await?;
-            row.tell_subscriptions(&mut now.dealings);
-            let had_paid = row.had_paid_before(counts_from(&now));
-            let email = row.email().map(str::to_owned);
-            if now.blocked.is_none() && had_paid && self.program.settings.new_customers_only {
-                now.blocked = Some(Blocked::ExistingCustomer);
-            }
-            if now.blocked.is_none()
-                && let Some(email) = email
-                && let Some(partner) = self.partner(now.partner).await?
-                && is_self(&partner, &email)
-            {
-                now.blocked = Some(Blocked::SelfReferral);
-            }
+        let mut customers = Vec::new();
+        for customer in now.customers() {
+            customers.push(self.customer(customer).await?.clone());
+        }
+        if !customers.is_empty() {
+            HeardCustomer::tell_subscriptions(&customers, &mut now.dealings);
+        }
+        let had_paid = customers.iter().any(|known| known.had_paid_before(counts_from(&now)));
+        if now.blocked.is_none() && had_paid && self.program.settings.new_customers_only {
+            now.blocked = Some(Blocked::ExistingCustomer);
+        }
+        let mut emails = customers.iter().filter_map(HeardCustomer::email);
+        if now.blocked.is_none()
+            && let Some(partner) = self.partner(now.partner).await?
+            && emails.any(|email| is_self(&partner, email))
+        {
+            now.blocked = Some(Blocked::SelfReferral);
         }
         let standing = now.dealings.standing();
         match &mut now.rejection {

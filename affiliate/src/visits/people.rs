@@ -71,7 +71,7 @@ impl Ledger {
         while !is_whole && tries < TRIES_MAX {
             let program = program::get(self.store(), account).await?.ok_or(Refusal::NotSetUp)?;
             let Some(found) = referral::get(self.store(), account, first.referral.id).await? else { break };
-            let part = self.follow_up(program, found).await?;
+            let part = self.follow_up(program, (found, None)).await?;
             if self.commit(part.batch).await? {
                 (tries, is_whole) = (0, part.is_whole);
             } else {

@@ -5,6 +5,7 @@
 
 mod brought;
 mod by_hand;
+mod customers;
 mod doors;
 mod facts;
 mod faults;

@@ -202,6 +202,7 @@ fn lead(partner: &Partner, id: ReferralId) -> Referral {
         source: ReferralSource::Api,
         email: None,
         customer: None,
+        later_customers: Vec::new(),
         sub_id: None,
         link: None,
         visit: None,

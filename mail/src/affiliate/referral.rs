@@ -154,6 +154,9 @@ impl Dealings {
     }
 }
 
+/// Customers of the processor's that one referral has at most.
+pub const CUSTOMERS_MAX: usize = 100;
+
 /// A referral.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Referral {
@@ -169,8 +172,11 @@ pub struct Referral {
     pub source: ReferralSource,
     /// Who it is, in lower case; a checkout may know no address.
     pub email: Option<Address>,
-    /// The processor's id of the customer, once that is known.
+    /// The processor's id of the customer who was linked first, once one is.
     pub customer: Option<String>,
+    /// Further customers of the processor's that are the same person, in the order in which they were linked: a payment
+    /// link makes a new one for each checkout.
+    pub later_customers: Vec<String>,
     /// The partner's own tag for the visit.
     pub sub_id: Option<String>,
     /// By which of the partner's links, if that is known.
@@ -227,6 +233,24 @@ impl Brought {
 }
 
 impl Referral {
+    /// All of the processor's customers that are this person, the first linked first.
+    pub fn customers(&self) -> impl Iterator<Item = &String> {
+        self.customer.iter().chain(&self.later_customers)
+    }
+
+    /// Adds a customer of the processor's. Whether the person has it now: no more than [`CUSTOMERS_MAX`] are kept.
+    pub fn add_customer(&mut self, customer: &str) -> bool {
+        if self.customers().any(|has| has == customer) {
+            return true;
+        }
+        match self.customers().count() {
+            0 => self.customer = Some(customer.to_owned()),
+            1..CUSTOMERS_MAX => self.later_customers.push(customer.to_owned()),
+            _ => return false,
+        }
+        true
+    }
+
     /// Whether nothing may earn or be paid of it at the moment.
     #[must_use]
     pub fn is_frozen(&self) -> bool {

@@ -1,5 +1,5 @@
 //! Referrals: a row each under the account, keys by what they are listed by, and the claims: a key by address and one
-//! by the processor's customer, each of which one referral holds.
+//! by each of the processor's customers, each of which one referral holds.
 
 use jiff::Timestamp;
 use mail::address::Address;
@@ -88,6 +88,8 @@ struct ReferralRow {
     email: Option<Address>,
     #[serde(default, skip_serializing_if = "Option::is_none")]
     customer: Option<String>,
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    later_customers: Vec<String>,
     #[serde(default, skip_serializing_if = "Option::is_none")]
     sub_id: Option<String>,
     #[serde(default, skip_serializing_if = "Option::is_none")]
@@ -177,7 +179,7 @@ fn claims(referral: &Referral) -> Vec<Claim> {
         return Vec::new();
     }
     let email = referral.email.clone().map(Claim::Email);
-    email.into_iter().chain(referral.customer.clone().map(Claim::Customer)).collect()
+    email.into_iter().chain(referral.customers().cloned().map(Claim::Customer)).collect()
 }
 
 fn held_by(id: ReferralId) -> Vec<u8> {

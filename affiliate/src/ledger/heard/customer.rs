@@ -135,11 +135,13 @@ impl HeardCustomer {
         self.first_paid_at.is_some_and(|first| first < time)
     }
 
-    /// Writes what its subscriptions mean for its referral.
-    pub(crate) fn tell_subscriptions(&self, dealings: &mut Dealings) {
-        let told = || self.subscriptions.values().flatten().map(Newest::value);
-        let ends: BTreeSet<Timestamp> = told().filter_map(|one| one.over_at).chain(self.left_at).collect();
-        dealings.tried_at = self.tried_at;
+    /// Writes what the subscriptions of a referral's customers mean for it.
+    pub(crate) fn tell_subscriptions(customers: &[Self], dealings: &mut Dealings) {
+        let told =
+            || customers.iter().flat_map(|one| one.subscriptions.values()).flatten().map(Newest::value);
+        let left = customers.iter().filter_map(|one| one.left_at);
+        let ends: BTreeSet<Timestamp> = told().filter_map(|one| one.over_at).chain(left).collect();
+        dealings.tried_at = customers.iter().filter_map(|one| one.tried_at).min();
         dealings.left_at = ends.into_iter().rev().find(|end| !told().any(|one| one.goes_on_at(*end)));
     }
 }

@@ -193,6 +193,7 @@ mod tests {
             source: ReferralSource::Api,
             email: None,
             customer: None,
+            later_customers: Vec::new(),
             sub_id: None,
             link: None,
             visit: None,

@@ -1,0 +1,177 @@
+//! A person whom the processor knows as several customers: a payment link makes a new one for each checkout. All of them
+//! are one referral (completions-affiliate.md 2.2).
+
+use affiliate::ledger::Verdict;
+use affiliate::office::nothing_beside;
+use affiliate::referrals::{Bringer, ReferralDraft};
+use mail::affiliate::referral::{Blocked, CUSTOMERS_MAX, ReferralStatus};
+use mail::id::ReferralId;
+use serde_json::json;
+
+use super::told::{checkout, invoice, subscription};
+use super::world::World;
+
+const PERSON: &str = "lin@example.org";
+
+/// A lead whose first customer is linked and has paid once.
+async fn begun() -> (World, ReferralId) {
+    let world = World::new().await;
+    let lead = world.lead(PERSON, Some("cus_1")).await;
+    world.hear(&world.paid("in_1", "cus_1", (10_000, 10))).await;
+    (world, lead.id)
+}
+
+/// Both customers are the referral's, and what both paid earns.
+async fn expect_both(world: &World, id: ReferralId) {
+    let one = world.referral(id).await;
+    assert_eq!(
+        (one.customer.as_deref(), one.later_customers.as_slice()),
+        (Some("cus_1"), &["cus_2".to_owned()][..])
+    );
+    assert_eq!((one.revenue_cents, one.dealings.invoices, one.blocked), (15_000, 2, None));
+    let wanted = [
+        "in_1/1 2000 of 10000 pending",
+        "in_1/2 500 of 10000 pending",
+        "in_2/1 1000 of 5000 pending",
+        "in_2/2 250 of 5000 pending",
+    ];
+    assert_eq!(world.outline().await, wanted);
+    assert_eq!(world.paying(world.ada).await, 1);
+    world.audit().await;
+}
+
+#[tokio::test]
+async fn a_second_customer_is_linked_by_its_session() {
+    let (world, id) = begun().await;
+    // The cookie is long over by then: who was linked once stays.
+    world.advance_days(90);
+    let after = 90 * 86_400;
+    let session = checkout("cs_2", Some("cus_2"), &id.to_string());
+    world.tell("checkout.session.completed", after, session).await;
+    world.hear(&world.paid("in_2", "cus_2", (5_000, after + 1))).await;
+    expect_both(&world, id).await;
+}
+
+#[tokio::test]
+async fn a_second_customer_of_the_same_visit_is_the_same_person() {
+    let world = World::new().await;
+    let visit = world.visit("ada", "browser_1").await;
+    for (number, customer) in ["cus_1", "cus_2"].into_iter().enumerate() {
+        let mut session = checkout(&format!("cs_{number}"), Some(customer), &visit.to_string());
+        session["customer_details"]["email"] = json!(PERSON);
+        world.tell("checkout.session.completed", 10, session).await;
+    }
+    world.hear(&world.paid("in_1", "cus_1", (10_000, 20))).await;
+    world.hear(&world.paid("in_2", "cus_2", (5_000, 21))).await;
+    let lines = world.lines().await;
+    assert!(lines.iter().all(|line| line.referral == lines[0].referral));
+    expect_both(&world, lines[0].referral).await;
+}
+
+#[tokio::test]
+async fn a_second_customer_is_linked_by_metadata() {
+    for what in ["customer.created", "customer.subscription.created", "invoice.paid"] {
+        let (world, id) = begun().await;
+        let mark = json!({"stx_referral": id.to_string()});
+        let mut paid = invoice("in_2", "cus_2", (5_000, world.start + 20));
+        match what {
+            "customer.created" => world.tell(what, 15, json!({"id": "cus_2", "metadata": mark})).await,
+            "customer.subscription.created" => {
+                let mut bought = subscription("sub_2", "cus_2", "active");
+                bought["metadata"] = mark;
+                world.tell(what, 15, bought).await;
+            }
+            _ => paid["metadata"] = mark,
+        }
+        world.tell("invoice.paid", 20, paid).await;
+        expect_both(&world, id).await;
+    }
+}
+
+#[tokio::test]
+async fn a_second_customer_is_linked_by_the_address_that_is_claimed() {
+    let (world, id) = begun().await;
+    let mut paid = invoice("in_2", "cus_2", (5_000, world.start + 20));
+    paid["customer_email"] = json!("Lin@example.org");
+    world.tell("invoice.paid", 20, paid).await;
+    expect_both(&world, id).await;
+    // Or when the address is told of only afterwards.
+    let (world, id) = begun().await;
+    world.hear(&world.paid("in_2", "cus_2", (5_000, 20))).await;
+    world.tell("customer.updated", 30, json!({"id": "cus_2", "email": PERSON})).await;
+    expect_both(&world, id).await;
+}
+
+#[tokio::test]
+async fn a_second_customer_is_linked_by_the_api_whichever_partner_is_named() {
+    let (world, id) = begun().await;
+    world.hear(&world.paid("in_2", "cus_2", (5_000, 20))).await;
+    let draft = ReferralDraft {
+        by: Bringer::Id(world.bob),
+        email: PERSON.parse().unwrap(),
+        customer: Some("cus_2".to_owned()),
+        sub_id: None,
+    };
+    for _ in 0..2 {
+        let told = world.ledger.refer(world.account, &draft, &nothing_beside).await.unwrap();
+        assert!(!told.created && told.referral.id == id);
+        assert_eq!(told.referral.later_customers, ["cus_2"]);
+    }
+    expect_both(&world, id).await;
+    // A lead that was told of without a customer takes the one that is named later.
+    let lead = world.lead("ono@example.org", None).await;
+    let told = world.lead("ono@example.org", Some("cus_3")).await;
+    assert_eq!((told.id, told.customer.as_deref()), (lead.id, Some("cus_3")));
+    // One that is another person's stays that one's.
+    assert_eq!(world.lead("ono@example.org", Some("cus_1")).await.id, id);
+    world.audit().await;
+}
+
+#[tokio::test]
+async fn what_all_customers_did_says_where_the_person_stands() {
+    let (world, id) = begun().await;
+    let session = checkout("cs_2", Some("cus_2"), &id.to_string());
+    world.tell("checkout.session.completed", 15, session).await;
+    world.hear(&world.paid("in_2", "cus_2", (5_000, 20))).await;
+    for (sub, customer) in [("sub_1", "cus_1"), ("sub_2", "cus_2")] {
+        let mut bought = subscription(sub, customer, "active");
+        bought["start_date"] = json!(world.start + 5);
+        world.tell("customer.subscription.created", 21, bought).await;
+    }
+    let gone = |sub: &str, customer: &str, at: i64| {
+        let mut gone = subscription(sub, customer, "canceled");
+        gone["start_date"] = json!(world.start + 5);
+        gone["ended_at"] = json!(world.start + at);
+        gone
+    };
+    world.tell("customer.subscription.deleted", 30, gone("sub_1", "cus_1", 30)).await;
+    assert_eq!(world.referral(id).await.status, ReferralStatus::Active);
+    world.tell("customer.subscription.deleted", 40, gone("sub_2", "cus_2", 40)).await;
+    assert_eq!(world.referral(id).await.status, ReferralStatus::Cancelled);
+    // What the owner says counts for all that they bought.
+    world.ledger.decide((world.account, id), Verdict::Reject, None, &nothing_beside).await.unwrap();
+    assert!(world.lines().await.iter().all(|line| line.status.word() == "reversed"));
+    world.audit().await;
+}
+
+#[tokio::test]
+async fn who_had_paid_as_another_customer_is_no_new_one() {
+    let (world, id) = begun().await;
+    world.hear(&world.paid("in_0", "cus_0", (5_000, -500))).await;
+    let session = checkout("cs_0", Some("cus_0"), &id.to_string());
+    world.tell("checkout.session.completed", 30, session).await;
+    assert_eq!(world.referral(id).await.blocked, Some(Blocked::ExistingCustomer));
+    assert!(world.lines().await.iter().all(|line| line.status.word() == "reversed"));
+    world.audit().await;
+}
+
+#[tokio::test]
+async fn the_customers_of_one_person_are_bounded() {
+    let (world, id) = begun().await;
+    for number in 2..=CUSTOMERS_MAX + 1 {
+        let session = checkout("cs", Some(&format!("cus_{number}")), &id.to_string());
+        world.tell("checkout.session.completed", 15, session).await;
+    }
+    assert_eq!(world.referral(id).await.customers().count(), CUSTOMERS_MAX);
+    world.audit().await;
+}
