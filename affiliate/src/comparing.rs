@@ -10,7 +10,7 @@
 //! asks once more (`affiliate/src/payouts/compare.rs`).
 
 use std::collections::{BTreeMap, BTreeSet};
-use std::future::Future;
+use std::future::{Future, ready};
 use std::ops::RangeInclusive;
 
 use futures_util::StreamExt as _;
@@ -33,6 +33,9 @@ use crate::processor::Json;
 
 /// Invoices that are asked about side by side.
 const AT_ONCE: usize = 16;
+/// How long it takes at least until the next ones are asked about: with up to three questions for each invoice, the rate
+/// limit of a processor (Stripe: 100 requests a second, 25 in its test mode) is kept, and other programs' reads fit in.
+const PACE: SignedDuration = SignedDuration::from_secs(1);
 /// Accounts whose processors are asked side by side.
 const ACCOUNTS_AT_ONCE: usize = 16;
 /// Lines that are looked for at once.
@@ -65,6 +68,11 @@ pub trait Compares: Sync {
         account: AccountId,
         invoice: &str,
     ) -> impl Future<Output = Result<Compared, Fault>> + Send;
+
+    /// Waits before the next invoices are asked about, so that the processor's rate limit is kept.
+    fn pace(&self) -> impl Future<Output = ()> + Send {
+        ready(())
+    }
 }
 
 /// Who is asked, and who hears of it.
@@ -83,6 +91,11 @@ impl Compares for Office {
         let Some(asker) = self.asker(&program) else { return Ok(Compared::Heard) };
         let until = self.now().checked_add(INVOICE_TURN).unwrap_or(Timestamp::MAX);
         Asked { asker, ledger: self.ledger(), program, until }.about_invoice(invoice).await
+    }
+
+    async fn pace(&self) {
+        let next = self.now().checked_add(PACE).unwrap_or(Timestamp::MAX);
+        self.hall.clock().sleep_until(next).await;
     }
 }
 
@@ -214,6 +227,9 @@ pub(crate) async fn compare_all(
         if nth > 0 && is_time_up() {
             answers.unasked.extend(some.iter().map(|invoice| (*invoice).clone()));
             continue;
+        }
+        if nth > 0 {
+            asker.pace().await;
         }
         let said = join_all(some.iter().map(|invoice| asker.compare(account, invoice))).await;
         let mut any = false;

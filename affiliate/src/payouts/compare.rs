@@ -1,10 +1,11 @@
-//! Before a draft can be approved the processor is asked what became of the charges in it: lines whose money is gone leave
-//! it as they would by an event. How far that is stands in the run's row.
+//! Before a draft can be approved the processor is asked what became of the charges in it, whenever it was asked about them
+//! before: lines whose money is gone leave it as they would by an event. That goes batch by batch, at the pace of
+//! [`crate::comparing`]; how far it is stands in the run's row.
 
 use std::collections::BTreeSet;
 
 use jiff::{SignedDuration, Timestamp};
-use mail::affiliate::commission::{Commission, Comparison};
+use mail::affiliate::commission::Commission;
 use mail::affiliate::payout::{Compared, PayoutRun, Phase};
 use mail::id::{AccountId, PayoutRunId};
 use store::affiliate::payout_work::{self, Work};
@@ -21,8 +22,6 @@ use crate::refusal::Refusal;
 const LINES_AT_ONCE: usize = 100;
 /// Payouts that are looked at for them.
 const PAYOUTS_AT_ONCE: usize = 50;
-/// How long an answer holds.
-const FRESH: SignedDuration = SignedDuration::from_hours(24);
 /// How long it takes until the same is asked again; afterwards it is left.
 const AGAIN_S: [i64; 2] = [2, 10];
 /// How long who drafts waits for the end of it.
@@ -90,7 +89,7 @@ impl Ledger {
             let after = portion.after.line.filter(|_| portion.after.begun == Some(payout.id));
             let lines = commission::of_payout(store, of, after, room).await?;
             let count = lines.len();
-            portion.invoices.extend(lines.iter().filter(|line| self.is_stale(line)).filter_map(invoice));
+            portion.invoices.extend(lines.iter().filter_map(invoice));
             if count == room {
                 portion.after.line = lines.last().map(|line| line.id);
                 portion.after.begun = Some(payout.id);
@@ -101,13 +100,6 @@ impl Ledger {
         }
         portion.is_last = payouts.len() < PAYOUTS_AT_ONCE;
         Ok(portion)
-    }
-
-    fn is_stale(&self, line: &Commission) -> bool {
-        match line.comparison {
-            Comparison::Done(at) => self.now().duration_since(at) > FRESH,
-            Comparison::Needless | Comparison::Due(_) => true,
-        }
     }
 }
 

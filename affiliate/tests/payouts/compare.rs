@@ -158,6 +158,27 @@ pub(crate) async fn a_draft_is_compared_before_it_is_approved() {
     world.audit().await;
 }
 
+/// An answer that is an hour old says nothing of the money that went back since.
+#[tokio::test]
+pub(crate) async fn a_run_asks_about_each_line_however_lately_it_was_asked_about() {
+    let (world, processor) = (payable().await, Script::default());
+    world.may_ask(true).await;
+    for number in 0..40 {
+        world.sell(&format!("in_{number}"), (10_000, 10)).await;
+    }
+    assert_eq!(world.hours_later(31 * 24, &processor).await, 80);
+    assert_eq!((processor.compared().len(), processor.paced()), (40, 2), "16 and 16 and 8");
+    let run = world.draft().await;
+    is_not_approved_yet(&world, &run).await;
+    world.clock.advance(Duration::from_secs(61));
+    world.work(&processor).await;
+    assert_eq!((processor.compared().len(), processor.paced()), (40, 2));
+    let run = world.run(&run).await;
+    assert!(run.is_compared() && run.uncompared == 0, "{run:?}");
+    world.approve(&run).await;
+    world.audit().await;
+}
+
 #[tokio::test]
 pub(crate) async fn where_there_is_no_answer_the_owner_sees_it() {
     let (world, run) = draft().await;

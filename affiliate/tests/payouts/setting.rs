@@ -237,6 +237,8 @@ struct Said {
     made: BTreeMap<String, (String, i64)>,
     compared: Vec<String>,
     comparisons: VecDeque<Compared>,
+    /// How often was waited before more was asked about.
+    paced: usize,
 }
 
 impl Script {
@@ -289,6 +291,11 @@ impl Script {
     /// The invoices about which it was asked, since this was asked last.
     pub(crate) fn compared(&self) -> Vec<String> {
         std::mem::take(&mut self.0.lock().unwrap().compared)
+    }
+
+    /// How often was waited before more was asked about, since this was asked last.
+    pub(crate) fn paced(&self) -> usize {
+        std::mem::take(&mut self.0.lock().unwrap().paced)
     }
 
     /// All that was transferred.
@@ -375,5 +382,9 @@ impl Compares for Script {
         let mut said = self.0.lock().unwrap();
         said.compared.push(invoice.to_owned());
         Ok(said.comparisons.pop_front().unwrap_or(Compared::Heard))
+    }
+
+    async fn pace(&self) {
+        self.0.lock().unwrap().paced += 1;
     }
 }
