@@ -8,6 +8,7 @@
 //! was checked, no redirect followed, time and bytes bounded (`queue/src/courier/http.rs`). What is kept of an answer are its
 //! bytes, which an [`AnswerPermit`] pays for from the first one on: whoever asks holds it as long as the objects.
 
+use std::borrow::Cow;
 use std::time::Duration;
 
 use bytes::Bytes;
@@ -31,6 +32,8 @@ use crate::refusal::Refusal;
 pub const API_BASE: &str = "https://api.stripe.com";
 /// How long it may take to answer.
 const TIMEOUT: Duration = Duration::from_secs(15);
+/// Characters of the processor's own words to a refusal.
+const WORDS_MAX: usize = 200;
 /// How long is waited for memory to read an event in.
 const MEMORY_WAIT: Duration = Duration::from_secs(5);
 
@@ -39,16 +42,28 @@ const MEMORY_WAIT: Duration = Duration::from_secs(5);
 pub(crate) enum Said<T> {
     /// This, at this time by its clock.
     This(T, Timestamp),
-    /// Once and for all nothing, with this status: there is no such thing.
-    Nothing(u16),
+    /// Once and for all nothing: there is no such thing.
+    Nothing(Denial),
+}
+
+/// That the processor said once and for all that there is nothing.
+#[derive(Debug)]
+pub(crate) struct Denial {
+    /// The status it said so with.
+    pub(crate) status: u16,
+    /// The same in words that follow "the processor", with its own.
+    pub(crate) why: String,
 }
 
 /// Why there is no answer, in words that follow "the processor".
 #[derive(Debug, Error)]
 pub(crate) enum NoAnswer {
-    /// It said nothing, or nothing to the point, or does not take the key.
+    /// It said nothing, or nothing to the point.
     #[error("{0}")]
     Silent(String),
+    /// It does not take the key.
+    #[error("{0}")]
+    Denied(String),
     /// The key may not see what was asked for.
     #[error("{0}")]
     Barred(String),
@@ -136,7 +151,8 @@ impl Office {
         let answered = self.get(whom, (path, OBJECT_BYTES_MAX), &mut permit).await;
         let answer = answered.map_err(|error| Refusal::Upstream(cannot_be_asked(path, &error)))?;
         if answer.status != 200 {
-            return Err(Refusal::Upstream(answered_with(path, answer.status)));
+            let why = format!("{}{}", answered_with(path, answer.status), words_of(answer.body));
+            return Err(Refusal::Upstream(why));
         }
         if !answer.is_whole {
             return Err(Refusal::Upstream(cut(path, OBJECT_BYTES_MAX)));
@@ -216,7 +232,7 @@ impl Asker {
                 Ok(object) => Said::This(object, at),
                 Err(_) => return Err(NoAnswer::Silent(no_json(path))),
             },
-            Said::Nothing(status) => Said::Nothing(status),
+            Said::Nothing(denial) => Said::Nothing(denial),
         })
     }
 
@@ -233,16 +249,18 @@ impl Asker {
                 NoAnswer::TooMuch(cut(path, bytes_max))
             }),
             Ok(Answer { status: 200, body, at, .. }) => Ok(Said::This(body, at.unwrap_or(asked_at))),
-            Ok(Answer { status: status @ 401, .. }) => {
-                Err(NoAnswer::Silent(format!("does not take the key: it {}", answered_with(path, status))))
+            Ok(Answer { status: status @ 401, body, .. }) => {
+                let answered = answered_with(path, status);
+                Err(NoAnswer::Denied(format!("does not take the key: it {answered}{}", words_of(body))))
             }
-            Ok(Answer { status: status @ 403, .. }) => {
+            Ok(Answer { status: status @ 403, body, .. }) => {
                 let (answered, thing) = (answered_with(path, status), thing(path));
-                Err(NoAnswer::Barred(format!("{answered}: the key may not read {thing}")))
+                Err(NoAnswer::Barred(format!("{answered}: the key may not read {thing}{}", words_of(body))))
             }
-            Ok(Answer { status: status @ (400..=407 | 409..=428 | 430..=499), .. }) => {
+            Ok(Answer { status: status @ (400..=407 | 409..=428 | 430..=499), body, .. }) => {
                 tracing::info!(path, status, "the processor says nothing to a question");
-                Ok(Said::Nothing(status))
+                let why = format!("{}{}", answered_with(path, status), words_of(body));
+                Ok(Said::Nothing(Denial { status, why }))
             }
             Ok(Answer { status, .. }) => Err(NoAnswer::Silent(answered_with(path, status))),
             Err(error @ PostError::Budget(BudgetError::Limit { .. })) => {
@@ -254,7 +272,7 @@ impl Asker {
     }
 
     /// Asks for a list, so many pages of it at most; `path` has a query. The permit pays for its objects, and is to be held
-    /// as long as they are. The inner error is the status with which it is said once and for all that there is none.
+    /// as long as they are. The inner error is what is said where there is none, once and for all.
     ///
     /// # Errors
     /// As [`Asker::object`]; more is answered than the permit holds.
@@ -263,14 +281,14 @@ impl Asker {
         path: &str,
         pages_max: usize,
         permit: &mut AnswerPermit,
-    ) -> Result<Result<Told, u16>, NoAnswer> {
+    ) -> Result<Result<Told, Denial>, NoAnswer> {
         let mut told = Told { at: self.office.now(), has_more: true, objects: Vec::new() };
         let mut after = String::new();
         for _ in 0..pages_max {
             let path = format!("{path}&limit={PAGE_OBJECTS}{after}");
             let (body, at) = match self.ask((&path, PAGE_BYTES_MAX), permit).await? {
                 Said::This(body, at) => (body, at),
-                Said::Nothing(status) => return Ok(Err(status)),
+                Said::Nothing(denial) => return Ok(Err(denial)),
             };
             let unread = |error| NoAnswer::Silent(format!("answered {} with no list: {error}", bare(&path)));
             let page = offload(body.len(), move || Page::read(&body)).await.map_err(unread)?;
@@ -317,6 +335,14 @@ fn thing(path: &str) -> String {
 
 fn answered_with(path: &str, status: u16) -> String {
     format!("answered {} with status {status}", bare(path))
+}
+
+/// What the processor says to a refusal, in parentheses: nothing where it says nothing that can be read.
+fn words_of(body: Bytes) -> String {
+    let said = Json::read(body).ok().and_then(|said| said.text_at("error.message").map(Cow::into_owned));
+    let words: String =
+        said.iter().flat_map(|said| said.chars()).filter(|c| !c.is_control()).take(WORDS_MAX).collect();
+    if words.is_empty() { words } else { format!(" ({words})") }
 }
 
 fn no_json(path: &str) -> String {

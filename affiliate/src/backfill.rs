@@ -36,7 +36,7 @@ use store::affiliate::{backfill, commission, program};
 use store::engine::{Batch, ReadError};
 use tokio::time::timeout;
 
-use crate::asking::{Asker, NoAnswer, Said, escaped};
+use crate::asking::{Asker, Denial, NoAnswer, Said, Told, escaped};
 use crate::comparing::dispute_kind;
 use crate::lanes::{Job, Lanes};
 use crate::ledger::{Answer, Fault, Ledger};
@@ -93,6 +93,8 @@ enum Unread {
     TooMuch(String),
     /// The processor does not answer as it must, or the store cannot be read or written.
     Refused(Refusal),
+    /// The processor refuses once and for all: to ask again is in vain.
+    Denied(Refusal),
 }
 
 impl From<Refusal> for Unread {
@@ -111,6 +113,7 @@ impl From<NoAnswer> for Unread {
     fn from(why: NoAnswer) -> Self {
         match why {
             NoAnswer::TooMuch(why) => Self::TooMuch(why),
+            NoAnswer::Denied(why) | NoAnswer::Barred(why) => Self::Denied(Refusal::Upstream(why)),
             why => Self::Refused(why.into()),
         }
     }
@@ -130,6 +133,8 @@ impl From<NoAnswer> for Refusal {
 enum Need {
     /// Without it there is no back-fill.
     Must,
+    /// A processor that does not have it goes without; a key that may not read it does not.
+    IfThere,
     /// A processor that does not have it, or a key that may not read it, goes without.
     May,
 }
@@ -310,6 +315,7 @@ impl Office {
                 return Err(refusal);
             }
             Err(Unread::Refused(refusal)) => after.fail(&refusal.to_string(), self.now()),
+            Err(Unread::Denied(refusal)) => after.fail_for_good(&refusal.to_string()),
         }
         self.write_backfill((&begun, &after)).await?;
         Ok(())
@@ -421,23 +427,48 @@ impl<'a> Listing<'a> {
             return Ok(Window { invoices, ..Window::default() });
         }
         Ok(Window {
-            sessions: self.list("checkout/sessions", ("", Need::Must), permit).await?,
+            sessions: self.list("checkout/sessions", ("", Need::IfThere), permit).await?,
             subscriptions: self.list("subscriptions", ("&status=all", Need::Must), permit).await?,
             invoices,
             charges: self.list("charges", ("", Need::Must), permit).await?,
             refunds: self.list("refunds", ("", Need::May), permit).await?,
-            disputes: self.list("disputes", ("", Need::Must), permit).await?,
+            disputes: self.list("disputes", ("", Need::IfThere), permit).await?,
             notes: self.list("credit_notes", ("", Need::May), permit).await?,
             events: self.events(permit).await?,
         })
     }
 
     /// Paid invoices, with the payments that paid them, where the processor knows that list in them.
+    ///
+    /// They are asked for as they are, and those of the window are picked here: not every processor lets invoices be
+    /// filtered. Only where they are more than a page, it is asked to.
     async fn invoices(&self, permit: &mut AnswerPermit) -> Result<Vec<Json>, Unread> {
-        match self.look("invoices", "&status=paid&expand%5B%5D=data.payments", permit).await? {
-            Ok(invoices) => Ok(invoices),
-            Err(_) => self.list("invoices", ("&status=paid", Need::Must), permit).await,
-        }
+        let (expanded, paid) = ("&expand%5B%5D=data.payments", "&status=paid");
+        let whole = self.asker.list(&format!("/v1/invoices?{expanded}"), 1, permit).await;
+        let mut invoices = match whole {
+            Ok(Ok(told)) if !told.has_more => self.of_window(told),
+            Ok(Ok(_)) | Err(NoAnswer::TooMuch(_)) => {
+                match self.look("invoices", &format!("{paid}{expanded}"), permit).await? {
+                    Ok(invoices) => invoices,
+                    Err(_) => self.list("invoices", (paid, Need::Must), permit).await?,
+                }
+            }
+            Ok(Err(_)) => self.list("invoices", (paid, Need::Must), permit).await?,
+            Err(why) => return Err(why.into()),
+        };
+        invoices.retain(|invoice| {
+            invoice.is_too_large() || invoice.text_in("status").is_none_or(|status| status == "paid")
+        });
+        Ok(invoices)
+    }
+
+    /// The objects of a list that were made in the window, oldest first.
+    fn of_window(&self, told: Told) -> Vec<Json> {
+        let (from, end) = self.seconds;
+        let mut objects = told.objects;
+        objects.retain(|one| one.number_in("created").is_none_or(|at| (from..end).contains(&at)));
+        objects.reverse();
+        objects
     }
 
     async fn events(&self, permit: &mut AnswerPermit) -> Result<Vec<Json>, Unread> {
@@ -446,13 +477,7 @@ impl<'a> Listing<'a> {
             return Ok(Vec::new());
         }
         let types: String = EVENT_TYPES.iter().map(|kind| format!("&types%5B%5D={kind}")).collect();
-        let mut events = self.list("events", (&types, Need::May), permit).await?;
-        let (from, end) = self.seconds;
-        // Who does not know the words of the question answers with all of them.
-        events.retain(|event| {
-            event.is_too_large() || event.number_in("created").is_some_and(|at| (from..end).contains(&at))
-        });
-        Ok(events)
+        self.list("events", (&types, Need::May), permit).await
     }
 
     /// All objects of a list that were created in the window, oldest first.
@@ -464,31 +489,43 @@ impl<'a> Listing<'a> {
     ) -> Result<Vec<Json>, Unread> {
         match (self.look(list, also, permit).await?, need) {
             (Ok(objects), _) => Ok(objects),
-            (Err(_), Need::May) => Ok(Vec::new()),
-            (Err(why), Need::Must) => Err(Refusal::Upstream(why).into()),
+            (Err(_), Need::May) | (Err(Denial { status: 404, .. }), Need::IfThere) => Ok(Vec::new()),
+            (Err(denial), _) => Err(Unread::Denied(Refusal::Upstream(denial.why))),
         }
     }
 
-    /// The same; the inner error is why there is none, or none that the key may read.
+    /// The same; the inner error is why there is none, or none that the key may read. A processor that does not know how to
+    /// filter (400) is asked for all.
     async fn look(
         &self,
         list: &str,
         also: &str,
         permit: &mut AnswerPermit,
-    ) -> Result<Result<Vec<Json>, String>, Unread> {
+    ) -> Result<Result<Vec<Json>, Denial>, Unread> {
         let (from, end) = self.seconds;
-        let path = format!("/v1/{list}?created%5Bgte%5D={from}&created%5Blt%5D={end}{also}");
-        let told = match self.asker.list(&path, self.pages_max, permit).await {
-            Ok(told) => told.map_err(|status| format!("answered /v1/{list} with status {status}")),
-            Err(NoAnswer::Barred(why)) => Err(why),
-            Err(why) => return Err(why.into()),
-        };
-        if told.as_ref().is_ok_and(|told| told.has_more) {
-            tracing::debug!(account = %self.backfill.account, list, "a window of a back-fill is cut");
-            let why = format!("answered /v1/{list} with more than {} pages", self.pages_max);
-            return Err(Unread::TooMuch(why));
+        let within = format!("created%5Bgte%5D={from}&created%5Blt%5D={end}");
+        let mut question = Some((format!("{within}{also}"), self.pages_max));
+        let mut denial = None;
+        while let Some((query, pages_max)) = question.take() {
+            match self.asker.list(&format!("/v1/{list}?{query}"), pages_max, permit).await {
+                Ok(Ok(told)) if told.has_more => {
+                    tracing::debug!(account = %self.backfill.account, list, "a window of a back-fill is cut");
+                    let why = format!("answered /v1/{list} with more than {pages_max} pages");
+                    return Err(Unread::TooMuch(why));
+                }
+                Ok(Ok(told)) => return Ok(Ok(self.of_window(told))),
+                Ok(Err(no)) => {
+                    let is_unfiltered = query.is_empty();
+                    question =
+                        (no.status == 400 && !is_unfiltered).then(|| (String::new(), PAGES_MAX_OF_SHORTEST));
+                    denial = Some(no);
+                }
+                Err(NoAnswer::Barred(why)) => denial = Some(Denial { status: 403, why }),
+                Err(why) => return Err(why.into()),
+            }
         }
-        Ok(told.map(|told| told.objects.into_iter().rev().collect()))
+        let unsaid = || Denial { status: 400, why: format!("says nothing to /v1/{list}") };
+        Ok(Err(denial.unwrap_or_else(unsaid)))
     }
 }
 
@@ -503,12 +540,17 @@ struct Teller<'a> {
 }
 
 impl Teller<'_> {
-    async fn tell_all(&mut self, window: &Window) -> Result<(), Refusal> {
+    async fn tell_all(&mut self, window: &Window) -> Result<(), Unread> {
         let is_complete = |session: &&Json| {
             session.is_too_large() || session.text_in("status").is_some_and(|status| status == "complete")
         };
         for session in window.sessions.iter().filter(is_complete) {
             self.tell("checkout.session.completed", session).await?;
+        }
+        // Before what they paid is booked: then it is too late for a flag.
+        let flag = format!("metadata.{}", self.program.settings.exclude_key);
+        for charge in window.charges.iter().filter(|charge| charge.text_at(&flag).is_some()) {
+            self.tell("charge.updated", charge).await?;
         }
         self.tell_invoices(&window.invoices).await?;
         for subscription in &window.subscriptions {
@@ -536,7 +578,7 @@ impl Teller<'_> {
     }
 
     /// Invoices, each behind its customer, whom the first of them brings. Whose customer cannot be read is not booked.
-    async fn tell_invoices(&mut self, invoices: &[Json]) -> Result<(), Refusal> {
+    async fn tell_invoices(&mut self, invoices: &[Json]) -> Result<(), Unread> {
         let mut customers = BTreeMap::<String, Option<String>>::new();
         for invoice in invoices {
             self.read.invoices += 1;
@@ -567,11 +609,13 @@ impl Teller<'_> {
 
     /// A customer; one whom the processor does not know any more is gone without. Who may not be read is not: the flag that
     /// excludes what was sold may stand there. Of one that is too large to be read is told why.
-    async fn tell_customer(&mut self, id: &str) -> Result<Option<String>, Refusal> {
+    async fn tell_customer(&mut self, id: &str) -> Result<Option<String>, Unread> {
         let path = format!("/v1/customers/{}", escaped(id));
         let mut permit = self.asker.permit();
         match self.asker.object(&path, &mut permit).await {
-            Ok(Said::This(customer, _)) => self.tell("customer.updated", &customer).await.map(|()| None),
+            Ok(Said::This(customer, _)) => {
+                Ok(self.tell("customer.updated", &customer).await.map(|()| None)?)
+            }
             Ok(Said::Nothing(_)) => Ok(None),
             Err(NoAnswer::TooMuch(why)) => Ok(Some(why)),
             Err(why) => Err(why.into()),

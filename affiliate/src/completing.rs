@@ -3,7 +3,7 @@
 //!
 //! ```text
 //! an invoice with more than ten lines ─► GET its lines ────────────────────────────► the event with all of them
-//! a refund, a dispute of a payment that no invoice is known of ─► GET its invoices ─► facts that are heard with it
+//! a refund, a dispute, a flag of a payment that no invoice is known of ─► GET its invoices ─► facts heard with it
 //! ```
 //!
 //! Nothing is held meanwhile; who is not answered, or may not ask, takes the event as failed, so that it is sent again. An
@@ -47,7 +47,7 @@ impl Completes for Office {
                 }
                 return Ok(Completed::of(Fact::InvoicePaid(invoice)));
             }
-            Fact::ChargeRefunded(ref charge) if charge.invoice.is_none() => {
+            Fact::Charge(ref charge) if charge.invoice.is_none() => {
                 (Some(charge.id.clone()), charge.payment_intent.clone())
             }
             Fact::Refund(ref refund) => (refund.charge.clone(), refund.payment_intent.clone()),
@@ -75,7 +75,7 @@ impl Completes for Office {
 impl From<NoAnswer> for Fault {
     fn from(why: NoAnswer) -> Self {
         match why {
-            NoAnswer::Silent(why) | NoAnswer::TooMuch(why) => Self::Unanswered(why),
+            NoAnswer::Silent(why) | NoAnswer::Denied(why) | NoAnswer::TooMuch(why) => Self::Unanswered(why),
             NoAnswer::Barred(why) => Self::Barred(why),
             NoAnswer::Busy(busy) => Self::Budget(busy),
         }

@@ -41,7 +41,7 @@ impl Book<'_> {
                 Fact::Subscription(subscription) => self.hear_subscription(subscription).await?,
                 Fact::InvoicePaid(invoice) => self.hear_invoice(invoice).await?,
                 Fact::InvoicePayment(payment) => self.hear_payment(payment).await?,
-                Fact::ChargeRefunded(charge) => self.hear_charge(charge).await?,
+                Fact::Charge(charge) => self.hear_charge(charge).await?,
                 Fact::Refund(refund) => self.hear_refund(refund).await?,
                 Fact::CreditNote(note) => self.hear_note(note).await?,
                 Fact::Dispute(dispute) => self.hear_dispute(dispute).await?,

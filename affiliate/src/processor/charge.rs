@@ -1,4 +1,4 @@
-//! A charge, as `charge.refunded` tells and `GET /v1/charges` answers.
+//! A charge, as `charge.refunded`, `.succeeded` and `.updated` tell and `GET /v1/charges` answers.
 
 use mail::affiliate::money::Currency;
 
@@ -65,6 +65,12 @@ impl Charge {
             dispute: dispute.map(|dispute| ChargeDispute::of(&dispute, reading)).transpose()?,
             as_of: reading.as_of,
         })
+    }
+
+    /// Whether nothing follows from it: nothing went back, nobody disputes it, and no flag excludes it.
+    #[must_use]
+    pub fn is_plain(&self) -> bool {
+        self.amount_refunded == 0 && !self.is_disputed && !self.marks.excluded && self.refunds.is_empty()
     }
 
     /// What is kept of it to know what was refunded.

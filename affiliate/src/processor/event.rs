@@ -63,8 +63,8 @@ pub enum Fact {
     InvoicePaid(Box<Invoice>),
     /// `invoice_payment.paid`
     InvoicePayment(InvoicePayment),
-    /// `charge.refunded`
-    ChargeRefunded(Box<Charge>),
+    /// `charge.refunded`; `charge.succeeded` and `.updated`, whose flag excludes what it paid
+    Charge(Box<Charge>),
     /// `refund.created`, `.updated`, `.failed`, `charge.refund.updated`
     Refund(Refund),
     /// `credit_note.created`, `.updated`, `.voided`
@@ -136,7 +136,15 @@ impl Event {
                 Fact::InvoicePaid(Box::new(Invoice::of(&object()?, reading)?))
             }
             "invoice_payment.paid" => Fact::InvoicePayment(InvoicePayment::of(&object()?, reading)?),
-            "charge.refunded" => Fact::ChargeRefunded(Box::new(Charge::of(&object()?, reading)?)),
+            "charge.refunded" => Fact::Charge(Box::new(Charge::of(&object()?, reading)?)),
+            "charge.succeeded" | "charge.updated" => {
+                let charge = Charge::of(&object()?, reading)?;
+                // Of each payment there is one: those that say nothing new are not kept.
+                if charge.is_plain() {
+                    return Ok(Fact::Other(self.kind.clone()));
+                }
+                Fact::Charge(Box::new(charge))
+            }
             "refund.created" | "refund.updated" | "refund.failed" | "charge.refund.updated" => {
                 Fact::Refund(Refund::of(&object()?, reading)?)
             }

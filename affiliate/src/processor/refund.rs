@@ -26,8 +26,8 @@ pub struct Refund {
     /// Whether the money goes back, or may: pending, wanting something of the customer, succeeded. It does not, after all,
     /// when it failed or was canceled.
     pub is_live: bool,
-    /// When it was made.
-    pub created_at: Timestamp,
+    /// When it was made, where that is said.
+    pub created_at: Option<Timestamp>,
     /// As of when this holds.
     pub as_of: AsOf,
 }
@@ -50,7 +50,7 @@ impl Refund {
             amount: object.needed_share("amount")?,
             currency: object.currency("currency")?,
             is_live,
-            created_at: object.time("created")?.unwrap_or(reading.as_of.at),
+            created_at: object.time("created")?,
             as_of: if is_live { reading.as_of } else { reading.as_of.ended() },
         })
     }
@@ -90,19 +90,35 @@ impl PartialOrd for ChargeFigure {
 pub struct RefundFigure {
     /// As of when.
     pub as_of: AsOf,
-    /// When it was made.
-    pub created_at: Timestamp,
+    /// When it was made, where that is said.
+    pub created_at: Option<Timestamp>,
     /// How much.
     pub amount: i64,
     /// Whether the money goes back.
     pub is_live: bool,
 }
 
+impl RefundFigure {
+    /// When it was made; where nobody says so, when it was told of.
+    #[must_use]
+    pub fn made_at(&self) -> Timestamp {
+        self.created_at.unwrap_or(self.as_of.at)
+    }
+
+    /// The newer of two that are told of one refund. That it says not when it was made does not hide that the other does.
+    #[must_use]
+    pub fn newer(self, other: Self) -> Self {
+        let (newer, older) = if self < other { (other, self) } else { (self, other) };
+        Self { created_at: newer.created_at.or(older.created_at), ..newer }
+    }
+}
+
 /// What was refunded of a charge, by the newest that the charge says and the newest of each of its refunds.
 ///
 /// Some endpoints are told of charges, some of refunds, some of both, in any order. A charge counts what happened before
 /// it was told of, so its refunds add to it what is newer: those made since, less those that failed since. What happened
-/// in the charge's own second it may count or not: the more that is known to be refunded stands.
+/// in the charge's own second it may count or not: the more that is known to be refunded stands. So it
+/// is of a refund that does not say when it was made: the charge may count it.
 #[must_use]
 pub fn refunded(charge: Option<ChargeFigure>, refunds: &[RefundFigure]) -> i64 {
     let live = refunds.iter().filter(|refund| refund.is_live);
@@ -111,14 +127,16 @@ pub fn refunded(charge: Option<ChargeFigure>, refunds: &[RefundFigure]) -> i64 {
     let told_at = charge.as_of.at;
     let since = refunds.iter().filter(|refund| refund.as_of > charge.as_of).map(|refund| {
         let amount = i128::from(refund.amount);
-        match (refund.is_live, refund.created_at > told_at) {
+        match (refund.is_live, refund.created_at.is_some_and(|created| created > told_at)) {
             (true, true) => amount,
             (false, false) => -amount,
             _ => 0,
         }
     });
+    let is_of_unknown_time =
+        |refund: &RefundFigure| refund.created_at.is_none() && refund.as_of > charge.as_of;
     let mut refunded = i128::from(charge.refunded) + since.sum::<i128>();
-    if live.clone().any(|refund| refund.as_of.at == told_at) {
+    if live.clone().any(|refund| refund.as_of.at == told_at || is_of_unknown_time(refund)) {
         refunded = refunded.max(known);
     }
     clamped(refunded)
@@ -142,7 +160,20 @@ mod tests {
 
     fn refund(kind: &str, at: i64, created: i64, amount: i64) -> RefundFigure {
         let is_live = kind != "refund.failed";
-        RefundFigure { as_of: AsOf::event(kind, second(at)), created_at: second(created), amount, is_live }
+        let created_at = Some(second(created));
+        RefundFigure { as_of: AsOf::event(kind, second(at)), created_at, amount, is_live }
+    }
+
+    fn undated(kind: &str, at: i64, amount: i64) -> RefundFigure {
+        RefundFigure { created_at: None, ..refund(kind, at, 0, amount) }
+    }
+
+    #[test]
+    fn when_it_was_made_is_known_by_whoever_says_so() {
+        let (dated, undated) = (refund("refund.created", 10, 10, 300), undated("refund.updated", 20, 300));
+        for newer in [dated.newer(undated), undated.newer(dated)] {
+            assert_eq!((newer.as_of.at, newer.created_at), (second(20), Some(second(10))));
+        }
     }
 
     #[test]
@@ -168,6 +199,13 @@ mod tests {
             (Some(charge(10, 0)), vec![first], 300),
             (Some(charge(10, 300)), vec![first, refund("refund.created", 10, 10, 200)], 500),
             (Some(charge(20, 500)), vec![first, refund("refund.failed", 20, 20, 200)], 300),
+            // Nobody says when it was made: it counts once, whether the charge counts it or not.
+            (Some(charge(10, 300)), vec![undated("refund.created", 20, 300)], 300),
+            (Some(charge(10, 0)), vec![undated("refund.created", 20, 300)], 300),
+            (Some(charge(10, 300)), vec![first, undated("refund.created", 20, 200)], 500),
+            (Some(charge(20, 500)), vec![first, undated("refund.failed", 30, 200)], 300),
+            (Some(charge(40, 300)), vec![undated("refund.created", 20, 500)], 300),
+            (None, vec![undated("refund.created", 20, 300)], 300),
             // Nonsense is no panic.
             (Some(charge(0, i64::MAX)), vec![first], i64::MAX),
             (Some(charge(20, 100)), vec![failed], 0),

@@ -1,5 +1,6 @@
 //! Each row of the table of completions-affiliate.md 2.2, by itself.
 
+use affiliate::ledger::Answer;
 use mail::affiliate::referral::{Blocked, ReferralStatus};
 use mail::id::ReferralId;
 use serde_json::json;
@@ -101,6 +102,44 @@ async fn a_checkout_without_an_invoice_is_a_sale_where_the_program_says_so() {
             let wanted = ["pi_cs_1/1 1000 of 5000 reversed refund", "pi_cs_1/2 250 of 5000 reversed refund"];
             assert_eq!(world.outline().await, wanted);
         }
+        world.audit().await;
+    }
+}
+
+#[tokio::test]
+async fn a_flag_on_the_charge_excludes_what_it_paid() {
+    for kind in ["charge.succeeded", "charge.updated"] {
+        let world = World::new().await;
+        let lead = world.lead("lin@example.org", Some("cus_1")).await;
+        let mut flagged = charge("in_1", 10_000, 0);
+        flagged["metadata"] = json!({"stx": "False"});
+        world.tell(kind, 9, flagged).await;
+        world.hear(&world.paid("in_1", "cus_1", (10_000, 10))).await;
+        assert!(world.lines().await.is_empty(), "{kind}");
+        assert_eq!(world.referral(lead.id).await.revenue_cents, 10_000, "it converts all the same");
+        // Without a flag there is nothing in it that is not known.
+        let plain = world.event(kind, 11, charge("in_2", 10_000, 0));
+        assert!(matches!(world.take(&plain).await, Answer::Ignored(_)));
+        world.audit().await;
+    }
+}
+
+#[tokio::test]
+async fn a_refund_that_does_not_say_when_it_was_made_counts_once() {
+    for first in [true, false] {
+        let world = World::new().await;
+        world.lead("lin@example.org", Some("cus_1")).await;
+        world.hear(&world.paid("in_1", "cus_1", (10_000, 10))).await;
+        let mut undated = refund("re_1", "in_1", (5_000, "succeeded"), 0);
+        undated.as_object_mut().unwrap().remove("created");
+        let charged = world.event("charge.refunded", 20, charge("in_1", 10_000, 5_000));
+        let refunded = world.event("refund.updated", 25, undated);
+        let order = if first { [&charged, &refunded] } else { [&refunded, &charged] };
+        for event in order {
+            world.hear(event).await;
+        }
+        let half = ["in_1/1 1000 of 5000 pending", "in_1/2 250 of 5000 pending"];
+        assert_eq!(world.outline().await, half, "{first}");
         world.audit().await;
     }
 }

@@ -68,7 +68,7 @@ fn a_payment_of_an_invoice() {
 
 #[test]
 fn a_charge_and_its_refunds_come_to_what_was_refunded() {
-    let charge = told!(ChargeRefunded in "since_basil/charge_refunded");
+    let charge = told!(Charge in "since_basil/charge_refunded");
     assert!(charge.is_disputed && charge.marks.excluded && charge.refunds.is_empty());
     let created = told!(Refund in "since_basil/refund_created");
     let updated = told!(Refund in "since_basil/refund_updated");

@@ -17,7 +17,8 @@ use crate::affiliates::{all, partner};
 use crate::world::World;
 
 /// What the processor answers to each path, by what its address begins with: an object; a list, of which is told what was
-/// created within the time that is asked for; a number, which is the status; or `{"in_turn": […]}`, of which the last stays.
+/// created within the time that is asked for, unless it is `"unfiltered"` and refuses who asks so; a number, which is the
+/// status; or `{"in_turn": […]}`, of which the last stays.
 pub(crate) type Known = Vec<(&'static str, Value)>;
 
 /// A list.
@@ -31,6 +32,9 @@ fn said(path: &str, body: &Value, times: usize) -> (String, Value) {
         Some(turns) => turns.get(times).or(turns.last()).cloned().unwrap_or_default(),
         None => body.clone(),
     };
+    if body["unfiltered"] == true && (path.contains("created") || path.contains("status")) {
+        return ("400 No".to_owned(), json!({"error": {"message": "Unexpected created"}}));
+    }
     if let Some(status) = body.as_u64() {
         return (format!("{status} No"), json!({"error": {"message": "no"}}));
     }
@@ -281,18 +285,94 @@ async fn what_was_asked_is_in_the_error() {
     let world = World::start().await;
     let known = || vec![("/v1/account", json!({"id": "acct_1"})), ("/v1/charges", json!(403))];
     let (who, _) = connected(&world, known, 0).await;
-    let begun = owner(&world, &who, Method::POST, ("/backfill", json!({"since": 1_760_000_000}))).await;
+    let since = world.hall.clock().now().as_second() - 3_600;
+    let begun = owner(&world, &who, Method::POST, ("/backfill", json!({"since": since}))).await;
     let path = format!("/backfill/{}", begun.json()["backfill"]["id"].as_str().unwrap());
-    for _ in 0..6 {
-        go_on(&world).await;
-        world.hall.clock().advance(Duration::from_secs(300));
-    }
+    go_on(&world).await;
     let failed = owner(&world, &who, Method::GET, (&path, json!({}))).await.json()["backfill"].clone();
     assert_eq!(failed["status"], "failed", "{failed}");
     assert_eq!(
         failed["error"],
-        "the processor answered /v1/charges with status 403: the key may not read charges"
+        "the processor answered /v1/charges with status 403: the key may not read charges (no)"
     );
+    world.end().await;
+}
+
+/// What is refused once and for all is not asked for again.
+#[tokio::test]
+async fn a_definitive_answer_ends_it_at_once() {
+    for (path, status, why) in [
+        (
+            "/v1/invoices",
+            401,
+            "the processor does not take the key: it answered /v1/invoices with status 401 (no)",
+        ),
+        ("/v1/invoices", 404, "the processor answered /v1/invoices with status 404 (no)"),
+        (
+            "/v1/checkout",
+            403,
+            "answered /v1/checkout/sessions with status 403: the key may not read checkout sessions",
+        ),
+    ] {
+        let world = World::start().await;
+        let known = || vec![("/v1/account", json!({"id": "acct_1"})), (path, json!(status))];
+        let (who, asked) = connected(&world, known, 0).await;
+        // From the beginning: the first window is of everything, not only of bills.
+        let begun = owner(&world, &who, Method::POST, ("/backfill", json!({}))).await;
+        let at = format!("/backfill/{}", begun.json()["backfill"]["id"].as_str().unwrap());
+        go_on(&world).await;
+        let failed = owner(&world, &who, Method::GET, (&at, json!({}))).await.json()["backfill"].clone();
+        assert_eq!(failed["status"], "failed", "{failed}");
+        assert!(failed["error"].as_str().unwrap().contains(why), "{failed}");
+        assert!(asked.load(Ordering::Relaxed) <= 3, "{path}");
+        world.end().await;
+    }
+}
+
+/// As localstripe does: lists are not filtered, and some are not there.
+#[tokio::test]
+async fn a_processor_that_filters_nothing_is_read() {
+    let world = World::start().await;
+    let known = || {
+        let whole = |data: Value| {
+            let mut list = list(data);
+            list["unfiltered"] = json!(true);
+            list
+        };
+        let now = world.hall.clock().now().as_second();
+        let mut unpaid = invoice(&world, ("in_3", "cus_1"), 7_000);
+        unpaid["status"] = json!("open");
+        let mut early = invoice(&world, ("in_0", "cus_1"), 9_000);
+        (early["created"], early["status_transitions"]["paid_at"]) =
+            (json!(now - 30 * 86_400), json!(now - 30 * 86_400));
+        let paid = |id: &str, cents: i64| invoice(&world, (id, "cus_1"), cents);
+        let flagged = json!({"id": "ch_in_2", "object": "charge", "amount": 2_000, "amount_refunded": 0,
+            "currency": "usd", "created": now, "metadata": {"stx": "false"}});
+        let refunded = json!({"id": "ch_in_1", "object": "charge", "amount": 4_000, "amount_refunded": 1_000,
+            "currency": "usd", "created": now, "metadata": {}});
+        let customer =
+            json!({"id": "cus_1", "object": "customer", "email": "Grace@example.net", "metadata": {}});
+        vec![
+            ("/v1/account", json!({"id": "acct_1", "object": "account"})),
+            ("/v1/customers/cus_1", customer),
+            ("/v1/invoices", whole(json!([unpaid, paid("in_2", 2_000), paid("in_1", 4_000), early]))),
+            ("/v1/charges", whole(json!([flagged, refunded]))),
+            ("/v1/subscriptions", whole(json!([]))),
+            ("/v1/checkout/sessions", json!(404)),
+            ("/v1/disputes", json!(404)),
+            ("/v1/credit_notes", json!(404)),
+            ("/v1/refunds", whole(json!([]))),
+            ("/v1/events", json!(400)),
+        ]
+    };
+    let (who, _) = connected(&world, known, 0).await;
+    let since = world.hall.clock().now().as_second() - 3_600;
+    let done = back_fill(&world, &who, since).await;
+    assert_eq!((&done["status"], &done["error"]), (&json!("done"), &Value::Null), "{done}");
+    assert_eq!(done["invoices_seen"], 2, "neither the open one nor the early one: {done}");
+    let lines = all(&world, "/affiliate-commissions").await;
+    let amounts: Vec<_> = lines.iter().map(|line| line["amount_cents"].as_i64().unwrap()).collect();
+    assert_eq!(amounts, [600], "a quarter went back of one; the charge's flag excludes the other");
     world.end().await;
 }
 

@@ -203,15 +203,22 @@ impl Backfill {
         self.not_before = now.checked_add(PUT_OFF).ok();
     }
 
-    /// The window could not be read.
-    pub fn fail(&mut self, why: &str, now: Timestamp) {
+    /// The window cannot be read, and trying again changes nothing.
+    pub fn fail_for_good(&mut self, why: &str) {
         self.process = None;
         self.failures = self.failures.saturating_add(1);
-        if self.failures >= FAILURES_MAX {
-            self.status = BackfillStatus::Failed;
-            self.error = Some(why.to_owned());
+        self.status = BackfillStatus::Failed;
+        self.error = Some(why.to_owned());
+    }
+
+    /// The window could not be read.
+    pub fn fail(&mut self, why: &str, now: Timestamp) {
+        if self.failures.saturating_add(1) >= FAILURES_MAX {
+            self.fail_for_good(why);
             return;
         }
+        self.process = None;
+        self.failures = self.failures.saturating_add(1);
         let place = usize::try_from(self.failures.saturating_sub(1)).unwrap_or(usize::MAX);
         let wait = BACKOFF_S.get(place).or(BACKOFF_S.last()).copied().unwrap_or_default();
         self.not_before = now.checked_add(SignedDuration::from_secs(wait)).ok();

@@ -50,7 +50,8 @@ impl HeardCharge {
     /// Hears of one refund.
     pub(crate) fn hear_refund(&mut self, refund: &Refund) -> Result<(), TooMany> {
         let figure = place(&mut self.refunds, &refund.id, "refunds of a charge")?;
-        *figure = (*figure).max(Some(refund.figure()));
+        let told = refund.figure();
+        *figure = Some(figure.map_or(told, |known| known.newer(told)));
         self.hear_payment(refund.payment_intent.as_deref())
     }
 
@@ -103,8 +104,8 @@ impl HeardCharge {
         // What it said of a part in this very second knows what was refunded by then.
         let told = self.in_part.filter(|part| part.as_of.at == by.second && by.within != Within::End);
         let charge = told.or(figures.filter(|figure| by.is_after(figure.as_of.at)).max());
-        let counts = |refund: &RefundFigure| told.is_none() || refund.created_at < by.second;
-        let refunds = refunds.filter(|(id, refund)| counts(refund) && by.knows(refund.created_at, id));
+        let counts = |refund: &RefundFigure| told.is_none() || refund.made_at() < by.second;
+        let refunds = refunds.filter(|(id, refund)| counts(refund) && by.knows(refund.made_at(), id));
         let refunds: Vec<_> = refunds.map(|(_, refund)| stood(refund, by)).collect();
         self.in_currency_of(sale, processor::refunded(charge, &refunds))
     }
@@ -130,8 +131,7 @@ impl HeardCharge {
     pub(super) fn turns(&self) -> impl Iterator<Item = (Timestamp, Option<&str>)> {
         let figures = [self.newest, self.in_part].into_iter().flatten();
         let figures = figures.map(|figure| (figure.as_of.at, None));
-        let turns =
-            |(id, refund): (_, RefundFigure)| [(refund.created_at, Some(id)), (refund.as_of.at, None)];
+        let turns = |(id, refund): (_, RefundFigure)| [(refund.made_at(), Some(id)), (refund.as_of.at, None)];
         figures.chain(self.refunds().flat_map(turns))
     }
 
@@ -149,6 +149,6 @@ fn stood(refund: RefundFigure, by: Moment<'_>) -> RefundFigure {
     if by.is_after(refund.as_of.at) {
         return refund;
     }
-    let as_of = AsOf { at: refund.created_at, step: Step::Begun };
+    let as_of = AsOf { at: refund.made_at(), step: Step::Begun };
     RefundFigure { as_of, is_live: true, ..refund }
 }

@@ -69,7 +69,7 @@ fn of_charges() -> impl Strategy<Value = Told> {
             amount: 400,
             currency: None,
             is_live,
-            created_at: second(0),
+            created_at: Some(second(0)),
             as_of,
         })
     });
@@ -218,7 +218,7 @@ fn what_was_given_back_before_all_was_in_the_same_second() {
         amount,
         currency: None,
         is_live: true,
-        created_at: second(10),
+        created_at: Some(second(10)),
         as_of,
     };
     let in_part = |charge: &HeardCharge| {
