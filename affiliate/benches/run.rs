@@ -36,6 +36,7 @@ const AT_ONCE: usize = 500;
 fn terms() -> Terms {
     Terms {
         base: Rate::Percent(BasisPoints::try_from(2_000).unwrap()),
+        unused: 0,
         tiers: Vec::new(),
         products: Vec::new(),
         duration: Months::Recurring(None),
@@ -153,8 +154,8 @@ fn lead(partner: &Partner, id: ReferralId) -> Referral {
         source: ReferralSource::Api,
         email: None,
         customer: None,
-        sub_id: None,
         later_customers: Vec::new(),
+        sub_id: None,
         link: None,
         visit: None,
         blocked: None,

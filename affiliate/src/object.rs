@@ -236,14 +236,16 @@ struct RateFields {
     commission_flat_cents: i64,
 }
 
-impl From<Option<Rate>> for RateFields {
-    fn from(rate: Option<Rate>) -> Self {
+impl RateFields {
+    /// Of a rate, and of the number beside it that does not count.
+    fn of(rate: Option<Rate>, unused: i64) -> Self {
         match rate {
             Some(Rate::Percent(bps)) => {
-                Self { commission_type: "percent", commission_bps: bps.get(), commission_flat_cents: 0 }
+                Self { commission_type: "percent", commission_bps: bps.get(), commission_flat_cents: unused }
             }
             Some(Rate::Flat(cents)) => {
-                Self { commission_type: "flat", commission_bps: 0, commission_flat_cents: cents }
+                let commission_bps = u16::try_from(unused).unwrap_or_default();
+                Self { commission_type: "flat", commission_bps, commission_flat_cents: cents }
             }
             None => Self { commission_type: "none", commission_bps: 0, commission_flat_cents: 0 },
         }
@@ -260,7 +262,7 @@ struct TierObject {
 
 impl From<&Tier> for TierObject {
     fn from(tier: &Tier) -> Self {
-        let rate = RateFields::from(Some(tier.rate));
+        let rate = RateFields::of(Some(tier.rate), tier.unused);
         Self {
             min_paid_customers: tier.min_paid_customers,
             commission_bps: rate.commission_bps,
@@ -284,7 +286,7 @@ impl From<&ProductRate> for ProductRateObject {
         Self {
             product_id: rate.product.clone(),
             price_id: rate.price.clone(),
-            rate: rate.rate.into(),
+            rate: RateFields::of(rate.rate, rate.unused),
             label: rate.label.clone(),
         }
     }
@@ -333,7 +335,7 @@ impl CampaignObject {
             is_default: program.default_campaign == Some(campaign.id),
             visibility: campaign.visibility,
             auto_approve: campaign.auto_approve,
-            rate: Some(terms.base).into(),
+            rate: RateFields::of(Some(terms.base), terms.unused),
             commission_duration,
             recurring_months,
             max_commission_cents: terms.max_commission,

@@ -33,6 +33,7 @@ fn points(points: u16) -> BasisPoints {
 fn campaign_of(house: &House, at: Timestamp, number: u64) -> Campaign {
     let terms = Terms {
         base: Rate::Percent(points(2_000)),
+        unused: 0,
         tiers: Vec::new(),
         products: Vec::new(),
         duration: Months::Recurring(None),

@@ -100,7 +100,7 @@ impl Scale {
     pub(crate) fn earner(&self, referral: u64, level: Level) -> u64 {
         let bringer = self.bringer(referral);
         match level {
-            Level::One => bringer,
+            Level::One | Level::OneFixed => bringer,
             Level::Two => recruiter(bringer).unwrap(),
         }
     }

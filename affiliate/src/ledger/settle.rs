@@ -57,7 +57,7 @@ struct Case {
     locked: BTreeSet<CommissionId>,
     /// What the adjustments of the lines come to.
     adjusted: BTreeMap<CommissionId, i64>,
-    ids: [CommissionId; 2],
+    ids: [CommissionId; 3],
 }
 
 impl Book<'_> {
@@ -260,7 +260,7 @@ impl Book<'_> {
             adjusted: self.adjusted(&lines).await?,
             lines,
             orphans,
-            ids: [self.new_line(), self.new_line()],
+            ids: [self.new_line(), self.new_line(), self.new_line()],
             referral,
         }))
     }

@@ -221,7 +221,7 @@ async fn the_order_of_events_does_not_matter() {
 /// is told once more.
 #[tokio::test]
 async fn new_terms_are_for_new_sales() {
-    let none = ProductRate { product: COURSE.to_owned(), price: None, rate: None, label: None };
+    let none = ProductRate { product: COURSE.to_owned(), price: None, rate: None, unused: 0, label: None };
     let terms = || Terms { products: vec![none.clone()], ..terms() };
     let mut plain = None::<Value>;
     for seed in 1..=6_u64 {

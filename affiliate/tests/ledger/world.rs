@@ -66,6 +66,7 @@ pub(crate) fn points(points: u16) -> BasisPoints {
 pub(crate) fn terms() -> Terms {
     Terms {
         base: Rate::Percent(points(2_000)),
+        unused: 0,
         tiers: Vec::new(),
         products: Vec::new(),
         duration: Months::Recurring(None),

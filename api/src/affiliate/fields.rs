@@ -121,6 +121,15 @@ impl<'a> Fields<'a> {
         }
     }
 
+    /// Fields that another request takes: they are refused by name, with what takes them.
+    pub(super) fn refuse(&mut self, names: &[&str], why: &str) {
+        for name in names {
+            if self.given.value(name).is_some() || self.given.is_given_as_null(name) {
+                self.wrong(name, why);
+            }
+        }
+    }
+
     /// A field will not do.
     pub(super) fn wrong(&mut self, name: &str, why: impl Into<String>) {
         self.notes.errors.add(&format!("{}{name}", self.prefix), why);

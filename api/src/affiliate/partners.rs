@@ -177,6 +177,9 @@ fn common_schema() -> Vec<(&'static str, Value)> {
     ]
 }
 
+/// Fields that a change takes, and the creation does not.
+const OF_CHANGES: &[&str] = &["parent_affiliate_id", "postback_url", "email_opt_out", "commission_override"];
+
 /// What `POST /affiliates` takes.
 #[derive(Debug)]
 pub struct CreatePartner(PartnerDraft);
@@ -220,8 +223,13 @@ impl Input for CreatePartner {
             "tags",
             "notes",
             "send_invite",
+            "parent_affiliate_id",
+            "postback_url",
+            "email_opt_out",
+            "commission_override",
         );
         let mut given = Fields::of(call, &NAMES)?;
+        given.refuse(OF_CHANGES, "is not taken here: set it with `PATCH /affiliates/{id}`");
         given.need("email");
         let email = given.take("email", parsed::<Address>);
         let first_name = given.words("first_name", NAME_BYTES_MAX).flatten();
@@ -328,8 +336,21 @@ impl Input for ChangePartner {
             "email_opt_out",
             "commission_override",
             "token",
+            "status",
+            "email",
+            "paypal_email",
+            "send_invite",
         );
         let mut given = Fields::of(call, &NAMES)?;
+        given.refuse(
+            &["status"],
+            "is not changed here: use `POST /affiliates/{id}/approve`, `/reject` or `/suspend`",
+        );
+        given.refuse(&["email", "send_invite"], "is taken by `POST /affiliates` alone: it cannot be changed");
+        given.refuse(
+            &["paypal_email"],
+            "is taken by `POST /affiliates` alone: afterwards the partner changes it in the portal",
+        );
         let mut change = PartnerChange {
             first_name: given.words("first_name", NAME_BYTES_MAX),
             last_name: given.words("last_name", NAME_BYTES_MAX),

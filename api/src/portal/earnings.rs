@@ -52,7 +52,7 @@ fn lines(lines: &[Commission]) -> Html {
 pub(super) fn what(line: &Commission) -> &'static str {
     match line.sold() {
         None => "Somebody whom you brought",
-        Some(Sold { level: Level::One, .. }) => "A sale",
+        Some(Sold { level: Level::One | Level::OneFixed, .. }) => "A sale",
         Some(Sold { level: Level::Two, .. }) => "A sale of a partner whom you recruited",
     }
 }

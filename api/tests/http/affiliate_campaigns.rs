@@ -91,6 +91,34 @@ async fn a_campaign_is_told_as_it_was_made() {
 }
 
 #[tokio::test]
+async fn both_numbers_of_a_rate_are_kept() {
+    let world = World::start().await;
+    set_up(&world, 1).await;
+    let whole = json!({
+        "name": "Both", "commission_type": "percent", "commission_bps": 2500, "commission_flat_cents": 700,
+        "tiers": [{"min_paid_customers": 5, "commission_bps": 3000, "commission_flat_cents": 900}],
+        "product_rates": [{"product_id": "prod_1", "price_id": null, "commission_type": "flat",
+            "commission_bps": 1000, "commission_flat_cents": 300, "label": null}],
+    });
+    let made = world.call(Method::POST, "/affiliate-campaigns", &whole).await.json()["campaign"].clone();
+    for field in ["commission_bps", "commission_flat_cents", "tiers", "product_rates"] {
+        assert_eq!(made[field], whole[field], "{field}");
+    }
+    // The number that did not count is there when the type changes, of tiers too; and the other one afterwards.
+    let path = format!("/affiliate-campaigns/{}", made["id"].as_str().unwrap());
+    for kind in ["flat", "percent"] {
+        let turned = world.call(Method::PATCH, &path, &json!({"commission_type": kind})).await;
+        assert_eq!(turned.status, StatusCode::OK, "{turned:?}");
+        let turned = turned.json()["campaign"].clone();
+        assert_eq!(turned["commission_type"], kind);
+        for field in ["commission_bps", "commission_flat_cents", "tiers", "product_rates"] {
+            assert_eq!(turned[field], whole[field], "{field} with {kind}");
+        }
+    }
+    world.end().await;
+}
+
+#[tokio::test]
 async fn campaigns_that_will_not_do_are_refused() {
     let world = World::start().await;
     set_up(&world, 1).await;

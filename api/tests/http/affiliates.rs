@@ -134,11 +134,11 @@ async fn partners_change() {
         "last_name": null, "company": "Engines", "website": "https://ada.example", "tags": [], "notes": null,
         "parent_affiliate_id": second["id"], "email_opt_out": true, "token": "Countess",
         "commission_override": {"commission_type": "percent", "commission_bps": 4000},
-        "postback_url": "http://127.0.0.1:9/p", "email": "x@example.org",
+        "postback_url": "http://127.0.0.1:9/p", "colour": "blue",
     });
     let changed = world.call(Method::PATCH, &path, &change).await;
     assert_eq!((changed.status, &changed.headers["etag"]), (StatusCode::OK, &"\"2\"".parse().unwrap()));
-    assert_eq!(changed.json()["warnings"], json!(["`email` is not a known field and was ignored"]));
+    assert_eq!(changed.json()["warnings"], json!(["`colour` is not a known field and was ignored"]));
     let now = changed.json()["affiliate"].clone();
     assert_eq!((&now["last_name"], &now["company"]), (&Value::Null, &json!("Engines")));
     assert_eq!((&now["links"][0]["token"], &now["email"]), (&json!("Countess"), &ada["email"]));
@@ -157,6 +157,29 @@ async fn partners_change() {
     partner(&world, json!({"email": "t@example.org", "token": "ada-lovelace"})).await;
     let taken = world.call(Method::PATCH, &path, &json!({"token": "ADA-lovelace"})).await;
     assert_eq!(taken.status, StatusCode::CONFLICT, "{taken:?}");
+    world.end().await;
+}
+
+#[tokio::test]
+async fn what_only_a_change_takes_is_refused_by_name() {
+    let world = World::start().await;
+    set_up(&world, 1).await;
+    for (field, value) in [
+        ("parent_affiliate_id", json!("aff_x")),
+        ("postback_url", Value::Null),
+        ("email_opt_out", json!(true)),
+        ("commission_override", json!({"commission_type": "percent", "commission_bps": 1})),
+    ] {
+        let mut body = json!({"email": "ada@example.org", "send_invite": false});
+        body[field] = value;
+        let refused = world.call(Method::POST, "/affiliates", &body).await;
+        assert_eq!(refused.status, StatusCode::BAD_REQUEST, "{refused:?}");
+        let why = refused.json()["error"]["details"]["fields"][field].clone();
+        assert_eq!(why, "is not taken here: set it with `PATCH /affiliates/{id}`", "{field}");
+    }
+    // Of the name a token is made that can be said on the phone.
+    let named = json!({"email": "l@example.org", "first_name": "Łukasz", "last_name": "Żak"});
+    assert_eq!(partner(&world, named).await["links"][0]["token"], "lukasz-zak");
     world.end().await;
 }
 
@@ -191,6 +214,11 @@ async fn changes_that_will_not_do_are_refused() {
         ),
         (&path, json!({"commission_override": 1}), "commission_override"),
         (&path, json!({"token": "a b"}), "token"),
+        // What the creation takes, or a request of its own.
+        (&path, json!({"status": "suspended"}), "status"),
+        (&path, json!({"email": "x@example.org"}), "email"),
+        (&path, json!({"paypal_email": null}), "paypal_email"),
+        (&path, json!({"send_invite": true}), "send_invite"),
         (&path, json!({"notes": "x".repeat(10_001)}), "notes"),
     ] {
         let refused = world.call(Method::PATCH, path, &body).await;

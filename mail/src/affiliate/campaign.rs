@@ -24,6 +24,13 @@ pub struct Tier {
     pub min_paid_customers: u32,
     /// The rate.
     pub rate: Rate,
+    /// As [`Terms::unused`].
+    #[serde(default, skip_serializing_if = "is_zero")]
+    pub unused: i64,
+}
+
+fn is_zero(number: &i64) -> bool {
+    *number == 0
 }
 
 /// A rate of its own for a product or a price.
@@ -35,6 +42,9 @@ pub struct ProductRate {
     pub price: Option<String>,
     /// The rate; `None` when it earns nothing.
     pub rate: Option<Rate>,
+    /// As [`Terms::unused`].
+    #[serde(default, skip_serializing_if = "is_zero")]
+    pub unused: i64,
     /// What people call it.
     pub label: Option<String>,
 }
@@ -67,6 +77,10 @@ words! {
 pub struct Terms {
     /// The rate where nothing else holds.
     pub base: Rate,
+    /// The other of its two numbers, which was given and does not count while the rate is of this kind: minor units
+    /// beside a share, basis points beside a fixed amount; zero for none.
+    #[serde(default, skip_serializing_if = "is_zero")]
+    pub unused: i64,
     /// Rates from a number of paying customers on: sorted by it, each number once.
     pub tiers: Vec<Tier>,
     /// Rates of products and prices.

@@ -46,6 +46,9 @@ pub enum Level {
     One,
     /// The partner's who recruited that partner.
     Two,
+    /// The fixed amounts of the partner's who brought the customer, where its shares of the same sale are in another
+    /// currency: a line has one.
+    OneFixed,
 }
 
 impl Level {
@@ -53,7 +56,7 @@ impl Level {
     #[must_use]
     pub fn number(self) -> u8 {
         match self {
-            Self::One => 1,
+            Self::One | Self::OneFixed => 1,
             Self::Two => 2,
         }
     }
@@ -150,7 +153,9 @@ impl Commission {
     pub fn description(&self) -> String {
         match self.sold() {
             None => "Bounty for a lead".to_owned(),
-            Some(Sold { level: Level::One, invoice, .. }) => format!("Commission on invoice {invoice}"),
+            Some(Sold { level: Level::One | Level::OneFixed, invoice, .. }) => {
+                format!("Commission on invoice {invoice}")
+            }
             Some(Sold { level: Level::Two, invoice, .. }) => {
                 format!("Recruiter's share of invoice {invoice}")
             }

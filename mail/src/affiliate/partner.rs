@@ -2,6 +2,8 @@
 
 use jiff::Timestamp;
 use thiserror::Error;
+use unicode_normalization::UnicodeNormalization as _;
+use unicode_normalization::char::is_combining_mark;
 
 use super::money::BasisPoints;
 use super::program::PayoutMethod;
@@ -197,18 +199,24 @@ impl Token {
         }
     }
 
-    /// Makes a token of any text, for want of a better one: lower case, what does not fit is a dash, cut to fit. None
-    /// when less than two characters are left of it.
+    /// Makes a token of any text, for want of a better one: base letters in lower case (`Łukasz Żak` is `lukasz-zak`), a
+    /// dash for what does not fit, and never two, cut to fit. None when less than two characters are left of it.
     #[must_use]
     pub fn made_of(text: &str) -> Option<Self> {
-        let lower = text.trim().to_lowercase();
         let mut made = String::new();
-        for character in lower.chars() {
-            if made.len() == *TOKEN_BYTES.end() {
+        // Decomposed, so that accents are characters of their own, which are left out.
+        for character in text.trim().to_lowercase().nfkd().filter(|c| !is_combining_mark(*c)) {
+            let letters = base_letters(character);
+            match letters {
+                Some(letters) => made.push_str(letters),
+                None if character.is_ascii_alphanumeric() || character == '_' => made.push(character),
+                None if made.ends_with('-') => {}
+                None => made.push('-'),
+            }
+            if made.len() >= *TOKEN_BYTES.end() {
+                made.truncate(*TOKEN_BYTES.end());
                 break;
             }
-            let fits = character.is_ascii_alphanumeric() || character == '_';
-            made.push(if fits { character } else { '-' });
         }
         let made = made.trim_matches('-');
         (made.len() >= *TOKEN_BYTES.start()).then(|| Self(made.to_owned()))
@@ -230,7 +238,7 @@ impl Token {
     pub fn variant(&self, number: u32) -> Self {
         let suffix = format!("-{number}");
         let kept = self.0.len().min(TOKEN_BYTES.end().saturating_sub(suffix.len()));
-        Self(format!("{}{suffix}", self.0.get(..kept).unwrap_or_default()))
+        Self(format!("{}{suffix}", self.0.get(..kept).unwrap_or_default().trim_end_matches('-')))
     }
 
     /// The text.
@@ -238,6 +246,24 @@ impl Token {
     pub fn as_str(&self) -> &str {
         &self.0
     }
+}
+
+/// What stands for a letter of a Latin alphabet that does not decompose into a base letter and an accent.
+fn base_letters(character: char) -> Option<&'static str> {
+    Some(match character {
+        'ł' => "l",
+        'ø' => "o",
+        'đ' | 'ð' => "d",
+        'þ' => "th",
+        'ß' => "ss",
+        'æ' => "ae",
+        'œ' => "oe",
+        'ı' => "i",
+        'ħ' => "h",
+        'ŋ' => "n",
+        'ŧ' => "t",
+        _ => return None,
+    })
 }
 
 /// A partner's link.
@@ -288,7 +314,19 @@ mod tests {
         }
         let made = |text: &str| Token::made_of(text).map(|token| token.as_str().to_owned());
         assert_eq!(made("Ada Lovelace").as_deref(), Some("ada-lovelace"));
-        assert_eq!(made(" Żółć ").as_deref(), None);
+        for (name, token) in [
+            (" Żółć ", "zolc"),
+            ("Łukasz Żak", "lukasz-zak"),
+            ("Bjørn  Strauß-Ångström", "bjorn-strauss-angstrom"),
+            ("Zoë O’Neil, Jr.", "zoe-o-neil-jr"),
+            ("Þóra Æsa", "thora-aesa"),
+            ("İpek Yıldız", "ipek-yildiz"),
+            ("- Ada -- L. -", "ada-l"),
+        ] {
+            assert_eq!(made(name).as_deref(), Some(token), "{name}");
+        }
+        assert_eq!(made("Ирина").as_deref(), None);
+        assert_eq!(Token::exactly("ada-").unwrap().variant(2).as_str(), "ada-2");
         assert_eq!(made("x").as_deref(), None);
         assert_eq!(made(&"ab".repeat(40)).unwrap().len(), 40);
         assert_eq!(Token::made_of(&"ab".repeat(40)).unwrap().variant(12).as_str().len(), 40);

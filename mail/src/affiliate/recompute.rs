@@ -200,8 +200,8 @@ pub struct Known<'a> {
     pub recruiter: Option<Recruiter>,
     /// The invoice's lines as they stand.
     pub lines: &'a [Booked<'a>],
-    /// Ids for new lines: the partner's, and its recruiter's.
-    pub ids: [CommissionId; 2],
+    /// Ids for new lines: the partner's, its recruiter's, and the partner's fixed amounts in another currency.
+    pub ids: [CommissionId; 3],
     /// The time, for what is written.
     pub now: Timestamp,
 }

@@ -91,11 +91,19 @@ fn listed_by(line: &Commission) -> Vec<By> {
     by
 }
 
+fn place_of(level: Level) -> u8 {
+    match level {
+        Level::One => 1,
+        Level::Two => 2,
+        Level::OneFixed => 3,
+    }
+}
+
 /// Invoices have one line of each level, and referrals one bounty (I1): this is checked by what stands at its name.
 fn key_of_name(line: &Commission) -> Key {
     let start = key(Space::CommissionBy).account(line.account).u8(0);
     match line.sold() {
-        Some(sold) => start.u8(sold.level.number()).text(&sold.invoice).build(),
+        Some(sold) => start.u8(place_of(sold.level)).text(&sold.invoice).build(),
         None => start.u8(0).id(line.referral.to_bytes()).build(),
     }
 }
@@ -162,7 +170,8 @@ pub async fn get(
     store.get(&key_of(account, id)).await?.map(|row| row::decode(&row)).transpose()
 }
 
-/// The lines of an invoice: the partner's and its recruiter's, if there are any.
+/// The lines of an invoice: the partner's, its recruiter's, and the partner's fixed amounts in another currency, if there
+/// are any.
 ///
 /// # Errors
 /// The store cannot be read.
@@ -172,9 +181,9 @@ pub async fn of_invoice(
     invoice: &str,
 ) -> Result<Vec<Commission>, ReadError> {
     let name = |level: Level| {
-        key(Space::CommissionBy).account(account).u8(0).u8(level.number()).text(invoice).build()
+        key(Space::CommissionBy).account(account).u8(0).u8(place_of(level)).text(invoice).build()
     };
-    named(store, account, &[name(Level::One), name(Level::Two)]).await
+    named(store, account, &[name(Level::One), name(Level::Two), name(Level::OneFixed)]).await
 }
 
 /// The bounty of a referral, if there is one.

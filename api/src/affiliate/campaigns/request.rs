@@ -1,7 +1,8 @@
 //! What callers say of campaigns.
 //!
 //! A campaign is made of what is given and of defaults, and changed by what is given; both ways the whole is looked at:
-//! a tier has the rate that the campaign's `commission_type` counts, `recurring_months` goes with `recurring`.
+//! a tier has the rate that the campaign's `commission_type` counts, `recurring_months` goes with `recurring`. Of a rate's two
+//! numbers both are kept, and the one that does not count is there when the type changes.
 
 use ::affiliate::campaigns::CampaignDraft;
 use ::affiliate::refusal::Refusal;
@@ -80,6 +81,31 @@ struct Numbers {
 impl Numbers {
     fn read(given: &mut Fields<'_>) -> Self {
         Self { bps: given.take("commission_bps", bps), flat: given.take("commission_flat_cents", cents) }
+    }
+
+    /// Those that are kept of a rate.
+    fn of(rate: Rate, unused: i64) -> Self {
+        let unused = Some(unused).filter(|unused| *unused != 0);
+        match rate {
+            Rate::Percent(points) => Self { bps: Some(points), flat: unused },
+            Rate::Flat(cents) => {
+                let points = unused.and_then(|unused| u16::try_from(unused).ok());
+                Self { bps: points.and_then(|points| BasisPoints::try_from(points).ok()), flat: Some(cents) }
+            }
+        }
+    }
+
+    /// These, and where one is missing that of others.
+    fn or(self, others: Self) -> Self {
+        Self { bps: self.bps.or(others.bps), flat: self.flat.or(others.flat) }
+    }
+
+    /// The number that does not count; zero for none.
+    fn unused(self, kind: Kind) -> i64 {
+        match kind {
+            Kind::Percent => self.flat.unwrap_or_default(),
+            Kind::Flat => self.bps.map_or(0, |points| points.get().into()),
+        }
     }
 
     fn rate(self, kind: Kind) -> Option<Rate> {
@@ -173,12 +199,19 @@ impl CampaignFields {
     /// A campaign of these and of defaults; with this name where none was given.
     pub(super) fn make(&self, name: &str) -> Result<CampaignDraft, Refusal> {
         let percent = BasisPoints::try_from(BPS_DEFAULT).unwrap_or_default();
-        self.apply(CampaignDraft {
+        // The default is a share: it is none beside a fixed amount.
+        let kept = if self.kind == Some(Kind::Flat) {
+            Numbers::default()
+        } else {
+            Numbers::of(Rate::Percent(percent), 0)
+        };
+        let new = CampaignDraft {
             name: name.to_owned(),
             visibility: Visibility::Public,
             auto_approve: false,
             terms: Terms {
                 base: Rate::Percent(percent),
+                unused: 0,
                 tiers: Vec::new(),
                 products: Vec::new(),
                 duration: Duration::Recurring(None),
@@ -190,17 +223,19 @@ impl CampaignFields {
             },
             archived_at: None,
             make_default: false,
-        })
+        };
+        self.apply(new, kept)
     }
 
     /// A campaign as it is after the change.
     pub(super) fn change(&self, before: &Campaign) -> Result<CampaignDraft, Refusal> {
-        self.apply(CampaignDraft::of(before))
+        let kept = Numbers::of(before.terms.base, before.terms.unused);
+        self.apply(CampaignDraft::of(before), kept)
     }
 
-    fn apply(&self, before: CampaignDraft) -> Result<CampaignDraft, Refusal> {
+    fn apply(&self, before: CampaignDraft, kept: Numbers) -> Result<CampaignDraft, Refusal> {
         let mut wrong: Vec<(String, String)> = Vec::new();
-        let terms = self.terms(before.terms, &mut wrong);
+        let terms = self.terms((before.terms, kept), &mut wrong);
         if !wrong.is_empty() {
             return Err(Refusal::Fields(wrong));
         }
@@ -214,10 +249,11 @@ impl CampaignFields {
         })
     }
 
-    fn terms(&self, before: Terms, wrong: &mut Vec<(String, String)>) -> Terms {
-        let base = self.base(before.base, wrong);
+    fn terms(&self, (before, kept): (Terms, Numbers), wrong: &mut Vec<(String, String)>) -> Terms {
+        let base = self.base((before.base, kept), wrong);
         Terms {
             base,
+            unused: self.numbers.or(kept).unused(Kind::of(base)),
             tiers: self.tiers(before.tiers, Kind::of(base), wrong),
             products: self.products.clone().unwrap_or(before.products),
             duration: self.duration(before.duration, wrong),
@@ -229,7 +265,7 @@ impl CampaignFields {
         }
     }
 
-    fn base(&self, before: Rate, wrong: &mut Vec<(String, String)>) -> Rate {
+    fn base(&self, (before, kept): (Rate, Numbers), wrong: &mut Vec<(String, String)>) -> Rate {
         let kind = self.kind.unwrap_or(Kind::of(before));
         if self.kind.is_none() && self.numbers.misses(kind) {
             wrong.push((
@@ -238,8 +274,7 @@ impl CampaignFields {
             ));
             return before;
         }
-        let stays = || (Kind::of(before) == kind).then_some(before);
-        self.numbers.rate(kind).or_else(stays).unwrap_or_else(|| {
+        self.numbers.or(kept).rate(kind).unwrap_or_else(|| {
             wrong.push((kind.number().to_owned(), "is required with this `commission_type`".to_owned()));
             before
         })
@@ -247,16 +282,23 @@ impl CampaignFields {
 
     fn tiers(&self, before: Vec<Tier>, kind: Kind, wrong: &mut Vec<(String, String)>) -> Vec<Tier> {
         let Some(given) = &self.tiers else {
-            if before.iter().any(|tier| Kind::of(tier.rate) != kind) {
+            let turned = before.iter().map(|tier| {
+                let numbers = Numbers::of(tier.rate, tier.unused);
+                Some(Tier { rate: numbers.rate(kind)?, unused: numbers.unused(kind), ..*tier })
+            });
+            return turned.collect::<Option<Vec<_>>>().unwrap_or_else(|| {
                 let why = "are of another `commission_type`: give them anew, or an empty list";
                 wrong.push(("tiers".to_owned(), why.to_owned()));
-            }
-            return before;
+                before
+            });
         };
         let mut tiers = Vec::with_capacity(given.len());
         for (n, (min_paid_customers, numbers)) in given.iter().enumerate() {
             match numbers.rate(kind) {
-                Some(rate) => tiers.push(Tier { min_paid_customers: *min_paid_customers, rate }),
+                Some(rate) => {
+                    let (min_paid_customers, unused) = (*min_paid_customers, numbers.unused(kind));
+                    tiers.push(Tier { min_paid_customers, rate, unused });
+                }
                 None => wrong.push((format!("tiers[{n}].{}", kind.number()), "is required".to_owned())),
             }
         }
@@ -358,7 +400,8 @@ fn product(given: &mut Fields<'_>) -> Option<ProductRate> {
             Some(rate?)
         }
     };
-    Some(ProductRate { product: product?, price, rate, label })
+    let unused = rate.map_or(0, |rate| numbers.unused(Kind::of(rate)));
+    Some(ProductRate { product: product?, price, rate, unused, label })
 }
 
 /// What a body says of a campaign, with the errors that need no more than the body.

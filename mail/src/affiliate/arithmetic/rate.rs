@@ -48,7 +48,8 @@ pub enum Share {
     Percent(BasisPoints),
     /// A fixed amount, once.
     Flat(i64),
-    /// A fixed amount that is left out: it is in another currency than the commission, and nothing is exchanged.
+    /// A fixed amount that was left out, as was done once: it is in another currency than the commission. It has a line of
+    /// its own now.
     OtherCurrency(i64),
     /// Nothing.
     Excluded,
@@ -130,7 +131,7 @@ fn same(a: Option<&ProductRate>, b: Option<&ProductRate>) -> bool {
 
 fn group(rate: Option<&ProductRate>, base: i64, offer: &Offer<'_>) -> Result<Group, ArithmeticError> {
     let (rule, rate) = match rate {
-        Some(ProductRate { product, price, rate, label }) => {
+        Some(ProductRate { product, price, rate, label, .. }) => {
             let rule = Rule::Product { product: product.clone(), price: price.clone(), label: label.clone() };
             (rule, *rate)
         }

@@ -128,7 +128,10 @@ fn nothing_is_exchanged() {
         ("a fixed amount in the program's", |w| { w.paid(4_900, "eur").terms.base = Rate::Flat(700); }, "1: 700 usd of 4900, pending"),
         ("a cap of another currency does not hold", |w| { w.paid(4_900, "eur").terms.max_commission = Some(900); }, "1: 980 eur of 4900, pending"),
         ("but holds for the fixed amount", |w| { w.paid(4_900, "eur").terms.base = Rate::Flat(700); w.terms.max_commission = Some(600); }, "1: 600 usd of 4900, pending"),
-        ("a line has one currency: the share's", |w| { w.paid(0, "eur").sold(&[("a", 1_000), ("b", 500)]).terms.products = vec![product("prod_b", Rate::Flat(70))]; }, "1: 200 eur of 1500, pending"),
+        ("a line has one currency: a fixed amount beside shares has one of its own", |w| { w.paid(0, "eur").sold(&[("a", 1_000), ("b", 500)]).terms.products = vec![product("prod_b", Rate::Flat(70))]; }, "1: 200 eur of 1000, pending | 1: 70 usd of 500, pending"),
+        ("which a refund of a part leaves as it is", |w| { w.paid(0, "eur").sold(&[("a", 1_000), ("b", 500)]).terms.products = vec![product("prod_b", Rate::Flat(70))]; w.then().returned.refunded = 750; }, "1: 100 eur of 500, pending | 1: 70 usd of 250, pending"),
+        ("and a refund of all takes back", |w| { w.paid(0, "eur").sold(&[("a", 1_000), ("b", 500)]).terms.products = vec![product("prod_b", Rate::Flat(70))]; w.then().returned.refunded = 1_500; }, "1: 200 eur of 1000, reversed refund | 1: 70 usd of 500, reversed refund"),
+        ("the recruiter's is of the whole sale", |w| { w.paid(0, "eur").sold(&[("a", 1_000), ("b", 500)]).recruited(1_000).terms.products = vec![product("prod_b", Rate::Flat(70))]; }, "1: 200 eur of 1000, pending | 2: 150 eur of 1500, pending | 1: 70 usd of 500, pending"),
         ("or that of the fixed amount, when there is no share", |w| { w.paid(0, "eur").sold(&[("a", 1_000), ("b", 500)]).terms.products = vec![product("prod_b", Rate::Flat(70)), product("prod_a", None)]; }, "1: 70 usd of 1500, pending"),
         ("the recruiter's is a share", |w| { w.paid(4_900, "eur").recruited(1_000).terms.base = Rate::Flat(700); }, "1: 700 usd of 4900, pending | 2: 490 eur of 4900, pending"),
     ]);

@@ -58,13 +58,27 @@ pub(super) fn lines(
         return Ok(Err(nothing));
     }
     let groups = rate::groups(known.invoice.sale, worth.base, &known.seller.offer)?;
-    let (currency, groups) = in_one_currency(known, groups)?;
-    let share = Shared { id: known.ids[0], partner: known.seller.partner, level: Level::One, currency };
-    let Some(sellers) = line(known, worth.base, share, groups)? else {
-        return Ok(Err(Nothing::ComesToNothing));
+    let recruiters = recruiters_groups(known, &groups);
+    let (first, fixed) = by_currency(known, groups)?;
+    let partner = known.seller.partner;
+    let [id, recruiters_id, fixed_id] = known.ids;
+    let sellers =
+        line(known, Shared { id, partner, level: Level::One, currency: first.currency }, first.groups)?;
+    let Some(sellers) = sellers else { return Ok(Err(Nothing::ComesToNothing)) };
+    let recruiters = match recruiters {
+        Some((partner, groups)) => {
+            let currency = known.invoice.sale.currency;
+            line(known, Shared { id: recruiters_id, partner, level: Level::Two, currency }, groups)?
+        }
+        None => None,
     };
-    let recruiters = second(known, worth.base, &sellers)?;
-    Ok(Ok([Some(sellers), recruiters].into_iter().flatten().collect()))
+    let fixed = match fixed {
+        Some(InCurrency { currency, groups }) => {
+            line(known, Shared { id: fixed_id, partner, level: Level::OneFixed, currency }, groups)?
+        }
+        None => None,
+    };
+    Ok(Ok([Some(sellers), recruiters, fixed].into_iter().flatten().collect()))
 }
 
 /// A new line as it is written: brought to where the facts are by now, and earned at once where no hold is left.
@@ -108,32 +122,34 @@ fn hindrance(known: &Known<'_>) -> Option<Nothing> {
     (!window::covers(duration, converted_at, sale.paid_at)).then_some(Nothing::TooLate)
 }
 
-/// The currency of the seller's line, and the groups with the fixed amounts that it so leaves out.
+/// Groups that one line is of.
+struct InCurrency {
+    currency: Currency,
+    groups: Vec<Group>,
+}
+
+/// The groups of the seller's line, and those that have a line of their own.
 ///
 /// Shares are in the invoice's currency, fixed amounts in the program's, and nothing is exchanged. A line has one
-/// currency: where shares come to anything it is theirs.
-fn in_one_currency(
+/// currency: where shares come to anything it is theirs, and the fixed amounts are another line.
+fn by_currency(
     known: &Known<'_>,
-    mut groups: Vec<Group>,
-) -> Result<(Currency, Vec<Group>), ArithmeticError> {
+    groups: Vec<Group>,
+) -> Result<(InCurrency, Option<InCurrency>), ArithmeticError> {
     let (sold_in, fixed_in) = (known.invoice.sale.currency, known.rules.currency);
     let is_fixed = |group: &Group| matches!(group.share, Share::Flat(amount) if amount > 0);
     if sold_in == fixed_in || !groups.iter().any(is_fixed) {
-        return Ok((sold_in, groups));
+        return Ok((InCurrency { currency: sold_in, groups }, None));
     }
     let shares = groups.iter().filter_map(|group| match group.share {
         Share::Percent(points) => Some((group.base, points)),
         _ => None,
     });
     if amount::percent(shares)? <= 0 {
-        return Ok((fixed_in, groups));
+        return Ok((InCurrency { currency: fixed_in, groups }, None));
     }
-    for group in &mut groups {
-        if let Share::Flat(amount) = group.share {
-            group.share = Share::OtherCurrency(amount);
-        }
-    }
-    Ok((sold_in, groups))
+    let (fixed, groups): (Vec<_>, Vec<_>) = groups.into_iter().partition(is_fixed);
+    Ok((InCurrency { currency: sold_in, groups }, Some(InCurrency { currency: fixed_in, groups: fixed })))
 }
 
 /// Whose line it is.
@@ -144,21 +160,18 @@ struct Shared {
     currency: Currency,
 }
 
-/// The recruiter's line: its share of what is commissionable of the same sale, whatever the seller earns by it.
-fn second(known: &Known<'_>, base: i64, sellers: &Commission) -> Result<Option<Commission>, ArithmeticError> {
+/// The recruiter, and its share of what is commissionable of the same sale, whatever the seller earns by it.
+fn recruiters_groups(known: &Known<'_>, groups: &[Group]) -> Option<(PartnerId, Vec<Group>)> {
     let points = known.seller.offer.terms.second_tier;
-    let Some(Recruiter { partner, is_active, is_customer }) = known.recruiter else { return Ok(None) };
+    let Recruiter { partner, is_active, is_customer } = known.recruiter?;
     if !is_active || is_customer || partner == known.seller.partner || points.get() == 0 {
-        return Ok(None);
+        return None;
     }
-    let Some(sold) = sellers.sold() else { return Ok(None) };
-    let groups = sold.calculation.groups.iter().map(|group| match group.share {
+    let groups = groups.iter().map(|group| match group.share {
         Share::Excluded => group.clone(),
         _ => Group { rule: Rule::SecondTier, share: Share::Percent(points), base: group.base },
     });
-    let groups = groups.fold(Vec::new(), joined);
-    let currency = known.invoice.sale.currency;
-    line(known, base, Shared { id: known.ids[1], partner, level: Level::Two, currency }, groups)
+    Some((partner, groups.fold(Vec::new(), joined)))
 }
 
 /// Groups that have the recruiter's rate are one.
@@ -172,13 +185,10 @@ fn joined(mut groups: Vec<Group>, next: Group) -> Vec<Group> {
 }
 
 /// A line before anything came back; `None` when it comes to nothing.
-fn line(
-    known: &Known<'_>,
-    base: i64,
-    share: Shared,
-    groups: Vec<Group>,
-) -> Result<Option<Commission>, ArithmeticError> {
+fn line(known: &Known<'_>, share: Shared, groups: Vec<Group>) -> Result<Option<Commission>, ArithmeticError> {
     let (sale, terms) = (known.invoice.sale, known.seller.offer.terms);
+    // Of all groups it is the sale's, which a part of them comes to no more than.
+    let base = groups.iter().fold(0_i64, |sum, group| sum.saturating_add(group.base));
     let effect =
         if known.rules.currency == share.currency { CapEffect::Unreached } else { CapEffect::OtherCurrency };
     let cap = terms.max_commission.map(|most| Cap { most, currency: known.rules.currency, effect });

@@ -155,6 +155,7 @@ fn terms() -> impl Strategy<Value = Terms> {
     (rate(), tiers, products(), duration, option::of(amount()), 0_u16..=10_000, any::<u16>()).prop_map(
         |(base, tiers, products, duration, max_commission, second_tier, hold_days)| Terms {
             base,
+            unused: 0,
             tiers,
             products,
             duration,

@@ -38,13 +38,13 @@ pub(super) fn percent(percent: u16) -> Rate {
 }
 
 pub(super) fn tier(min_paid_customers: u32, rate: Rate) -> Tier {
-    Tier { min_paid_customers, rate }
+    Tier { min_paid_customers, rate, unused: 0 }
 }
 
 /// A rate of a product (`prod_…`) or of a price (`price_…`).
 pub(super) fn product(id: &str, rate: impl Into<Option<Rate>>) -> ProductRate {
     let price = id.starts_with("price_").then(|| id.to_owned());
-    ProductRate { product: id.replace("price_", "prod_"), price, rate: rate.into(), label: None }
+    ProductRate { product: id.replace("price_", "prod_"), price, rate: rate.into(), unused: 0, label: None }
 }
 
 /// A line of an invoice, of product `prod_NAME` at price `price_NAME`.
@@ -77,7 +77,7 @@ pub(super) struct World {
     pub(super) is_locked: bool,
     pub(super) is_orphan: bool,
     /// Of each line.
-    pub(super) adjusted: [i64; 2],
+    pub(super) adjusted: [i64; 3],
     pub(super) now: Timestamp,
 }
 
@@ -118,6 +118,7 @@ impl World {
             standing: Standing::Active,
             terms: Terms {
                 base: percent(20),
+                unused: 0,
                 tiers: Vec::new(),
                 products: Vec::new(),
                 duration: Duration::Recurring(None),
@@ -136,7 +137,7 @@ impl World {
             lines: Vec::new(),
             is_locked: false,
             is_orphan: false,
-            adjusted: [0; 2],
+            adjusted: [0; 3],
             now: at("2026-03-01T01:00:00Z"),
         }
     }
@@ -256,7 +257,7 @@ impl World {
             },
             recruiter: self.recruiter,
             lines: &booked,
-            ids: [1, 2].map(|number| CommissionId::new(Timestamp::UNIX_EPOCH, number)),
+            ids: [1, 2, 3].map(|number| CommissionId::new(Timestamp::UNIX_EPOCH, number)),
             now: self.now,
         })
     }
