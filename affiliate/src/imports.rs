@@ -12,7 +12,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use futures_util::stream::{self, StreamExt as _};
 use mail::address::Address;
 use mail::affiliate::partner::{Partner, PartnerSource, Token};
-use mail::affiliate::partner_list::{Listed, Row};
+use mail::affiliate::partner_list::{List, Listed, Row};
 use mail::id::{AccountId, PartnerId};
 use serde::Serialize;
 use store::affiliate::{partner, partner_link};
@@ -70,6 +70,8 @@ pub struct Import {
     pub partners: Vec<Imported>,
     /// Which rows are left out.
     pub skipped: Vec<SkippedRow>,
+    /// Columns that are none of ours and were passed over, by their names.
+    pub ignored_columns: Vec<String>,
     /// What was not done of what was asked for.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub warnings: Vec<String>,
@@ -124,7 +126,7 @@ impl Office {
     pub async fn import_partners(
         &self,
         account: AccountId,
-        rows: Vec<Row>,
+        List { rows, ignored_columns }: List,
         manner: Manner,
     ) -> Result<Import, Refusal> {
         let Plan { joining, mut skipped } = self.plan(account, rows).await?;
@@ -158,7 +160,8 @@ impl Office {
         partners.sort_by_key(|partner| partner.row);
         skipped.sort_by_key(|skipped| skipped.row);
         let warnings = warnings(account, &unmailed).into_iter().collect();
-        Ok(Import { dry_run: manner.dry_run, imported: partners.len(), partners, skipped, warnings })
+        let (dry_run, imported) = (manner.dry_run, partners.len());
+        Ok(Import { dry_run, imported, partners, skipped, ignored_columns, warnings })
     }
 
     async fn plan(&self, account: AccountId, rows: Vec<Row>) -> Result<Plan, Refusal> {

@@ -276,6 +276,18 @@ async fn program_of(room: &Room, asked: &Asked, key: &str) -> Result<Option<Prog
     }
 }
 
+/// The page for an address that leads to no program: what is missing in it.
+fn no_program(key: &str) -> PortalPage {
+    let text = if key.is_empty() {
+        "The address does not say which program this is about: its key is missing (?key=pk_…). Open the page from the \
+         product whose partner you are, or from a mail of it. Only at a host of its own (portal_domain) a program \
+         needs no key."
+    } else {
+        "No partner program has the key that stands in the address."
+    };
+    PortalPage::of(StatusCode::NOT_FOUND, frame::plain("", "Which program?", text))
+}
+
 /// `up` is the way to the other pages.
 fn nowhere(up: &'static str) -> PortalPage {
     PortalPage::of(

@@ -1,13 +1,13 @@
 //! A notice for an account's owner: an endpoint of theirs begins to fail, or was disabled; another account claims a
-//! domain of theirs. It is mailed after the commit that made it true, by who finds it.
+//! domain of theirs; somebody applies to their partner program. It is mailed after the commit that made it true, by who finds it.
 
 use std::fmt;
 
 use jiff::Timestamp;
 use serde::{Deserialize, Serialize};
 
-use crate::address::Name;
-use crate::id::{AccountId, EventId, WebhookId};
+use crate::address::{Address, Name};
+use crate::id::{AccountId, EventId, PartnerId, WebhookId};
 use crate::webhook::DisabledReason;
 
 /// What is told.
@@ -53,6 +53,13 @@ pub enum About {
         /// Until when they may object.
         grace_ends_at: Timestamp,
     },
+    /// Somebody applied to their partner program by its form, and waits for an answer.
+    Application {
+        /// The partner who it would be.
+        affiliate: PartnerId,
+        /// Their address.
+        applicant: Address,
+    },
 }
 
 impl fmt::Display for About {
@@ -60,6 +67,7 @@ impl fmt::Display for About {
         match self {
             Self::Endpoint { webhook, .. } => write!(f, "the endpoint {webhook}"),
             Self::Claim { claimed, .. } => write!(f, "the claim to {claimed}"),
+            Self::Application { affiliate, .. } => write!(f, "the application of {affiliate}"),
         }
     }
 }

@@ -40,7 +40,7 @@ mod notification;
 pub mod once;
 pub mod operate;
 pub mod order;
-mod owner_notice;
+pub mod owner_notice;
 pub mod pace;
 pub mod people;
 mod places;

@@ -1,4 +1,5 @@
-//! Telling the owner by mail: an endpoint begins to fail, or was disabled; a domain is claimed by another account.
+//! Telling the owner by mail: an endpoint begins to fail, or was disabled; a domain is claimed by another account; somebody
+//! applies to the partner program.
 //!
 //! ```text
 //! attempt settled | claim proven ─►[ … + notice ] ─► find what is due in our partitions ─►[ the email - the notice ]
@@ -12,14 +13,15 @@ use std::time::Duration;
 
 use jiff::Timestamp;
 use mail::account::Account;
-use mail::address::Name;
-use mail::id::WebhookId;
+use mail::address::{Address, Name};
+use mail::id::{AccountId, EventId, PartnerId, WebhookId};
 use mail::letter::Letter;
 use mail::moment;
 use mail::owner_notice::{About, OwnerNotice, What};
 use mail::setup::Facts;
 use store::engine::{Batch, CommitError};
 use store::owner_notice::Found;
+use store::task::PARTITIONS;
 
 use crate::accept::{Accepted, Hall};
 use crate::postman::{self, Postman};
@@ -51,7 +53,31 @@ fn not_now(error: &dyn std::fmt::Display) -> Unmailed {
     Unmailed::NotNow(error.to_string())
 }
 
+/// Where the notice of a commit is put.
+#[derive(Debug, Clone, Copy)]
+pub struct NoticePlace(u16);
+
 impl Hall {
+    /// A place for a notice, in a partition of this node's.
+    #[must_use]
+    pub fn notice_place(&self) -> NoticePlace {
+        let any = || u16::try_from(self.entropy().u64() % u64::from(PARTITIONS)).unwrap_or_default();
+        NoticePlace(self.worker.leases.any().unwrap_or_else(any))
+    }
+
+    /// Puts a notice for an account's owner into the commit that makes it true. [`Hall::noticed`] follows.
+    pub fn notice(&self, batch: &mut Batch, NoticePlace(place): NoticePlace, told: (AccountId, About)) {
+        let now = self.clock().now();
+        let (account, about) = told;
+        let notice = OwnerNotice { id: EventId::new(now, self.entropy().u128()), account, about, since: now };
+        store::owner_notice::put(batch, place, &notice);
+    }
+
+    /// The commit is done: the notice that was put there is mailed.
+    pub fn noticed(&self, NoticePlace(place): NoticePlace) {
+        self.worker.owner_notices.note(place, self.clock().now());
+    }
+
     /// Mails what owners are to be told until the worker stops.
     pub(crate) async fn keep_noticing(&self) {
         let (worker, appointments) = (&self.worker, &self.worker.owner_notices);
@@ -175,6 +201,7 @@ fn letter(owner: &Account, notice: &OwnerNotice, facts: &Facts) -> Letter {
             (subject.to_owned(), text)
         }
         About::Claim { claimed, grace_ends_at } => about_claim(owner, (claimed, *grace_ends_at), facts),
+        About::Application { affiliate, applicant } => about_application(*affiliate, applicant),
     };
     Letter::new(owner.email.clone(), subject, text)
 }
@@ -191,6 +218,15 @@ fn about_claim(owner: &Account, (name, ends): (&Name, Timestamp), facts: &Facts)
         own.value
     );
     (format!("Your domain {name} is claimed by another account"), text)
+}
+
+/// Who they are, they said themselves: nothing of it but the address stands in mail.
+fn about_application(affiliate: PartnerId, applicant: &Address) -> (String, String) {
+    let text = format!(
+        "{applicant} applied to your partner program by its form, and waits for your answer ({affiliate}).\n\nTo \
+         answer: POST /affiliates/{affiliate}/approve, or POST /affiliates/{affiliate}/reject.\n"
+    );
+    ("Somebody applied to your partner program".to_owned(), text)
 }
 
 fn about_endpoint((webhook, url): (WebhookId, &str), what: What) -> (&'static str, String) {

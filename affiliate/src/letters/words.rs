@@ -129,16 +129,20 @@ pub(super) fn write_fixed(tells: &Tells, host: Option<&Name>, facts: &Facts) -> 
                 link("Sign in"),
             ],
         ),
-        Tells::ConfirmPayout { .. } => (
-            "Confirm another payout destination".to_owned(),
-            vec![
-                words(format!(
-                    "Somebody who is signed in to the portal of {program} as you asked for another payout destination."
-                )),
-                link("Look at the change and confirm it"),
-                words("The link works once, within an hour.".to_owned()),
-            ],
-        ),
+        Tells::ConfirmPayout { .. } => {
+            let destination =
+                if facts.goes_to.is_some() { "another payout destination" } else { "a payout destination" };
+            (
+                format!("Confirm {destination}"),
+                vec![
+                    words(format!(
+                        "Somebody who is signed in to the portal of {program} as you asked for {destination}."
+                    )),
+                    link("Look at it and confirm it"),
+                    words("The link works once, within an hour.".to_owned()),
+                ],
+            )
+        }
         Tells::Invited
         | Tells::PayoutPaid { .. }
         | Tells::PayoutFailed { .. }
@@ -225,7 +229,11 @@ fn changed(before: Option<&(PayoutMethod, String)>, facts: &Facts) -> (String, V
         parts.push(Part::Words(format!("Before, it was {before}.")));
     }
     parts.push(Part::Words("If this was not your wish, tell us at once.".to_owned()));
-    (format!("{site} pays you to another destination"), parts)
+    let subject = match before {
+        Some(_) => format!("{site} pays you to another destination"),
+        None => format!("Where {site} pays you"),
+    };
+    (subject, parts)
 }
 
 fn payout(tells: &Tells, facts: &Facts) -> (String, Vec<Part>) {
@@ -394,6 +402,14 @@ mod tests {
     }
 
     #[test]
+    fn the_first_destination_is_not_another_one() {
+        let tells = Tells::ConfirmPayout { method: PayoutMethod::Bank, destination: "DE 1".to_owned() };
+        let subject = |goes_to| write_fixed(&tells, None, &Facts { goes_to, ..facts() }).unwrap().subject;
+        assert_eq!(subject(None), "Confirm a payout destination");
+        assert_eq!(subject(facts().goes_to), "Confirm another payout destination");
+    }
+
+    #[test]
     fn letters_say_the_same_in_text_and_html() {
         let payout = mail::id::PayoutId::from_bytes([1; 16]);
         let reason = Some("<b>Too</b> few\nreaders".to_owned());
@@ -421,6 +437,7 @@ mod tests {
                 "shop.example pays you to another destination",
                 "Wise: new@example.org",
             ),
+            (Tells::PayoutChanged { before: None }, "Where shop.example pays you", "Wise: new@example.org"),
         ];
         for (tells, subject, says) in table {
             let letter = write(&tells, false, &facts()).letter("a@example.org".parse().unwrap());

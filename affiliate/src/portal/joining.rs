@@ -1,13 +1,15 @@
 //! Who joins by itself: by the program's public form, or by accepting its invitation.
 //!
 //! The form tells nobody whose partner an address is: who is one already is mailed a link to sign in, and the page says
-//! the same.
+//! the same. Of who waits for an answer the owner is told by mail.
 
 use mail::affiliate::campaign::{Campaign, Visibility};
 use mail::affiliate::partner::{Move, Partner, PartnerSource, PartnerStatus, Token};
 use mail::affiliate::program::Program;
 use mail::id::{AccountId, CampaignId, PartnerId};
+use mail::owner_notice::About;
 use store::affiliate::{campaign, partner, partner_link};
+use store::engine::Batch;
 
 use crate::office::{Office, nothing_beside};
 use crate::partners::{Moving, PartnerDraft, Shown};
@@ -80,8 +82,19 @@ impl Office {
             terms_accepted: application.accepts_terms,
             ..application.draft.clone()
         };
-        match self.create_partner(account, &draft, &nothing_beside).await {
-            Ok(_) => Ok(()),
+        let place = self.hall.notice_place();
+        let tell_owner = |batch: &mut Batch, shown: &Shown| {
+            let Partner { id: affiliate, email, status, .. } = &shown.partner;
+            if *status == PartnerStatus::Pending {
+                let about = About::Application { affiliate: *affiliate, applicant: email.clone() };
+                self.hall.notice(batch, place, (account, about));
+            }
+        };
+        match self.create_partner(account, &draft, &tell_owner).await {
+            Ok(_) => {
+                self.hall.noticed(place);
+                Ok(())
+            }
             Err(Refusal::Obstacle(Obstacle::EmailTaken)) => self.ask_for_link(program, &draft.email).await,
             Err(refusal) => Err(refusal),
         }

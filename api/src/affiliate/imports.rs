@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use ::affiliate::imports::{Import, Manner};
-use mail::affiliate::partner_list::{self, Row};
+use mail::affiliate::partner_list;
 use serde_json::{Value, json};
 
 use super::asked::{Opened, Read};
@@ -20,7 +20,7 @@ const LIST_BYTES_MAX: usize = 4 << 20;
 /// What `POST …/imports` takes.
 #[derive(Debug)]
 pub struct List {
-    rows: Vec<Row>,
+    list: partner_list::List,
     manner: Manner,
 }
 
@@ -34,7 +34,8 @@ impl Input for List {
                 "type": "string",
                 "description": "CSV in UTF-8. The first line names the columns: `email`, and of `first_name`, \
                     `last_name`, `company`, `website`, `country`, `campaign`, `token`, `paypal_email`, `tags` \
-                    (with semicolons), `status`, `notes` and `parent_email` those that there are; up to 5,000 rows",
+                    (with semicolons), `status`, `notes` and `parent_email` those that there are, also by usual other names \
+                    (`name`, `paypal`); up to 5,000 rows",
                 "examples": ["email,first_name,token\nada@example.org,Ada,ada\n"],
             })
         });
@@ -54,8 +55,8 @@ impl Input for List {
             send_invites: page::flag(&given, "send_invites")?,
         };
         let text = std::str::from_utf8(&call.body).map_err(|_| Problem::field("body", "is not UTF-8"))?;
-        let rows = partner_list::read(text).map_err(|error| Problem::field("body", error.to_string()))?;
-        Ok(Self { rows, manner })
+        let list = partner_list::read(text).map_err(|error| Problem::field("body", error.to_string()))?;
+        Ok(Self { list, manner })
     }
 }
 
@@ -89,6 +90,10 @@ impl Describe for Import {
             ("imported", schema::count("Partners who joined, or would")),
             ("partners", schema::list(partner, "Who they are")),
             ("skipped", schema::list(skipped, "Rows that are left out")),
+            (
+                "ignored_columns",
+                schema::list(schema::string("Its name as it stands there"), "Columns that were passed over"),
+            ),
         ];
         schemas.named("AffiliateImport", |_| schema::object("What became of a list of partners", fields))
     }
@@ -99,7 +104,7 @@ impl Describe for Import {
 /// # Errors
 /// It is no list, or too long; there is no program that is set up.
 pub async fn import(room: Arc<Room>, owner: Owner, asked: Read<List>) -> Result<Import, Problem> {
-    let Opened { program, said: List { rows, manner }, .. } = asked.open_any(&room, owner.tenant()).await?;
-    let done = room.affiliate.import_partners(program.account, rows, manner).await;
+    let Opened { program, said: List { list, manner }, .. } = asked.open_any(&room, owner.tenant()).await?;
+    let done = room.affiliate.import_partners(program.account, list, manner).await;
     done.map_err(|refusal| refused(&room, refusal))
 }

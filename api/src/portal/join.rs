@@ -14,7 +14,7 @@ use mail::affiliate::program::Program;
 
 use super::asked::{Asked, Form};
 use super::html::{Html, html, push};
-use super::{PortalPage, frame, nowhere, program_of, sign_in, told, words};
+use super::{PortalPage, frame, no_program, program_of, sign_in, told, words};
 use crate::problem::Problem;
 use crate::room::Room;
 
@@ -35,9 +35,8 @@ async fn open(
     asked: &Asked,
     given: &Form,
 ) -> Result<Result<(Program, Campaign), PortalPage>, Problem> {
-    let Some(program) = program_of(room, asked, given.get("key")).await? else {
-        return Ok(Err(nowhere("")));
-    };
+    let key = given.get("key");
+    let Some(program) = program_of(room, asked, key).await? else { return Ok(Err(no_program(key))) };
     let named = given.get("campaign");
     let id = match named {
         "" => Ok(None),

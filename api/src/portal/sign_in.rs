@@ -14,7 +14,7 @@ use mail::affiliate::program::Program;
 
 use super::asked::Asked;
 use super::html::{Html, html, push};
-use super::{PortalPage, frame, nowhere, program_of};
+use super::{PortalPage, frame, no_program, program_of};
 use crate::affiliate::refused;
 use crate::problem::Problem;
 use crate::room::Room;
@@ -40,7 +40,7 @@ pub(super) fn signed_out(program: Option<&Program>) -> Html {
 /// `GET /portal/sign-in`.
 pub(super) async fn show(room: &Room, asked: &Asked) -> Result<PortalPage, Problem> {
     let key = asked.query.get("key");
-    let Some(program) = program_of(room, asked, key).await? else { return Ok(nowhere("")) };
+    let Some(program) = program_of(room, asked, key).await? else { return Ok(no_program(key)) };
     Ok(PortalPage::of(StatusCode::OK, page(&program, "", None)))
 }
 
@@ -62,9 +62,8 @@ fn page(program: &Program, email: &str, wrong: Option<&str>) -> Html {
 
 /// `POST /portal/sign-in`.
 pub(super) async fn ask(room: &Room, asked: &Asked) -> Result<PortalPage, Problem> {
-    let Some(program) = program_of(room, asked, asked.form.get("key")).await? else {
-        return Ok(nowhere(""));
-    };
+    let key = asked.form.get("key");
+    let Some(program) = program_of(room, asked, key).await? else { return Ok(no_program(key)) };
     let given = asked.form.get("email");
     let Ok(email) = given.parse::<Address>() else {
         let page = page(&program, given, Some("This is no email address."));

@@ -70,6 +70,7 @@ async fn a_list_is_tried_and_then_taken_in() {
         (partners.clone(), skipped.clone())
     );
     assert_eq!(tried["partners"][0]["id"], Value::Null);
+    assert_eq!(tried["ignored_columns"], json!([]));
     assert_eq!(all(&world, "/affiliates").await.len(), 1, "nothing is written");
 
     let done = import(&world, &who, ("", LIST)).await.json();
@@ -85,6 +86,26 @@ async fn a_list_is_tried_and_then_taken_in() {
     assert_eq!(grace["country"], "US");
     let again = import(&world, &who, ("", LIST)).await.json();
     assert_eq!(again["imported"], 0, "{again}");
+    world.end().await;
+}
+
+#[tokio::test]
+async fn columns_of_other_programs_are_read_or_named() {
+    let world = World::start().await;
+    let who = set_up(&world, 1).await;
+    let list = "Name,E-Mail,PayPal,Total earned\nŁukasz Żak,l@example.org,pay@example.org,12\n";
+    let done = import(&world, &who, ("", list)).await.json();
+    assert_eq!(
+        (&done["imported"], &done["ignored_columns"]),
+        (&json!(1), &json!(["Total earned"])),
+        "{done}"
+    );
+    let found = world.get("/affiliates?email=l@example.org").await.json()["data"][0].clone();
+    assert_eq!((&found["first_name"], &found["last_name"]), (&json!("Łukasz"), &json!("Żak")));
+    assert_eq!(
+        (&found["payout_method"], &found["links"][0]["token"]),
+        (&json!("paypal"), &json!("lukasz-zak"))
+    );
     world.end().await;
 }
 

@@ -8,7 +8,7 @@ use store::engine::Batch;
 
 use crate::affiliate_program::{owner, set_up};
 use crate::affiliates::partner;
-use crate::portal::{Browser, login_link, settle};
+use crate::portal::{Browser, login_link, settle, text};
 use crate::world::{Answered, BASE_URL, Signed, World};
 
 async fn ask(world: &World, who: &Signed, host: &str) -> Answered {
@@ -22,6 +22,22 @@ async fn status_at(world: &World, host: &str) -> StatusCode {
 
 async fn shown(world: &World, who: &Signed) -> Value {
     owner(world, who, Method::GET, ("", json!({}))).await.json()["program"].clone()
+}
+
+/// An address that does not say of which program it is says what is missing in it.
+#[tokio::test]
+async fn a_page_without_a_key_says_what_is_missing() {
+    let world = World::start().await;
+    set_up(&world, 1).await;
+    for page in ["sign-in", "join"] {
+        let nothing = Browser::new(&world).get(&format!("/portal/{page}")).await;
+        assert_eq!(nothing.status, StatusCode::NOT_FOUND);
+        assert!(text(&nothing).contains("its key is missing (?key=pk_"), "{}", text(&nothing));
+        let wrong = Browser::new(&world).get(&format!("/portal/{page}?key=pk_1")).await;
+        assert_eq!(wrong.status, StatusCode::NOT_FOUND);
+        assert!(text(&wrong).contains("No partner program has the key"), "{}", text(&wrong));
+    }
+    world.end().await;
 }
 
 #[tokio::test]

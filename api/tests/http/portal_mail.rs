@@ -217,6 +217,37 @@ async fn letters_of_a_program_stay_within_its_plan() {
 
 /// The form sends one letter to an address, however often it is sent, and is bounded by who sends it.
 #[tokio::test]
+/// Who waits for an answer is told of to the owner, once, by the service; who is a partner at once is not.
+#[tokio::test]
+async fn the_owner_is_mailed_an_application() {
+    let world = served().await;
+    let who = writing(&world).await;
+    let key = key_of(&world, &who).await;
+    let campaign = json!({"visibility": "public", "auto_approve": false});
+    owner(&world, &who, Method::PUT, ("/campaigns/default", campaign)).await;
+    join(&world, &key, "bob@example.org").await;
+    let automatic = json!({"auto_approve": true});
+    owner(&world, &who, Method::PUT, ("/campaigns/default", automatic)).await;
+    join(&world, &key, "eve@example.org").await;
+    let bob = world.get("/affiliates?email=bob@example.org").await.json()["data"][0].clone();
+    assert_eq!(emails_of(&world, 9).await, 0, "it is mailed by who starts next, too");
+    world.hall.start();
+    let sent = async {
+        while emails_of(&world, 9).await == 0 {
+            tokio::task::yield_now().await;
+        }
+    };
+    tokio::time::timeout(std::time::Duration::from_secs(30), sent).await.expect("the letter");
+    let account = store::account::find(world.hall.store(), "owner9@example.com").await.unwrap().unwrap();
+    let letters = store::email::list(world.hall.store(), account.id, None, 10).await.unwrap();
+    assert_eq!(letters.len(), 1);
+    let raw = store::email::raw(world.hall.store(), account.id, letters[0].email.id).await.unwrap().unwrap();
+    let raw = String::from_utf8(raw.to_vec()).unwrap();
+    assert!(raw.contains("To: <owner1@example.com>") && raw.contains("bob@example.org"), "{raw}");
+    assert!(raw.contains(bob["id"].as_str().unwrap()) && !raw.contains("evil"), "{raw}");
+    world.end().await;
+}
+
 async fn the_form_to_join_writes_once() {
     let world = served().await;
     let who = writing(&world).await;

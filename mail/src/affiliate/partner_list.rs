@@ -1,5 +1,6 @@
 //! A list of partners in CSV, as other programs hand it out (completions-affiliate.md 2.6): what the columns are is told
-//! from the names in the first line, in any order and case; columns of other names are passed over.
+//! from the names in the first line, in any order and case, also by names that are usual elsewhere (`name`, `paypal`);
+//! columns of other names are passed over, and named in the answer.
 
 use super::particulars::{NAME_BYTES_MAX, NOTES_BYTES_MAX, TAG_BYTES_MAX, website};
 use super::partner::{PartnerStatus, TAGS_MAX, Token};
@@ -51,6 +52,15 @@ pub struct Row {
     pub partner: Result<Listed, &'static str>,
 }
 
+/// What a list says.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct List {
+    /// Its rows.
+    pub rows: Vec<Row>,
+    /// Columns that are passed over, by their names as they stand there; the first of them, where they are many.
+    pub ignored_columns: Vec<String>,
+}
+
 /// Why a list is none.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
 pub enum ListError {
@@ -78,23 +88,85 @@ const COLUMNS: [&str; 13] = [
     "parent_email",
 ];
 
+/// Other names of columns, which count where the column itself is not there.
+const ALIASES: [(&str, &str); 21] = [
+    ("e_mail", "email"),
+    ("email_address", "email"),
+    ("firstname", "first_name"),
+    ("given_name", "first_name"),
+    ("lastname", "last_name"),
+    ("surname", "last_name"),
+    ("family_name", "last_name"),
+    ("company_name", "company"),
+    ("website_url", "website"),
+    ("url", "website"),
+    ("country_code", "country"),
+    ("campaign_id", "campaign"),
+    ("campaign_name", "campaign"),
+    ("referral_code", "token"),
+    ("via", "token"),
+    ("paypal", "paypal_email"),
+    ("paypal_address", "paypal_email"),
+    ("tag", "tags"),
+    ("note", "notes"),
+    ("parent", "parent_email"),
+    ("recruiter_email", "parent_email"),
+];
+/// The column of a whole name: its first word is the first name, unless there are columns for the two.
+const NAME: &str = "name";
+/// Columns that are passed over and named, and how much of the name.
+const IGNORED_MAX: usize = 50;
+const IGNORED_CHARS_MAX: usize = 100;
+
 /// Where the columns stand.
-struct Columns([Option<usize>; COLUMNS.len()]);
+struct Columns {
+    places: [Option<usize>; COLUMNS.len()],
+    name: Option<usize>,
+}
 
 impl Columns {
-    fn of(header: &Record) -> Result<Self, ListError> {
+    /// With the names of those that are passed over.
+    fn of(header: &Record) -> Result<(Self, Vec<String>), ListError> {
         let names: Vec<String> = header.fields.iter().flatten().map(|name| plain(name)).collect();
         let place = |column: &str| names.iter().position(|name| name == column);
-        let columns = Self(COLUMNS.map(place));
-        if columns.0[0].is_none() { Err(ListError::NoEmail) } else { Ok(columns) }
+        let by_alias =
+            |column: &str| ALIASES.iter().filter(|(_, of)| *of == column).find_map(|(alias, _)| place(alias));
+        let places = COLUMNS.map(|column| place(column).or_else(|| by_alias(column)));
+        let is_there = |column: &str| {
+            COLUMNS.iter().zip(&places).any(|(name, place)| *name == column && place.is_some())
+        };
+        if !is_there("email") {
+            return Err(ListError::NoEmail);
+        }
+        let name = place(NAME).filter(|_| !is_there("first_name") && !is_there("last_name"));
+        let is_read = |at: usize| name == Some(at) || places.contains(&Some(at));
+        let fields = header.fields.iter().flatten().enumerate();
+        let ignored = fields.filter(|(at, name)| !is_read(*at) && !name.trim().is_empty());
+        let shown = |(_, name): (usize, &String)| name.trim().chars().take(IGNORED_CHARS_MAX).collect();
+        Ok((Self { places, name }, ignored.map(shown).take(IGNORED_MAX).collect()))
     }
 
     /// What stands in a column; nothing when that is empty.
     fn field<'a>(&self, record: &'a Record, column: &str) -> Option<&'a str> {
         let place = COLUMNS.iter().position(|name| *name == column)?;
-        let text = record.field((*self.0.get(place)?)?).trim();
-        (!text.is_empty()).then_some(text)
+        written(record, *self.places.get(place)?)
     }
+
+    /// The first name and the last one: of a whole name, the first word and the rest.
+    fn names<'a>(&self, record: &'a Record) -> (Option<&'a str>, Option<&'a str>) {
+        match written(record, self.name) {
+            Some(whole) => match whole.split_once(char::is_whitespace) {
+                Some((first, last)) => (Some(first), Some(last.trim_start())),
+                None => (Some(whole), None),
+            },
+            None => (self.field(record, "first_name"), self.field(record, "last_name")),
+        }
+    }
+}
+
+fn written(record: &Record, place: Option<usize>) -> Option<&str> {
+    let text = record.field(place?).trim();
+    (!text.is_empty()).then_some(text)
 }
 
 /// `First Name`, `first-name` and `first_name` are one.
@@ -106,9 +178,9 @@ fn plain(name: &str) -> String {
 ///
 /// # Errors
 /// [`ListError`].
-pub fn read(text: &str) -> Result<Vec<Row>, ListError> {
+pub fn read(text: &str) -> Result<List, ListError> {
     let mut records = Records::new(text);
-    let columns = Columns::of(&records.next().ok_or(ListError::NoEmail)?)?;
+    let (columns, ignored_columns) = Columns::of(&records.next().ok_or(ListError::NoEmail)?)?;
     let mut rows = Vec::new();
     for record in records {
         if rows.len() == ROWS_MAX {
@@ -117,7 +189,7 @@ pub fn read(text: &str) -> Result<Vec<Row>, ListError> {
         let email = columns.field(&record, "email").unwrap_or_default().to_owned();
         rows.push(Row { number: rows.len() + 1, partner: listed(&columns, &record), email });
     }
-    Ok(rows)
+    Ok(List { rows, ignored_columns })
 }
 
 fn listed(columns: &Columns, record: &Record) -> Result<Listed, &'static str> {
@@ -125,10 +197,11 @@ fn listed(columns: &Columns, record: &Record) -> Result<Listed, &'static str> {
     let address = |column: &'static str| {
         field(column).map(|text| text.parse::<Address>().map_err(|_| column)).transpose()
     };
-    let words = |column: &'static str, bytes_max: usize| {
-        let fits = |text: &str| text.len() <= bytes_max && !text.chars().any(char::is_control);
-        field(column).map(|text| fits(text).then(|| text.to_owned()).ok_or(column)).transpose()
+    let fits = |text: Option<&str>, column: &'static str| {
+        let fits = |text: &str| text.len() <= NAME_BYTES_MAX && !text.chars().any(char::is_control);
+        text.map(|text| fits(text).then(|| text.to_owned()).ok_or(column)).transpose()
     };
+    let (first_name, last_name) = columns.names(record);
     let country = field("country").map(str::to_ascii_uppercase);
     if country.as_ref().is_some_and(|c| c.len() != 2 || !c.bytes().all(|byte| byte.is_ascii_uppercase())) {
         return Err("country");
@@ -147,12 +220,12 @@ fn listed(columns: &Columns, record: &Record) -> Result<Listed, &'static str> {
     }
     Ok(Listed {
         email: address("email")?.ok_or("email")?,
-        first_name: words("first_name", NAME_BYTES_MAX)?,
-        last_name: words("last_name", NAME_BYTES_MAX)?,
-        company: words("company", NAME_BYTES_MAX)?,
+        first_name: fits(first_name, "first_name")?,
+        last_name: fits(last_name, "last_name")?,
+        company: fits(field("company"), "company")?,
         website: field("website").map(|text| website(text).map_err(|_| "website")).transpose()?,
         country,
-        campaign: words("campaign", NAME_BYTES_MAX)?,
+        campaign: fits(field("campaign"), "campaign")?,
         token: field("token").and_then(Token::of_list),
         paypal_email: address("paypal_email")?,
         tags: tags(field("tags").unwrap_or_default())?,
@@ -186,7 +259,8 @@ mod tests {
                     ,,not an address,,,,,\r\n\
                     ,,bob@example.org,,,,gone,\r\n\
                     ,,eve@example.org,,,,,GBR\n";
-        let rows = read(text).unwrap();
+        let List { rows, ignored_columns } = read(text).unwrap();
+        assert_eq!(ignored_columns, ["E-Mail", "colour"]);
         let ada = rows[0].partner.as_ref().unwrap();
         assert_eq!((rows[0].number, ada.email.to_string().as_str()), (1, "Ada@example.org"));
         assert_eq!(ada.first_name.as_deref(), Some("Lovelace, Ada"));
@@ -210,7 +284,30 @@ mod tests {
             .collect();
         assert_eq!(read(&long), Err(ListError::TooLong));
         let (most, _) = long.trim_end().rsplit_once('\n').unwrap();
-        assert_eq!(read(most).unwrap().len(), ROWS_MAX);
-        assert_eq!(read("email").unwrap(), []);
+        assert_eq!(read(most).unwrap().rows.len(), ROWS_MAX);
+        assert_eq!(read("email").unwrap(), List::default());
+    }
+
+    #[test]
+    fn columns_go_by_their_usual_names_too() {
+        let read = |text: &str| {
+            let List { rows, ignored_columns } = read(text).unwrap();
+            (rows[0].partner.clone().unwrap(), ignored_columns)
+        };
+        let (ada, ignored) = read(
+            "E-Mail,Name,PayPal,Referral Code,Balance\nada@example.org,Ada King Lovelace,pay@example.org,ada,12\n",
+        );
+        assert_eq!(ada.email.to_string(), "ada@example.org");
+        assert_eq!(
+            (ada.first_name.as_deref(), ada.last_name.as_deref()),
+            (Some("Ada"), Some("King Lovelace"))
+        );
+        assert_eq!(ada.paypal_email.unwrap().to_string(), "pay@example.org");
+        assert_eq!((ada.token.unwrap().as_str(), ignored.as_slice()), ("ada", &["Balance".to_owned()][..]));
+        let (ada, ignored) = read("email,name,first_name\nada@example.org,Ada L.,Augusta\n");
+        assert_eq!((ada.first_name.as_deref(), ada.last_name), (Some("Augusta"), None));
+        assert_eq!(ignored, ["name"]);
+        let (ada, _) = read("email,name\nada@example.org,Ada\n");
+        assert_eq!((ada.first_name.as_deref(), ada.last_name), (Some("Ada"), None));
     }
 }
