@@ -28,9 +28,14 @@
   const own = tag && tag.src.startsWith(location.origin + "/");
   // A page without an origin (a file, a sandboxed frame) has no cookies and no site that it could count for.
   const able = key && win.origin != "null";
-  // A browser that objects is like a banner that is not answered yet.
-  const waits = attribute("consent") == "wait" || navigator.globalPrivacyControl || navigator.doNotTrack == "1";
+  // A browser that objects (Global Privacy Control, Do Not Track) is like a banner that is not answered yet, unless the site
+  // has chosen otherwise.
+  const objects = attribute("respect-gpc") != "false" && (navigator.globalPrivacyControl || navigator.doNotTrack == "1");
+  const waits = attribute("consent") == "wait" || objects;
   let allowed = !waits;
+  // Who tries it in such a browser would look for a fault.
+  if (able && objects)
+    win.console.info("stx: this browser says Global Privacy Control or Do Not Track: nothing is kept before stx.consent(true)");
 
   // Cookies
 

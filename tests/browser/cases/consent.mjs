@@ -141,4 +141,21 @@ export const anywhere = {
     }
     assert.equal(w.requestsTo("visits").length, 2);
   },
+
+  async "a site may choose not to heed what the browser says, and hears of it else"(w) {
+    for (const [attributes, heeds] of [[{}, true], [{ "data-respect-gpc": "false" }, false]]) {
+      await w.context.clearCookies();
+      const said = [];
+      const before = (page) => {
+        page.on("console", (line) => said.push(line.text()));
+        return page.addInitScript(() => {
+          Object.defineProperty(Navigator.prototype, "globalPrivacyControl", { get: () => true });
+        });
+      };
+      const page = await w.visit(w.linked(w.page(w.stub + w.tag(attributes))), { before });
+      assert.equal((await w.known(page)).referral === "", heeds);
+      const told = said.filter((line) => line.includes("Global Privacy Control"));
+      assert.equal(told.length, heeds ? 1 : 0);
+    }
+  },
 };
