@@ -102,7 +102,7 @@ from postrider_client.api.emails import send_email
 from postrider_client.models import SendRequest, Sent
 
 client = AuthenticatedClient(base_url=sys.argv[1], token=sys.argv[2])
-body = SendRequest(from_="ada@example.com", to=["grace@example.net"], subject="typed", text="hi")
+body = SendRequest(from_="ada@example.com", to=["typed@example.net"], subject="typed", text="hi")
 answer = send_email.sync(client=client, body=body)
 assert isinstance(answer, Sent), answer
 print(answer.id)
@@ -112,7 +112,7 @@ print(answer.id)
 BODY_BY_MODELS = r"""
 from models import SendRequest
 
-body = SendRequest(**{"from": "ada@example.com", "to": ["grace@example.net"], "subject": "typed", "text": "hi"})
+body = SendRequest(**{"from": "ada@example.com", "to": ["typed@example.net"], "subject": "typed", "text": "hi"})
 print(body.model_dump_json(by_alias=True, exclude_none=True))
 """
 
