@@ -1,13 +1,14 @@
 //! Receiving a message's content, by DATA (RFC 5321 4.5.2) and by BDAT (RFC 3030).
 //!
 //! Both keep what comes in one [`Content`], which grows against the limit of one message and the
-//! budget of all. [`DotReceiver`] looks for line ends with memchr and copies whole runs between the dots
-//! that it takes out; its state is one byte, so a chunk may end anywhere. [`ChunkReceiver`] counts.
+//! budget of all, and allocates what the budget granted, no more. [`DotReceiver`] looks for line ends with
+//! memchr and copies whole runs between the dots that it takes out; its state is one byte, so a chunk may end
+//! anywhere. [`ChunkReceiver`] counts.
 //!
 //! Lines end in CRLF and content ends in CRLF.CRLF, nothing else. A bare CR or LF is a flaw: the rest
 //! is read to the real end, so that nothing of it can pass for commands, and then refused.
 
-use bytes::{Bytes, BytesMut};
+use bytes::Bytes;
 use memchr::memchr2;
 
 use crate::budget::Held;
@@ -55,7 +56,8 @@ impl Flaw {
 /// Content on its way in.
 #[derive(Debug)]
 pub struct Content {
-    bytes: BytesMut,
+    /// Its capacity is never more than `held` is: it grows by just so much as is granted.
+    bytes: Vec<u8>,
     bytes_max: u64,
     /// So large it will be, as far as is known.
     expected: u64,
@@ -75,7 +77,7 @@ impl Content {
         });
         let fits = held.grow(first);
         Self {
-            bytes: if fits { BytesMut::with_capacity(first) } else { BytesMut::new() },
+            bytes: if fits { Vec::with_capacity(first) } else { Vec::new() },
             bytes_max,
             expected: declared.unwrap_or(bytes_max),
             held,
@@ -109,7 +111,7 @@ impl Content {
         if self.flaw.is_none_or(|known| flaw.weight() > known.weight()) {
             self.flaw = Some(flaw);
         }
-        self.bytes = BytesMut::new();
+        self.bytes = Vec::new();
         self.held.release();
     }
 
@@ -142,7 +144,7 @@ impl Content {
         let step = |bytes: usize| bytes.min(capacity).min(left).max(size - capacity);
         let (needed, wished) = (step(STEP_BYTES), step(STEP_BYTES.max(capacity / 4)));
         let Some(more) = self.held.grow_between(needed, wished) else { return false };
-        self.bytes.reserve(capacity + more - self.bytes.len());
+        self.bytes.reserve_exact(capacity + more - self.bytes.len());
         true
     }
 
@@ -158,7 +160,7 @@ impl Content {
             None if self.bytes.capacity() > self.bytes.len() / 2 * 3 + SLACK_BYTES_MAX => {
                 Ok((Bytes::copy_from_slice(&self.bytes), self.held))
             }
-            None => Ok((self.bytes.freeze(), self.held)),
+            None => Ok((Bytes::from(self.bytes), self.held)),
         }
     }
 }
@@ -427,6 +429,23 @@ mod tests {
         assert_eq!(content.finish().unwrap_err(), Flaw::Full);
         assert!(budget.free() == 100);
         assert_eq!(Content::new(1_000, Some(101), Held::none(&reserve(&budget))).flaw(), Some(Flaw::Full));
+    }
+
+    /// Room for a message of 24 MiB was doubled where a quarter more was held for it.
+    #[test]
+    fn no_message_takes_more_memory_than_it_holds() {
+        for (declared, size) in [(None, 24 << 20), (Some(24 << 20), 24 << 20), (Some(1), 10 << 10)] {
+            let budget = Budget::new(64 << 20);
+            let mut content = Content::new(36 << 20, declared, Held::none(&reserve(&budget)));
+            for _ in 0..size / 10_240 {
+                content.keep(&[b'a'; 10_240]);
+                assert!(budget.used() >= content.bytes.capacity(), "{declared:?} {}", content.bytes.len());
+            }
+            assert!(budget.used() <= (size + size / 4).max(32 << 10), "{declared:?} {}", budget.used());
+            let (bytes, held) = content.finish().unwrap();
+            assert!(budget.used() >= bytes.len());
+            drop(held);
+        }
     }
 
     #[test]
