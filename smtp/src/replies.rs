@@ -27,6 +27,7 @@ pub(crate) const CHALLENGE_USERNAME: &str = "334 VXNlcm5hbWU6\r\n";
 pub(crate) const CHALLENGE_PASSWORD: &str = "334 UGFzc3dvcmQ6\r\n";
 
 pub(crate) const TIMED_OUT: &str = "421 4.4.2 Timeout: nothing complete came for too long\r\n";
+pub(crate) const NO_MESSAGE: &str = "421 4.4.2 Timeout: no message came for too long\r\n";
 pub(crate) const TOO_SLOW: &str = "421 4.4.2 Timeout: the message comes too slowly\r\n";
 pub(crate) const CUT_OFF: &str =
     "421 4.3.1 Memory is short and the message comes too slowly; try again in a minute\r\n";

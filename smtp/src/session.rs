@@ -253,19 +253,24 @@ impl Session {
         let patience = match &self.mode {
             Mode::Greeting => Some(limits.greet_delay),
             Mode::Command | Mode::Sasl(_) => {
-                let useless = self.brought_at.saturating_add(limits.message_timeout);
-                Some(useless.min(self.active_at + limits.command_timeout))
+                let useless = || self.brought_at.saturating_add(limits.message_timeout);
+                Some(self.slow_at().unwrap_or_else(useless).min(self.active_at + limits.command_timeout))
             }
             Mode::Data(_) | Mode::Chunk(_) => {
-                let (began, seen) = self.received();
-                let earned = seen / limits.content_bytes_per_s_min.max(1);
-                let slow = began + limits.content_timeout + Duration::from_secs(earned);
-                Some(slow.min(self.active_at + limits.content_timeout))
+                let paused = self.active_at + limits.content_timeout;
+                Some(self.slow_at().map_or(paused, |slow| slow.min(paused)))
             }
             Mode::Handshake { .. } => Some(self.active_at + limits.handshake_timeout),
             Mode::Asked(_) | Mode::Closed | Mode::Quit => None,
         };
         if self.awaits_login() { patience.map(|at| at.min(limits.login_timeout)) } else { patience }
+    }
+
+    /// When the content under way, between its chunks too, has come too slowly.
+    fn slow_at(&self) -> Option<Duration> {
+        let (limits, (began, seen)) = (self.limits(), self.received()?);
+        let earned = seen / limits.content_bytes_per_s_min.max(1);
+        Some(began + limits.content_timeout + Duration::from_secs(earned))
     }
 
     /// Whether it is worth a place only once somebody has logged in.
@@ -478,9 +483,12 @@ impl Session {
                 (self.mode, self.active_at) = (Mode::Command, now);
                 Next::Listen
             }
-            Mode::Data(_) | Mode::Chunk(_) => {
-                let paused = now >= self.active_at + self.limits().content_timeout;
-                self.close(if paused { replies::TIMED_OUT } else { replies::TOO_SLOW }, replies)
+            Mode::Data(_) | Mode::Chunk(_) if now >= self.active_at + self.limits().content_timeout => {
+                self.close(replies::TIMED_OUT, replies)
+            }
+            _ if self.slow_at().is_some_and(|slow| now >= slow) => self.close(replies::TOO_SLOW, replies),
+            _ if now < self.active_at + self.limits().command_timeout => {
+                self.close(replies::NO_MESSAGE, replies)
             }
             _ => self.close(replies::TIMED_OUT, replies),
         }

@@ -423,7 +423,40 @@ fn while_places_are_short_a_session_at_mx_has_to_bring_something() {
         slow.send(&[b'x'; 5_000]);
     }
     assert_eq!(ended, [Some(120), None, Some(70)]);
-    assert!(heard(&mut idler).contains("421 4.4.2 ") && heard(&mut slow).contains("421 4.4.2 "));
+    assert!(heard(&mut idler).contains("421 4.4.2 Timeout: no message came"));
+    assert!(heard(&mut slow).contains("421 4.4.2 Timeout: the message comes too slowly"));
+}
+
+/// A message of many small chunks was cut off between two of them, however fast it came.
+#[test]
+fn a_message_in_chunks_has_as_long_as_one_without_while_places_are_short() {
+    let world = World::new();
+    let begin = |address| {
+        let mut session = Conversation::with(Arc::clone(&world.mx), address, false);
+        session.send(b"EHLO x\r\nMAIL FROM:<a@b.example>\r\nRCPT TO:<c@d.example>\r\n");
+        session
+    };
+    let (mut fast, mut slow, mut silent) = (begin("192.0.2.1"), begin("192.0.2.2"), begin("192.0.2.3"));
+    silent.send(b"BDAT 10\r\n0123456789");
+    let mut ended = [None; 3];
+    for second in (4..=40 * 4).step_by(4) {
+        for (session, ended) in [&mut fast, &mut slow, &mut silent].into_iter().zip(&mut ended) {
+            session.session.hurry(true);
+            session.step(Input::Now(Duration::from_secs(second)));
+            if session.closed {
+                ended.get_or_insert(second);
+            }
+        }
+        for (session, bytes) in [(&mut fast, 48 << 10), (&mut slow, 20 << 10)] {
+            session.send(format!("BDAT {bytes}\r\n").as_bytes());
+            pour(session, bytes);
+        }
+    }
+    assert_eq!(ended, [None, Some(92), Some(32)]);
+    assert!(heard(&mut slow).contains("421 4.4.2 Timeout: the message comes too slowly"));
+    assert!(heard(&mut silent).contains("421 4.4.2 Timeout: nothing complete came"));
+    fast.send(b"BDAT 0 LAST\r\n");
+    assert!(heard(&mut fast).ends_with("250 2.0.0 OK msg_1\r\n"));
 }
 
 /// Sessions that began while there were places enough are ended sooner once there are few: in the middle of a command,

@@ -291,15 +291,14 @@ impl Session {
         }
     }
 
-    /// When the content under way began, and how much of it came.
-    pub(super) fn received(&self) -> (Duration, u64) {
-        match (&self.mode, &self.transaction) {
-            (Mode::Data(receiving), _) => (receiving.began, receiving.content.seen()),
-            (Mode::Chunk(chunk), transaction) => match transaction.as_ref().and_then(|t| t.chunks.as_ref()) {
-                Some(chunks) => (chunks.began, chunks.content.seen()),
-                None => (chunk.began, chunk.size_bytes - chunk.left),
-            },
-            _ => (self.now, 0),
+    /// When the content under way began, and how much of it came; none where none has begun.
+    pub(super) fn received(&self) -> Option<(Duration, u64)> {
+        let chunks = self.transaction.as_ref().and_then(|transaction| transaction.chunks.as_ref());
+        match (&self.mode, chunks) {
+            (Mode::Data(receiving), _) => Some((receiving.began, receiving.content.seen())),
+            (_, Some(chunks)) => Some((chunks.began, chunks.content.seen())),
+            (Mode::Chunk(chunk), None) => Some((chunk.began, chunk.size_bytes - chunk.left)),
+            _ => None,
         }
     }
 
