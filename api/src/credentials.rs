@@ -22,7 +22,7 @@ use store::credential::{Credential, Face};
 use store::engine::{Batch, CommitError};
 
 use self::request::{Change, Create, ListOf, Of, Rotate};
-use crate::auth::mailed;
+use crate::auth::mailed::{self, WayIn};
 use crate::call::Reply;
 use crate::done::Done;
 use crate::emails::view::Moment;
@@ -208,7 +208,7 @@ pub async fn create<K: Kind>(room: Arc<Room>, tenant: Tenant, asked: Create<K>) 
     let mut batch = Batch::progress();
     store::credential::create(&mut batch, made.clone(), &hash);
     store.commit(batch).await.map_err(Problem::outage)?;
-    mailed::credential_made(&room, tenant.account(), (K::NOUN, made.face().id));
+    mailed::opened(&room, tenant.account(), WayIn::Credential(K::NOUN, made.face().id));
     Ok(New(One(view(&made, &room, None), Some(secret), PhantomData)))
 }
 
@@ -302,6 +302,7 @@ pub async fn rotate<K: Kind>(room: Arc<Room>, tenant: Tenant, asked: Rotate<K>) 
         *parts.hint = secret.hint();
     });
     let after = after.await?;
+    mailed::opened(&room, tenant.account(), WayIn::Secret(K::NOUN, after.face().id));
     shown(&room, &after, Some(secret)).await.map(New)
 }
 

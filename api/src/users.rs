@@ -2,17 +2,18 @@
 
 use std::sync::Arc;
 
+use mail::account::Account;
 use mail::address::Address;
 use mail::id::UserId;
 use mail::quota::Noun;
-use mail::user::Role;
+use mail::user::{Role, User};
 use queue::people::People;
 use queue::quota::Reserved;
 use serde::Serialize;
 use serde_json::Value;
 use store::access::SignedIn;
 
-use crate::auth::mailed::{self, Why};
+use crate::auth::mailed::{self, WayIn, Why};
 use crate::auth::problem;
 use crate::auth::view::UserView;
 use crate::call::{Call, Input, Nothing, SMALL_BYTES_MAX, Takes};
@@ -190,7 +191,15 @@ pub async fn invite(room: Arc<Room>, who: SignedIn, asked: Invitation) -> Result
     let user = people.invite(account, email, role).await.map_err(problem)?;
     reserved.into_iter().for_each(Reserved::keep);
     let link_mailed = mailed::send(&room, &user, Why::Invitation).await.is_ok();
+    tell_of_owner(&room, account, &user);
     Ok(Invited { user: UserView::of(&user), link_mailed })
+}
+
+/// An owner may all that an owner may: the others hear of a further one.
+fn tell_of_owner(room: &Arc<Room>, account: &Account, user: &User) {
+    if user.role == Role::Owner {
+        mailed::opened(room, account, WayIn::Owner(user.clone()));
+    }
 }
 
 /// `PATCH /users/{id}`.
@@ -199,8 +208,9 @@ pub async fn invite(room: Arc<Room>, who: SignedIn, asked: Invitation) -> Result
 /// No such user; 409 when no owner would be left.
 pub async fn change(room: Arc<Room>, who: SignedIn, asked: RoleOfUser) -> Result<OneUser, Problem> {
     let RoleOfUser(id, role) = asked;
-    let account = who.tenant().account().id;
-    let user = People::of(&room.hall).change_role(account, id, role).await.map_err(problem)?;
+    let account = who.tenant().account();
+    let user = People::of(&room.hall).change_role(account.id, id, role).await.map_err(problem)?;
+    tell_of_owner(&room, account, &user);
     Ok(OneUser { user: UserView::of(&user) })
 }
 

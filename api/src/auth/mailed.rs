@@ -24,7 +24,7 @@ const INVITED: Duration = Duration::from_secs(3 * 24 * 3600);
 /// Who writes; or the other one, when the first is the sandbox sender itself.
 const LOCAL_PARTS: [&str; 2] = ["no-reply", "sign-in"];
 const RETRY_AFTER_S: u32 = 3_600;
-/// Owners who are told of a new credential.
+/// Owners who are told of news of their account.
 const OWNERS_TOLD_MAX: usize = 10;
 
 /// Why a link is mailed.
@@ -90,23 +90,64 @@ pub fn password_changed(room: &Arc<Room>, user: &User) {
     });
 }
 
-/// Tells an account's owners by mail, behind the answer, that a credential was made: it works after the session that made
-/// it has ended. Of many in a row the first five are told of, and then one an hour.
-pub fn credential_made(room: &Arc<Room>, account: &Account, (noun, id): (&'static str, String)) {
-    if sender(room).is_err() || room.throttle.notice(account.id, room.hall.clock().now()).is_err() {
+/// A way into an account that is there after the session that opened it has ended.
+#[derive(Debug)]
+pub enum WayIn {
+    /// A credential: what people call it, and its id.
+    Credential(&'static str, String),
+    /// Another secret of a credential.
+    Secret(&'static str, String),
+    /// A user who is an owner, or invited to be one.
+    Owner(User),
+}
+
+impl WayIn {
+    fn kind(&self) -> &'static str {
+        match self {
+            Self::Credential(..) => "credential",
+            Self::Secret(..) => "secret",
+            Self::Owner(_) => "owner",
+        }
+    }
+
+    /// Subject, and the sentence that says it in full, of an account.
+    fn told(&self, account: &Address) -> (String, String) {
+        match self {
+            Self::Credential(noun, id) => (
+                format!("An {noun} was made"),
+                format!("An {noun} ({id}) was made for the account of {account}"),
+            ),
+            Self::Secret(noun, id) => (
+                format!("An {noun} has a new secret"),
+                format!("An {noun} ({id}) of the account of {account} was given a new secret"),
+            ),
+            Self::Owner(User { email, invited, .. }) => {
+                let became = if *invited { "was invited to be an owner" } else { "was made an owner" };
+                (format!("Somebody {became}"), format!("{email} {became} of the account of {account}"))
+            }
+        }
+    }
+}
+
+/// Tells an account's owners by mail, behind the answer, that there is another way in. Of many of one kind in a row the
+/// first five are told of, and then one an hour.
+pub fn opened(room: &Arc<Room>, account: &Account, way: WayIn) {
+    if sender(room).is_err() || room.throttle.notice(account.id, way.kind(), room.hall.clock().now()).is_err()
+    {
         return;
     }
     let (behind, account) = (Arc::clone(room), account.clone());
     room.tasks.spawn(async move {
+        let (subject, said) = way.told(&account.email);
         let text = format!(
-            "An {noun} ({id}) was made for the account of {} at {}.\n\n\
-             If that was nobody of yours: delete it, look through the other API keys and SMTP credentials and the users of \
-             the account, and change your password, which ends your other sessions.\n",
-            account.email, behind.options.base_url,
+            "{said} at {}.\n\n\
+             If that was nobody of yours: delete the credential or remove the user, look through all API keys, SMTP \
+             credentials and users of the account, and change your password, which ends your other sessions.\n",
+            behind.options.base_url,
         );
         let users = match store::user::list(behind.hall.store(), account.id).await {
             Ok(users) => users,
-            Err(error) => return tracing::warn!(%error, "a new credential could not be mailed"),
+            Err(error) => return tracing::warn!(%error, "owners could not be told of a new way in"),
         };
         let owners = users.into_iter().filter(|user| user.role == Role::Owner && !user.invited);
         let mut told: Vec<Address> = owners.take(OWNERS_TOLD_MAX).map(|owner| owner.email).collect();
@@ -115,7 +156,7 @@ pub fn credential_made(room: &Arc<Room>, account: &Account, (noun, id): (&'stati
             told.push(account.email);
         }
         for owner in told {
-            tell(&behind, Letter::new(owner, format!("An {noun} was made"), text.clone())).await;
+            tell(&behind, Letter::new(owner, subject.clone(), text.clone())).await;
         }
     });
 }

@@ -52,7 +52,7 @@ const REPEATS: Limit = limit(1, 300);
 const INVITATIONS: Limit = limit(5, 3600);
 /// Invitations mailed by one account.
 const INVITATIONS_BY_ACCOUNT: Limit = limit(50, 600);
-/// New credentials of one account that its owners are told of.
+/// News of one kind (a credential, a secret, an owner) that the owners of one account are told of.
 const NOTICES: Limit = limit(5, 3600);
 /// How long it is remembered that an email signed in from a network.
 const KNOWN_FOR: Duration = Duration::from_secs(90 * 24 * 3600);
@@ -73,7 +73,7 @@ enum Counted {
     Repeats(ProgramId, String),
     Invitations(AccountId, String),
     InvitationsOfAccount(AccountId),
-    Notices(AccountId),
+    Notices(AccountId, &'static str),
 }
 
 impl Counted {
@@ -88,7 +88,7 @@ impl Counted {
             Self::Repeats(..) => REPEATS,
             Self::Invitations(..) => INVITATIONS,
             Self::InvitationsOfAccount(_) => INVITATIONS_BY_ACCOUNT,
-            Self::Notices(_) => NOTICES,
+            Self::Notices(..) => NOTICES,
         }
     }
 }
@@ -193,12 +193,12 @@ impl Throttle {
         self.count(vec![to_email, Counted::InvitationsOfAccount(account)], None, now).map(drop)
     }
 
-    /// An account's owners are told of something.
+    /// An account's owners are told of something of a kind.
     ///
     /// # Errors
     /// 429 `rate_limit_exceeded`.
-    pub fn notice(&self, account: AccountId, now: Timestamp) -> Result<(), Problem> {
-        self.count(vec![Counted::Notices(account)], None, now).map(drop)
+    pub fn notice(&self, account: AccountId, kind: &'static str, now: Timestamp) -> Result<(), Problem> {
+        self.count(vec![Counted::Notices(account, kind)], None, now).map(drop)
     }
 
     /// Somebody has signed in from here: the network is known to be theirs.

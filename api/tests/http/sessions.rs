@@ -414,27 +414,73 @@ async fn links_from_before_a_password_was_reset_or_changed_are_void() {
     world.end().await;
 }
 
+/// All that the service mailed, the newest first, once nothing goes on behind the answers.
+async fn mailed(world: &World) -> Vec<String> {
+    while !world.room.is_idle() {
+        tokio::task::yield_now().await;
+    }
+    let account = store::account::find(world.hall.store(), "owner1@example.com").await.unwrap().unwrap();
+    let mut texts = Vec::new();
+    for mail in store::email::list(world.hall.store(), account.id, None, 100).await.unwrap() {
+        let raw = store::email::raw(world.hall.store(), account.id, mail.email.id).await.unwrap().unwrap();
+        texts.push(String::from_utf8_lossy(&raw).replace("=\r\n", ""));
+    }
+    texts
+}
+
 /// A key works on after the session that made it has ended: whoever owns the account hears of it.
 #[tokio::test]
 async fn owners_are_told_of_a_new_key() {
     let world = linked_world().await;
     let session = world.session(1).await;
-    let account = store::account::find(world.hall.store(), "owner1@example.com").await.unwrap().unwrap();
     let made =
         world.browse(&session, Method::POST, "/api/api-keys", &json!({"name": "x", "scope": "full"})).await;
     let id = made.json()["api_key"]["id"].as_str().unwrap_or_else(|| panic!("{made:?}")).to_owned();
-    while !world.room.is_idle() {
-        tokio::task::yield_now().await;
+    let mails = mailed(&world).await;
+    let [text] = mails.as_slice() else { panic!("{mails:?}") };
+    assert!(text.contains("An API key was made") && text.contains(&id), "{text}");
+    assert!(text.contains("To: <owner1@example.com>"), "{text}");
+    world.end().await;
+}
+
+/// The same of a second secret for a key that there was, and of another owner.
+#[tokio::test]
+async fn owners_are_told_of_a_new_secret_and_of_another_owner() {
+    let world = linked_world().await;
+    let session = world.session(1).await;
+    let post = async |path: &str, body: Value| {
+        let answer = world.browse(&session, Method::POST, path, &body).await;
+        assert_eq!(answer.status, StatusCode::OK, "{}", answer.json());
+        answer.json()
+    };
+    for (path, one, noun) in [
+        ("/api/api-keys", "api_key", "API key"),
+        ("/api/smtp-credentials", "smtp_credential", "SMTP credential"),
+    ] {
+        let made = post(path, json!({"name": "x", "scope": "full"})).await;
+        let id = made[one]["id"].as_str().unwrap().to_owned();
+        let before = mailed(&world).await.len();
+        post(&format!("{path}/{id}/rotate"), json!({"grace_hours": 1})).await;
+        let mails = mailed(&world).await;
+        assert_eq!(mails.len(), before + 1);
+        let told =
+            |text: &&String| text.contains(&format!("An {noun} has a new secret")) && text.contains(&id);
+        assert_eq!(mails.iter().filter(told).count(), 1, "{mails:?}");
     }
-    let mails = store::email::list(world.hall.store(), account.id, None, 9).await.unwrap();
-    let [mail] = mails.as_slice() else { panic!("{mails:?}") };
-    let raw = store::email::raw(world.hall.store(), account.id, mail.email.id).await.unwrap().unwrap();
-    let text = String::from_utf8_lossy(&raw).replace("=\r\n", "");
-    assert!(
-        text.contains("An API key was made")
-            && text.contains(&id)
-            && text.contains("To: <owner1@example.com>"),
-        "{text}"
-    );
+    let of = |mails: &[String], subject: &str, to: &str| {
+        let is_it = |text: &&String| text.contains(subject) && text.contains(&format!("To: <{to}>"));
+        mails.iter().filter(is_it).count()
+    };
+    post("/users", json!({"email": "second@example.net", "role": "owner"})).await;
+    let member = post("/users", json!({"email": "third@example.net", "role": "member"})).await;
+    let mails = mailed(&world).await;
+    assert_eq!(of(&mails, "Somebody was invited to be an owner", "owner1@example.com"), 1, "{mails:?}");
+    assert!(mails.iter().any(|text| text.contains("second@example.net was invited to be an owner")));
+    let invited = store::user::invitations(world.hall.store(), "third@example.net", 1).await.unwrap();
+    People::of(&world.hall).accept(&invited[0]).await.unwrap();
+    let path = format!("/users/{}", member["user"]["id"].as_str().unwrap());
+    let changed = world.browse(&session, Method::PATCH, &path, &json!({"role": "owner"})).await;
+    assert_eq!(changed.status, StatusCode::OK, "{}", changed.json());
+    assert_eq!(of(&mailed(&world).await, "Somebody was made an owner", "owner1@example.com"), 1);
     world.end().await;
 }
