@@ -4,7 +4,8 @@
 //! has so many at once, and then one more after each interval. Who guesses at one email from many networks
 //! meets a third count, of that email alone, which slows strangers only: a network from which the email has
 //! signed in before is not bound by it. So nobody can keep anybody else out. The forms of a program's portal are counted the
-//! same way, and by program: who was let in from a network before is not bound by what others did there.
+//! same way, and by program: who was let in from a network before is not bound by what others did there. Partners are
+//! remembered apart from users, and no program makes another with fewer partners forget.
 //!
 //! A count is a moment: each failure moves it on by an interval, and a try is refused while it is too far
 //! ahead (the "virtual scheduling" of GCRA). A try counts before the password is looked at, so that many at
@@ -101,8 +102,22 @@ pub struct Throttle(Mutex<Counts>);
 struct Counts {
     /// When all that was counted is forgotten.
     clear_at: HashMap<Counted, Timestamp>,
-    /// Until when a network is one from which an email has signed in.
-    known: HashMap<(String, Network), Timestamp>,
+    known: Known,
+    /// Those who were let in to the portals: of all programs together as many as users, and where there are too many
+    /// the program that has the most forgets. So no tenant drives out users, or partners of one that has fewer.
+    partners: HashMap<ProgramId, Known>,
+}
+
+/// An email at a network.
+type Who = (String, Network);
+/// Until when a network is one from which an email has signed in.
+type Known = HashMap<Who, Timestamp>;
+
+/// In which table an email and a network are looked for.
+#[derive(Debug)]
+enum Visitor {
+    User(Who),
+    Partner(ProgramId, Who),
 }
 
 /// A try that was counted as a failure, until it is known to be none.
@@ -122,7 +137,8 @@ impl Throttle {
     pub fn password(&self, from: Option<IpAddr>, email: &str, now: Timestamp) -> Result<Try<'_>, Problem> {
         let who = (email.to_lowercase(), from.map(counted));
         let pair = Counted::EmailAndNetwork(who.0.clone(), who.1);
-        self.count(vec![Counted::Network(who.1), pair, Counted::Email(who.0.clone())], Some(&who), now)
+        let all = vec![Counted::Network(who.1), pair, Counted::Email(who.0.clone())];
+        self.count(all, Some(&Visitor::User(who)), now)
     }
 
     /// A link is used, or something that is none.
@@ -141,7 +157,7 @@ impl Throttle {
         let who = (email.to_lowercase(), from.map(counted));
         let pair = Counted::LinksOfNetwork(who.0.clone(), who.1);
         let all = vec![Counted::Network(who.1), pair, Counted::Links(who.0.clone())];
-        self.count(all, Some(&who), now).map(drop)
+        self.count(all, Some(&Visitor::User(who)), now).map(drop)
     }
 
     /// A form of a program's portal that has mail sent, or somebody's server asked: counted by network, by email (that of
@@ -158,7 +174,8 @@ impl Throttle {
         let mut all = of_form(from, (program, form, email));
         all.push(Counted::Links(format!("portal {}", email.to_lowercase())));
         all.push(Counted::PortalForm(program, form));
-        self.count(all, Some(&(partner(program, email), from.map(counted))), now).map(drop)
+        let who = (email.to_lowercase(), from.map(counted));
+        self.count(all, Some(&Visitor::Partner(program, who)), now).map(drop)
     }
 
     /// The same of a partner who has signed in: what others send to the program does not concern them.
@@ -176,7 +193,12 @@ impl Throttle {
 
     /// A partner was let in to a program's portal from here: the network is known to be theirs.
     pub fn let_in(&self, from: Option<IpAddr>, (program, email): (ProgramId, &str), now: Timestamp) {
-        self.signed_in(from, &partner(program, email), now);
+        let who = (email.to_lowercase(), from.map(counted));
+        let partners = &mut self.counts().partners;
+        if !partners.get(&program).is_some_and(|known| known.contains_key(&who)) {
+            make_room_for_partner(partners, now);
+        }
+        partners.entry(program).or_default().insert(who, later(now, KNOWN_FOR));
     }
 
     /// An email joins a program by the form; none when it did so a moment ago, and was written to.
@@ -217,11 +239,11 @@ impl Throttle {
     fn count(
         &self,
         counted: Vec<Counted>,
-        who: Option<&(String, Network)>,
+        visitor: Option<&Visitor>,
         now: Timestamp,
     ) -> Result<Try<'_>, Problem> {
         let mut counts = self.counts();
-        let known = who.and_then(|who| counts.known.get(who)).is_some_and(|until| *until > now);
+        let known = visitor.is_some_and(|visitor| counts.knows(visitor, now));
         for one in &counted {
             // What others did to this email does not concern those who were here before.
             let binds =
@@ -244,6 +266,14 @@ impl Throttle {
 }
 
 impl Counts {
+    fn knows(&self, visitor: &Visitor, now: Timestamp) -> bool {
+        let until = match visitor {
+            Visitor::User(who) => self.known.get(who),
+            Visitor::Partner(program, who) => self.partners.get(program).and_then(|known| known.get(who)),
+        };
+        until.is_some_and(|until| *until > now)
+    }
+
     /// How long until one more may be counted.
     fn wait(&self, what: &Counted, now: Timestamp) -> Duration {
         let Limit { at_once, interval } = what.limit();
@@ -279,11 +309,6 @@ impl Try<'_> {
     }
 }
 
-/// A partner of a program, among those who sign in.
-fn partner(program: ProgramId, email: &str) -> String {
-    format!("{program} {}", email.to_lowercase())
-}
-
 /// A form for an email: by network, by both, by the email.
 fn of_form(from: Option<IpAddr>, (program, form, email): (ProgramId, &'static str, &str)) -> Vec<Counted> {
     let (who, network) = (format!("{form} {program} {}", email.to_lowercase()), from.map(counted));
@@ -303,7 +328,33 @@ fn make_room<K: Eq + Hash>(ends: &mut HashMap<K, Timestamp>, another: &K, now: T
     if ends.len() < COUNTS_MAX {
         return;
     }
+    halve(ends);
+}
+
+/// The same of all programs together: of the program that has the most half goes.
+fn make_room_for_partner(partners: &mut HashMap<ProgramId, Known>, now: Timestamp) {
+    let is_full =
+        |partners: &HashMap<_, Known>| partners.values().map(HashMap::len).sum::<usize>() >= COUNTS_MAX;
+    if !is_full(partners) {
+        return;
+    }
+    for known in partners.values_mut() {
+        known.retain(|_, until| *until > now);
+    }
+    if is_full(partners)
+        && let Some(most) = partners.values_mut().max_by_key(|known| known.len())
+    {
+        halve(most);
+    }
+    partners.retain(|_, known| !known.is_empty());
+}
+
+/// The half that ends first goes.
+fn halve<K: Eq + Hash>(ends: &mut HashMap<K, Timestamp>) {
     let mut all: Vec<Timestamp> = ends.values().copied().collect();
+    if all.is_empty() {
+        return;
+    }
     let middle = all.len() / 2;
     let (_, middle, _) = all.select_nth_unstable(middle);
     let middle = *middle;
@@ -412,6 +463,27 @@ mod tests {
             throttle.partner_form(from(50 + n), (program, "sign-in", "r@partner.example"), at(0)).is_ok()
         };
         assert_eq!((0..100).filter(asks).count(), 20);
+    }
+
+    /// Partners stood in one table with those who sign in to accounts: one program with very many drove out all others.
+    #[test]
+    fn partners_of_one_program_drive_nobody_out_of_what_is_known() {
+        let (throttle, small, large) =
+            (Throttle::default(), ProgramId::new(at(0), 1), ProgramId::new(at(0), 2));
+        throttle.signed_in(from(1), "a@b.example", at(0));
+        throttle.let_in(from(1), (small, "p@partner.example"), at(0));
+        for n in 0..200_000 {
+            throttle.let_in(from(n), (large, &format!("{n}@x.example")), at(i64::from(n)));
+        }
+        let now = at(200_000);
+        let guessed: usize = (100..200).map(|n| wrong(&throttle, from(n), "a@b.example", now)).sum();
+        assert_eq!((guessed, wrong(&throttle, from(1), "a@b.example", now)), (100, 10));
+        for (program, email, n) in [(small, "p@partner.example", 1), (large, "199999@x.example", 199_999)] {
+            for n in 1_000_000..1_000_100 {
+                drop(throttle.portal_form(from(n), (program, "sign-in", email), now));
+            }
+            assert!(throttle.portal_form(from(n), (program, "sign-in", email), now).is_ok(), "{email}");
+        }
     }
 
     #[test]
