@@ -299,6 +299,8 @@ impl From<&str> for Refused {
 pub struct Rights {
     /// The plan of a new account.
     pub default_plan: Plan,
+    /// The user name at submission.
+    pub submission_username: String,
     /// `clock advance` works.
     pub may_advance_clock: bool,
     /// Where it is kept how far the clock was moved.

@@ -549,7 +549,7 @@ pub struct ServiceSection {
     pub sandbox_sender: Option<Address>,
     /// Domains are verified when they are added, without looking (development).
     pub auto_verify_domains: bool,
-    /// The plan of a new account.
+    /// The plan of an account that the operator makes without naming one.
     pub default_plan: Plan,
     /// Where the CNAME at `rp` of a customer's domain leads; see [`Config::return_path_host`].
     #[serde(deserialize_with = "parsed::host_name_option")]
@@ -574,7 +574,7 @@ impl Default for ServiceSection {
         Self {
             sandbox_sender: None,
             auto_verify_domains: false,
-            default_plan: Plan::default(),
+            default_plan: Plan::Dedicated,
             return_path_host: None,
             spf_include_host: None,
             ownership_label: "_service".to_owned(),

@@ -588,6 +588,7 @@ pub fn open_operators(
 ) {
     let rights = Rights {
         default_plan: config.service.default_plan,
+        submission_username: config.submission.username.clone(),
         may_advance_clock: config.testing.clock_offset.is_some(),
         data_dir: config.data_dir.clone(),
         certificate,

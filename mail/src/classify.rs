@@ -61,6 +61,13 @@ impl Reason {
         (Self::Reputation, "reputation"),
     ];
 
+    /// Whether it says something for ever about the address: such a bounce suppresses for good, any other for a time
+    /// (completions-email.md 2.9).
+    #[must_use]
+    pub fn is_for_good(self) -> bool {
+        matches!(self, Self::UnknownUser | Self::Inactive | Self::DomainNotFound)
+    }
+
     /// The word on the wire.
     #[must_use]
     pub fn word(self) -> &'static str {

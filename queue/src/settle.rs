@@ -144,15 +144,17 @@ pub fn decide(task: &Task, attempted: &Attempted, schedule: &Schedule, now: Time
         Outcome::Failed(reply) if is_loop(reply) && attempted.reason(reply) == Reason::Undetermined => {
             Next::Failed { why: "dns_error" }
         }
+        // Our own word about the message and what the host can take says nothing of the recipient.
+        Outcome::Undeliverable(reply) if attempted.phase != Phase::Dns && !asks_for_tls(reply) => {
+            Next::Failed { why: REJECTED }
+        }
         Outcome::Failed(reply) | Outcome::Undeliverable(reply) => match attempted.reason(reply) {
             // A 4yz that means never: only who is not there is not asked again, ever.
             reason if reason.is_about_recipient() => Next::Bounced {
                 reason,
                 soft: reply.severity() == Severity::Transient && reason != Reason::UnknownUser,
             },
-            _ if reply.enhanced.is_some_and(|e| (e.subject, e.detail) == (7, 30)) => {
-                Next::Failed { why: "tls_required" }
-            }
+            _ if asks_for_tls(reply) => Next::Failed { why: "tls_required" },
             _ => Next::Failed { why: REJECTED },
         },
     }
@@ -161,6 +163,11 @@ pub fn decide(task: &Task, attempted: &Attempted, schedule: &Schedule, now: Time
 /// It goes in circles (RFC 3463 3.5).
 fn is_loop(reply: &Reply) -> bool {
     reply.enhanced.is_some_and(|enhanced| (enhanced.subject, enhanced.detail) == (4, 6))
+}
+
+/// REQUIRETLS cannot be had (RFC 8689 5).
+fn asks_for_tls(reply: &Reply) -> bool {
+    reply.enhanced.is_some_and(|enhanced| (enhanced.subject, enhanced.detail) == (7, 30))
 }
 
 fn speaks_of_the_message(phase: Phase) -> bool {
@@ -188,9 +195,11 @@ pub fn moved(task: &Task, attempted: &Attempted, at: Timestamp, now: Timestamp) 
 #[must_use]
 pub fn grounds_of(task: &Task, attempted: &Attempted, next: &Next) -> Option<Grounds> {
     let reason = match next {
-        Next::Bounced { soft: false, .. } => suppression::Reason::HardBounce,
-        Next::Bounced { soft: true, .. } => suppression::Reason::SoftBounce,
-        Next::Failed { why: REJECTED } => suppression::Reason::SmtpFailure,
+        Next::Bounced { soft: false, reason } if reason.is_for_good() => suppression::Reason::HardBounce,
+        Next::Bounced { .. } => suppression::Reason::SoftBounce,
+        Next::Failed { why: REJECTED } if !matches!(attempted.outcome, Outcome::Undeliverable(_)) => {
+            suppression::Reason::SmtpFailure
+        }
         _ => return None,
     };
     let mut grounds = Grounds::new(task.address.clone(), reason, Source::System).of_email(task.id.email);
@@ -483,6 +492,19 @@ pub(crate) mod tests {
         let hard = of(Outcome::Failed(reply(550, (5, 1, 1))), Phase::Rcpt, 10).unwrap();
         assert_eq!((hard.reason, hard.email), (R::HardBounce, Some(task.id.email)));
         assert_eq!(hard.detail.unwrap().smtp_code, Some(550));
+        // A mailbox that is full, a message that is too large: not for good.
+        for code in [(5, 2, 2), (5, 2, 3), (5, 1, 0)] {
+            assert_eq!(
+                reason(Outcome::Failed(reply(552, code)), Phase::Rcpt, 10),
+                Some(R::SoftBounce),
+                "{code:?}"
+            );
+        }
+        // What we say of the message ourselves suppresses nobody, and is no bounce.
+        let too_large = Outcome::Undeliverable(reply(552, (5, 3, 4)));
+        let own = decide(&task, &attempted(too_large.clone(), Phase::Mail), &Schedule::default(), at(10), 0);
+        assert_eq!(own, Next::Failed { why: REJECTED });
+        assert_eq!(reason(too_large, Phase::Mail, 10), None);
         let deferred = || Outcome::Deferred(reply(452, (4, 2, 2)));
         assert_eq!(reason(deferred(), Phase::Rcpt, 10), None, "it is tried again");
         assert_eq!(reason(deferred(), Phase::Rcpt, 1_000), Some(R::SoftBounce));

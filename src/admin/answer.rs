@@ -45,7 +45,7 @@ pub(super) async fn answer(
             let email: Address = email.parse().map_err(|error| format!("{email}: {error}"))?;
             let plan = plan.unwrap_or(rights.default_plan);
             let enrolled = world.enrolment.account(email, plan, production).await.map_err(said)?;
-            Ok(show::enrolled(&enrolled))
+            Ok(show::enrolled(&enrolled, &rights.submission_username))
         }
         Question::AccountUpdate { account, plan, production, suspended } => {
             account_update(world, &account, (plan, production, suspended)).await

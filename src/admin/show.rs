@@ -30,11 +30,11 @@ pub(super) fn account(account: &Account) -> Value {
     })
 }
 
-pub(super) fn enrolled(enrolled: &Enrolled) -> Value {
+pub(super) fn enrolled(enrolled: &Enrolled, username: &str) -> Value {
     json!({
         "account": account(&enrolled.account),
         "api_key": {"secret": enrolled.api_key.expose()},
-        "smtp_credential": {"username": "postrider", "password": enrolled.smtp_password.expose()},
+        "smtp_credential": {"username": username, "password": enrolled.smtp_password.expose()},
     })
 }
 

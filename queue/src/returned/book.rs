@@ -214,12 +214,13 @@ fn is_under_way(recipient: &Recipient, now: Timestamp) -> bool {
     !recipient.state.is_terminal() && recipient.next_attempt_at.is_none_or(|at| at <= now)
 }
 
-/// A bounce suppresses as one that was said to us directly does; what blames us, for a day.
+/// A bounce suppresses as one that was said to us directly does: for good where it says something for ever about the
+/// address; what blames us, for a day.
 fn reason_of(failure: &Failure) -> suppression::Reason {
     match failure.reason() {
         reason if !reason.is_about_recipient() => suppression::Reason::SmtpFailure,
-        _ if failure.soft => suppression::Reason::SoftBounce,
-        _ => suppression::Reason::HardBounce,
+        reason if !failure.soft && reason.is_for_good() => suppression::Reason::HardBounce,
+        _ => suppression::Reason::SoftBounce,
     }
 }
 
