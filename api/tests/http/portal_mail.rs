@@ -215,8 +215,6 @@ async fn letters_of_a_program_stay_within_its_plan() {
     world.end().await;
 }
 
-/// The form sends one letter to an address, however often it is sent, and is bounded by who sends it.
-#[tokio::test]
 /// Who waits for an answer is told of to the owner, once, by the service; who is a partner at once is not.
 #[tokio::test]
 async fn the_owner_is_mailed_an_application() {
@@ -248,6 +246,8 @@ async fn the_owner_is_mailed_an_application() {
     world.end().await;
 }
 
+/// The form sends one letter to an address, however often it is sent, and is bounded by who sends it.
+#[tokio::test]
 async fn the_form_to_join_writes_once() {
     let world = served().await;
     let who = writing(&world).await;
