@@ -16,6 +16,7 @@ use mail::id::{
 use mail::moment;
 use serde::{Serialize, Serializer};
 
+use crate::letters::Unmailable;
 use crate::payouts::ShownPayout;
 use crate::portal::host::HostFault;
 
@@ -56,6 +57,7 @@ pub struct ProgramObject {
     portal_domain_error: Option<String>,
     terms_url: Option<String>,
     mail_from: Option<String>,
+    mail_error: Option<String>,
     velocity_per_hour: u32,
     max_bounties_per_day: u32,
     rev: u64,
@@ -64,9 +66,9 @@ pub struct ProgramObject {
 }
 
 impl ProgramObject {
-    /// A program, and why its portal is not at its own host.
+    /// A program, why its portal is not at its own host, and why its partners are not written to.
     #[must_use]
-    pub fn of(program: &Program, portal_fault: Option<HostFault>) -> Self {
+    pub fn of(program: &Program, portal_fault: Option<HostFault>, unmailable: Option<Unmailable>) -> Self {
         let settings = program.settings.clone();
         Self {
             object: "affiliate_program",
@@ -93,6 +95,7 @@ impl ProgramObject {
             portal_domain_error: portal_fault.map(|fault| format!("the host {fault}")),
             terms_url: settings.terms_url,
             mail_from: settings.mail_from.map(|sender| sender.to_string()),
+            mail_error: unmailable.map(|cause| format!("partners who did not ask for it are {cause}")),
             velocity_per_hour: settings.velocity_per_hour,
             max_bounties_per_day: settings.max_bounties_per_day,
             rev: program.rev,
@@ -237,7 +240,7 @@ struct RateFields {
 }
 
 impl RateFields {
-    /// Of a rate, and of the number beside it that does not count.
+    /// The two numbers of a rate: the one that counts, and the unused one beside it.
     fn of(rate: Option<Rate>, unused: i64) -> Self {
         match rate {
             Some(Rate::Percent(bps)) => {

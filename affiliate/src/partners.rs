@@ -1,5 +1,7 @@
 //! Partners: who joins, what changes about them, and how they are moved from one standing to another.
 
+use std::borrow::Cow;
+
 use jiff::{SignedDuration, Timestamp};
 use mail::address::Address;
 use mail::affiliate::money::BasisPoints;
@@ -91,19 +93,25 @@ pub struct Shown {
     pub program: Program,
     /// What the owner is to know of how the partner is told what was just done.
     pub warning: Option<MailWarning>,
+    /// Its recruiter was deleted: it has none any more.
+    pub is_recruiter_gone: bool,
 }
 
 impl Shown {
     /// A partner of whom nothing is to be told.
     #[must_use]
     pub fn of(partner: Partner, links: Vec<PartnerLink>, program: Program) -> Self {
-        Self { partner, links, program, warning: None }
+        Self { partner, links, program, warning: None, is_recruiter_gone: false }
     }
 
     /// The object that is told of it.
     #[must_use]
     pub fn object(&self) -> PartnerObject {
-        PartnerObject::of(&self.partner, &self.links, &self.program)
+        let mut partner = Cow::Borrowed(&self.partner);
+        if self.is_recruiter_gone {
+            partner.to_mut().parent = None;
+        }
+        PartnerObject::of(&partner, &self.links, &self.program)
     }
 }
 
@@ -200,7 +208,16 @@ impl Office {
         let program = self.set_up(account).await?;
         let partner = self.partner(account, id).await?;
         let links = self.links(account, id).await?;
-        Ok(Shown::of(partner, links, program))
+        let is_recruiter_gone = self.is_recruiter_gone(&partner).await?;
+        Ok(Shown { is_recruiter_gone, ..Shown::of(partner, links, program) })
+    }
+
+    /// Whether a partner was recruited by one who is deleted.
+    async fn is_recruiter_gone(&self, partner: &Partner) -> Result<bool, Refusal> {
+        Ok(match partner.parent {
+            Some(parent) => partner::get(self.store(), partner.account, parent).await?.is_none(),
+            None => false,
+        })
     }
 
     /// Takes a partner in.
@@ -356,13 +373,14 @@ impl Office {
             Seen::check(seen, before.rev, before.updated_at)?;
             let mut after = before.clone();
             let recruiters = self.apply(&program, change, &mut after).await?;
+            let is_recruiter_gone = self.is_recruiter_gone(&after).await?;
             let primary = links.iter_mut().find(|link| link.id == before.primary_link);
             let renamed = match (&change.token, primary) {
                 (Some(token), Some(link)) if link.token != *token => Some((token, link)),
                 _ => None,
             };
             if after == before && renamed.is_none() {
-                return Ok(Shown::of(before, links, program));
+                return Ok(Shown { is_recruiter_gone, ..Shown::of(before, links, program) });
             }
             (after.rev, after.updated_at) = (before.rev.saturating_add(1), self.now());
             let mut batch = Batch::progress();
@@ -380,7 +398,7 @@ impl Office {
                 };
                 partner_link::rename(&mut batch, &old, link, free);
             }
-            let shown = Shown::of(after, links, program);
+            let shown = Shown { is_recruiter_gone, ..Shown::of(after, links, program) };
             self.tell_of_partner(&mut batch, EventKind::AffiliateUpdated, &shown);
             match self.commit(batch).await? {
                 Committed::Done => return Ok(shown),
@@ -470,7 +488,8 @@ impl Office {
         beside: Beside<'_, Shown>,
     ) -> Result<Shown, Refusal> {
         for _ in 0..TRIES_MAX {
-            let Shown { partner: before, links, program, .. } = self.show_partner(account, id).await?;
+            let Shown { partner: before, links, program, is_recruiter_gone, .. } =
+                self.show_partner(account, id).await?;
             Seen::check(asked.seen.as_ref(), before.rev, before.updated_at)?;
             let status = before.status.after(asked.action)?;
             let now = self.now();
@@ -494,7 +513,7 @@ impl Office {
             }
             let mut batch = book.close(Batch::progress()).await?;
             partner::update(&mut batch, &before, &after);
-            let mut shown = Shown::of(after, links, program);
+            let mut shown = Shown { is_recruiter_gone, ..Shown::of(after, links, program) };
             let kind = match asked.action {
                 Move::Approve | Move::Accept => EventKind::AffiliateApproved,
                 Move::Reject | Move::Suspend | Move::Reactivate => EventKind::AffiliateUpdated,
@@ -548,10 +567,13 @@ impl Office {
         };
         let which: Vec<_> = page.rows.iter().map(|partner| (partner.id, partner.primary_link)).collect();
         let links = partner_link::get_each(store, account, &which).await?;
-        let shown = |(partner, link): (Partner, Option<PartnerLink>)| {
-            Shown::of(partner, link.into_iter().collect(), program.clone())
-        };
-        Ok(PartnerPage { partners: page.rows.into_iter().zip(links).map(shown).collect(), next: page.next })
+        let mut partners = Vec::with_capacity(page.rows.len());
+        for (partner, link) in page.rows.into_iter().zip(links) {
+            let is_recruiter_gone = self.is_recruiter_gone(&partner).await?;
+            let shown = Shown::of(partner, link.into_iter().collect(), program.clone());
+            partners.push(Shown { is_recruiter_gone, ..shown });
+        }
+        Ok(PartnerPage { partners, next: page.next })
     }
 
     /// Deletes a partner: its address is free at once, its tokens rest for a while ([`TOKENS_REST_DAYS`]), and what

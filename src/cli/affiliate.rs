@@ -9,8 +9,8 @@
 
 mod payouts;
 
-use std::fmt;
 use std::io::Write as _;
+use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 use std::time::Duration;
 
@@ -88,8 +88,7 @@ pub enum AffiliateCommand {
     /// Import partners from a list in CSV
     Import {
         /// The file; its first line names the columns
-        #[arg(value_parser = contents)]
-        file: Contents,
+        file: PathBuf,
         /// Only say what would become of it
         #[arg(long)]
         dry_run: bool,
@@ -243,18 +242,9 @@ fn setting(text: &str) -> Result<(String, Value), String> {
     Ok((key.to_owned(), value))
 }
 
-/// What is in a file.
-#[derive(Clone)]
-pub struct Contents(String);
-
-impl fmt::Debug for Contents {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "{} bytes", self.0.len())
-    }
-}
-
-fn contents(path: &str) -> Result<Contents, String> {
-    std::fs::read_to_string(path).map(Contents).map_err(|error| error.to_string())
+/// The text in a file; or why it cannot be read, which is said like any other refusal.
+fn text_of(file: &Path) -> Result<String, String> {
+    std::fs::read_to_string(file).map_err(|error| format!("{}: {error}", file.display()))
 }
 
 fn object(text: &str) -> Result<Value, String> {
@@ -286,10 +276,13 @@ fn given<const N: usize>(fields: [(&str, Option<Value>); N]) -> Value {
 
 impl AffiliateCommand {
     /// The method, the path and the body of the endpoint.
-    fn asks(&self) -> (&'static str, String, Value) {
+    ///
+    /// # Errors
+    /// A file cannot be read: why.
+    fn asks(&self) -> Result<(&'static str, String, Value), String> {
         let at = |path: &str| format!("{PROGRAM}{path}");
         let nothing = || json!({});
-        match self {
+        Ok(match self {
             Self::Enable { website, currency, mode } => {
                 let body = given([
                     ("website_url", Some(json!(website))),
@@ -312,19 +305,19 @@ impl AffiliateCommand {
             Self::Commission(CommissionCommand::Reinstate { id }) => {
                 ("POST", at(&format!("/commissions/{}/reinstate", segment(id))), nothing())
             }
-            Self::Run(command) => command.asks(),
+            Self::Run(command) => command.asks()?,
             Self::Payout(command) => command.asks(),
             Self::Review(command) => command.asks(),
             Self::Import { file, dry_run, send_invites } => {
                 let path = format!("/imports?dry_run={dry_run}&send_invites={send_invites}");
-                ("POST", at(&path), json!(file.0))
+                ("POST", at(&path), json!(text_of(file)?))
             }
             Self::Backfill { since, silent } => {
                 let since = since.as_ref().map(|since| json!(since));
                 ("POST", at("/backfill"), given([("since", since), ("silent", Some(json!(silent)))]))
             }
             Self::Audit => ("GET", at("/audit"), nothing()),
-        }
+        })
     }
 }
 
@@ -424,7 +417,10 @@ pub fn run(
             Err(refused) => (json!({"error": refused}), false),
         }
     };
-    let (mut shown, mut is_done) = as_owner(arguments.command.asks());
+    let (mut shown, mut is_done) = match arguments.command.asks() {
+        Ok(question) => as_owner(question),
+        Err(why) => (json!({"error": Refused::from(why)}), false),
+    };
     if matches!(arguments.command, AffiliateCommand::Backfill { .. }) {
         (shown, is_done) = until_read((shown, is_done), &|id| {
             as_owner(("GET", format!("{PROGRAM}/backfill/{}", segment(id)), json!({})))
@@ -456,6 +452,16 @@ mod tests {
             assert_eq!(setting(text).unwrap().1, value, "{text}");
         }
         assert!(setting("currency").is_err());
+    }
+
+    #[test]
+    fn a_list_that_cannot_be_read_is_refused_like_anything_else() {
+        let file = PathBuf::from("/nowhere/partners.csv");
+        let command = AffiliateCommand::Import { file, dry_run: true, send_invites: false };
+        let arguments = AffiliateArguments { account: None, command };
+        let nobody = |_: &Question| -> Result<Value, Refused> { panic!("nobody is asked") };
+        assert_eq!(run(&arguments, true, &nobody), ExitCode::FAILURE);
+        assert!(arguments.command.asks().unwrap_err().starts_with("/nowhere/partners.csv: "));
     }
 
     #[test]

@@ -118,6 +118,14 @@ impl Office {
         })
     }
 
+    /// Why partners who did not ask for it are not mailed what a program tells them; none when they are.
+    ///
+    /// # Errors
+    /// The store cannot be read.
+    pub async fn mail_fault(&self, program: &Program) -> Result<Option<Unmailable>, ReadError> {
+        Ok(self.route(program, Routed { to: None, is_asked_for: false }).await?.err())
+    }
+
     /// Whether anybody can be mailed what they ask a program's portal for.
     ///
     /// # Errors

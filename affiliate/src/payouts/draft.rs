@@ -252,6 +252,8 @@ impl Sheet<'_> {
         }
         if !self.has_room(0, currency, group.earned) {
             tracing::warn!(partner = %partner.id, "a run is too large to pay a partner; the next one does");
+            let (amount, reason) = (group.earned, SkipReason::RunFull);
+            self.leave_out(&Skipped { partner: partner.id, currency, amount, reason });
             return Ok(());
         }
         let Some(amount) = self.judge(partner, currency, &group)? else { return Ok(()) };

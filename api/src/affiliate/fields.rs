@@ -5,7 +5,7 @@ use std::ops::RangeInclusive;
 use std::str::FromStr;
 
 use jiff::Timestamp;
-use mail::affiliate::money::BasisPoints;
+use mail::affiliate::money::{BasisPoints, Currency, CurrencyError};
 use serde_json::value::RawValue;
 use serde_json::{Value, json};
 
@@ -157,6 +157,18 @@ impl<'a> Fields<'a> {
 /// What a text stands for.
 pub(super) fn parsed<T: FromStr<Err: Display>>(value: &RawValue) -> Result<T, String> {
     fields::text(value)?.trim().parse().map_err(|why: T::Err| why.to_string())
+}
+
+/// A currency that is in use.
+pub(super) fn currency(value: &RawValue) -> Result<Currency, String> {
+    in_use(&fields::text(value)?)
+}
+
+/// The same, as text.
+pub(super) fn in_use(text: &str) -> Result<Currency, String> {
+    let currency: Currency = text.trim().parse().map_err(|why: CurrencyError| why.to_string())?;
+    let why = || format!("`{currency}` is no currency that is in use (ISO 4217)");
+    currency.is_in_use().then_some(currency).ok_or_else(why)
 }
 
 /// One of a closed set of words.

@@ -14,7 +14,7 @@ use serde_json::{Value, json};
 
 use super::answer::One;
 use super::asked::{Change, Opened, Read};
-use super::fields::{Fields, parsed, word};
+use super::fields::{Fields, currency, word};
 use super::refused;
 use super::settings::SetSettings;
 use super::view::{Made, OneProcessor, OneProgram, Tested, WholeProgram};
@@ -37,7 +37,8 @@ async fn one(room: &Room, changed: Result<Program, Refusal>) -> Result<One<OnePr
 }
 
 async fn object(room: &Room, program: &Program) -> Result<ProgramObject, Problem> {
-    Ok(ProgramObject::of(program, room.affiliate.portal_fault(program).await?))
+    let portal_fault = room.affiliate.portal_fault(program).await?;
+    Ok(ProgramObject::of(program, portal_fault, room.affiliate.mail_fault(program).await?))
 }
 
 /// An address of a page, as it was written.
@@ -88,7 +89,7 @@ impl Input for Enable {
         given.need("website_url");
         given.need("currency");
         let website_url = given.take("website_url", page);
-        let currency = given.take("currency", parsed::<Currency>);
+        let currency = given.take("currency", currency);
         let mode = given.take("mode", |value| word(Mode::WORDS, Mode::of_word, value));
         given.end()?;
         match (website_url, currency) {

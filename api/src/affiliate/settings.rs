@@ -9,7 +9,7 @@ use mail::affiliate::program::{AfterPayout, Attribution, Mode, PayoutMethod, Set
 use serde_json::value::RawValue;
 use serde_json::{Value, json};
 
-use super::fields::{CENTS_MAX, Fields, cents, parsed, whole, whole_schema, word};
+use super::fields::{CENTS_MAX, Fields, cents, currency, in_use, parsed, whole, whole_schema, word};
 use super::program::{REVIEWED_MAX, currency_schema, page, page_schema};
 use crate::call::{Call, Input, SMALL_BYTES_MAX, Takes};
 use crate::fields::{self, Names};
@@ -127,7 +127,7 @@ fn minima(value: &RawValue) -> Result<BTreeMap<Currency, i64>, String> {
     }
     let mut minima = BTreeMap::new();
     for (code, amount) in entries {
-        let code: Currency = code.parse().map_err(|why| format!("`{}`: {why}", fields::show(&code)))?;
+        let code = in_use(&code).map_err(|why| format!("`{}`: {why}", fields::show(&code)))?;
         let amount = cents(amount).map_err(|why| format!("`{code}` {why}"))?;
         if minima.insert(code, amount).is_some() {
             return Err(format!("has `{code}` twice"));
@@ -193,7 +193,7 @@ impl Input for SetSettings {
         let reviewed = |value: &RawValue| whole(value, 1..=REVIEWED_MAX);
         let set = Self {
             website_url: given.take("website_url", page),
-            currency: given.take("currency", parsed::<Currency>),
+            currency: given.take("currency", currency),
             mode: given.take("mode", |value| word(Mode::WORDS, Mode::of_word, value)),
             attribution: given
                 .take("attribution", |value| word(Attribution::WORDS, Attribution::of_word, value)),

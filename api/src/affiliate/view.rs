@@ -402,6 +402,12 @@ impl Describe for ProgramObject {
                     "Who writes to partners; without it only who asked for mail is written to",
                 ),
             ),
+            (
+                "mail_error",
+                schema::nullable_string(
+                    "Why partners are not written to, and what to do; null when they are",
+                ),
+            ),
             ("velocity_per_hour", per("New referrals of a partner in an hour before they are looked at")),
             ("max_bounties_per_day", per("Bounties of a partner in a day before they are looked at")),
             ("rev", schema::count("Grows with each change")),

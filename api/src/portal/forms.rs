@@ -116,7 +116,12 @@ async fn work(room: &Room, guest: &Guest, asked: &Asked) -> Result<Did, Refusal>
         "postback" => {
             let change_ =
                 PartnerChange { postback_url: Some(form.some("postback_url")), ..PartnerChange::default() };
-            change(room, guest, change_, "settings?done=postback-changed").await?
+            let is_first = partner.postback_url.is_none() && form.some("postback_url").is_some();
+            let changed = change(room, guest, change_, "settings?done=postback-changed").await?;
+            match office.postback_secret(partner).filter(|_| is_first) {
+                Some(secret) => Did::News(settings::first_secret(&secret)),
+                None => changed,
+            }
         }
         "postback-test" => {
             if let Some(page) = often(room, guest, (asked, "postback-test")) {

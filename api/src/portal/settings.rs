@@ -111,7 +111,7 @@ async fn postbacks(room: &Room, view: &View<'_>) -> Result<Html, Refusal> {
         "<label>Address<input type=\"url\" name=\"postback_url\" maxlength=\"2000\" placeholder=\"https://example.org/postback\" \
          value=\"" (url) "\"><small>Empty: nothing is posted</small></label><button type=\"submit\">Save</button></form>\
          <form method=\"post\" action=\"postback-secret\">" [view.csrf()] "<p class=\"soft\">Each is signed \
-         (<code>Service-Signature</code>) with a secret, which is shown when it is made and never again.</p>\
+         (<code>Service-Signature</code>) with a secret, which is shown when you first save an address or make a new one, and never again.</p>\
          <button type=\"submit\" class=\"quiet\">Make a new secret</button></form>"
         [posted(room, view).await?] "</section>\n"
     );
@@ -160,6 +160,14 @@ async fn posted(room: &Room, view: &View<'_>) -> Result<Html, Refusal> {
     }
     log.raw("</tbody></table>");
     Ok(log)
+}
+
+/// The secret that holds when postbacks begin.
+pub(super) fn first_secret(secret: &str) -> Html {
+    html! {
+        "<div class=\"note\" role=\"status\"><p>Postbacks go there from now on. This is the secret that they are signed with. \
+         Copy it now: it is not shown again.</p><p class=\"secret\">" (secret) "</p></div>\n"
+    }
 }
 
 /// A secret that was just made.

@@ -51,6 +51,10 @@ async fn a_program_is_enabled_filled_and_goes_live() {
     assert_eq!(wrong.status, StatusCode::BAD_REQUEST);
     let fields = wrong.json()["error"]["details"]["fields"].clone();
     assert!(fields["website_url"].is_string() && fields["currency"].is_string(), "{fields}");
+    let unknown =
+        call(Method::POST, "", json!({"website_url": "https://shop.example", "currency": "zzz"})).await;
+    let why = unknown.json()["error"]["details"]["fields"]["currency"].clone();
+    assert_eq!(why, "`zzz` is no currency that is in use (ISO 4217)");
     let enable = json!({"website_url": "https://shop.example", "currency": "EUR", "mode": "test"});
     let made = call(Method::POST, "", enable.clone()).await;
     assert_eq!(made.status, StatusCode::CREATED);

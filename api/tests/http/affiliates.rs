@@ -161,6 +161,25 @@ async fn partners_change() {
 }
 
 #[tokio::test]
+async fn a_recruiter_who_is_deleted_is_nobodys() {
+    let world = World::start().await;
+    set_up(&world, 1).await;
+    let parent = partner(&world, json!({"email": "ada@example.org"})).await;
+    let recruit = partner(&world, json!({"email": "l@example.org"})).await;
+    let path = format!("/affiliates/{}", recruit["id"].as_str().unwrap());
+    let set = world.call(Method::PATCH, &path, &json!({"parent_affiliate_id": parent["id"]})).await;
+    assert_eq!(set.json()["affiliate"]["parent_affiliate_id"], parent["id"]);
+    let parent_path = format!("/affiliates/{}", parent["id"].as_str().unwrap());
+    assert_eq!(world.call(Method::DELETE, &parent_path, &json!({})).await.status, StatusCode::OK);
+    let listed = world.get("/affiliates").await.json()["data"][0].clone();
+    let changed = world.call(Method::PATCH, &path, &json!({"company": "Engines"})).await.json();
+    for shown in [world.get(&path).await.json()["affiliate"].clone(), listed, changed["affiliate"].clone()] {
+        assert_eq!((&shown["id"], &shown["parent_affiliate_id"]), (&recruit["id"], &Value::Null), "{shown}");
+    }
+    world.end().await;
+}
+
+#[tokio::test]
 async fn what_only_a_change_takes_is_refused_by_name() {
     let world = World::start().await;
     set_up(&world, 1).await;
@@ -177,7 +196,7 @@ async fn what_only_a_change_takes_is_refused_by_name() {
         let why = refused.json()["error"]["details"]["fields"][field].clone();
         assert_eq!(why, "is not taken here: set it with `PATCH /affiliates/{id}`", "{field}");
     }
-    // Of the name a token is made that can be said on the phone.
+    // The token that is made of a name has base letters.
     let named = json!({"email": "l@example.org", "first_name": "Łukasz", "last_name": "Żak"});
     assert_eq!(partner(&world, named).await["links"][0]["token"], "lukasz-zak");
     world.end().await;
@@ -214,7 +233,7 @@ async fn changes_that_will_not_do_are_refused() {
         ),
         (&path, json!({"commission_override": 1}), "commission_override"),
         (&path, json!({"token": "a b"}), "token"),
-        // What the creation takes, or a request of its own.
+        // These are taken by the creation, or by a request of their own.
         (&path, json!({"status": "suspended"}), "status"),
         (&path, json!({"email": "x@example.org"}), "email"),
         (&path, json!({"paypal_email": null}), "paypal_email"),

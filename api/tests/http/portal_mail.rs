@@ -57,6 +57,8 @@ async fn a_sandbox_account_writes_to_no_partner() {
     for sender in [Value::Null, json!("partners@example.com")] {
         settle(&world, &who, json!({"mail_from": sender})).await;
         let why = if sender.is_null() { "set `mail_from`" } else { "production access" };
+        let shown = owner(&world, &who, Method::GET, ("", json!({}))).await.json()["program"].clone();
+        assert!(shown["mail_error"].as_str().unwrap().contains(why), "{shown}");
         for number in 0..100 {
             let status = ["active", "pending", "invited"][number % 3];
             let email = format!("{number}-{}@victim.example", sender.is_null());
@@ -215,7 +217,8 @@ async fn letters_of_a_program_stay_within_its_plan() {
     world.end().await;
 }
 
-/// Who waits for an answer is told of to the owner, once, by the service; who is a partner at once is not.
+/// The owner is mailed an application that waits for an answer, once, by the service; one that is approved at once is not
+/// mailed.
 #[tokio::test]
 async fn the_owner_is_mailed_an_application() {
     let world = served().await;

@@ -397,6 +397,9 @@ async fn a_partner_changes_its_details_postbacks_and_wishes() {
         browser.submit("postback", &[("postback_url", "ftp://x")]).await.status,
         StatusCode::BAD_REQUEST
     );
+    // The first address comes with the secret; another one does not.
+    let set = browser.submit("postback", &[("postback_url", "http://127.0.0.1:9/first")]).await;
+    says(&set, before.as_str().unwrap());
     let set = browser.submit("postback", &[("postback_url", "http://127.0.0.1:9/p")]).await;
     assert_eq!(set.headers["location"], "settings?done=postback-changed");
     let made = browser.submit("postback-secret", &[]).await;

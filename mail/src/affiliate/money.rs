@@ -27,7 +27,22 @@ const WITHOUT_DECIMALS: &[&str] = &[
 /// Currencies with three decimals. Processors move them in steps of ten minor units.
 const WITH_THREE_DECIMALS: &[&str] = &["bhd", "jod", "kwd", "omr", "tnd"];
 
+/// Currencies that are in use (ISO 4217, list one, without funds, metals and codes for testing).
+const IN_USE: &str = "\
+    aed afn all amd ang aoa ars aud awg azn bam bbd bdt bgn bhd bif bmd bnd bob brl bsd btn bwp byn bzd cad cdf chf \
+    clp cny cop crc cup cve czk djf dkk dop dzd egp ern etb eur fjd fkp gbp gel ghs gip gmd gnf gtq gyd hkd hnl htg \
+    huf idr ils inr iqd irr isk jmd jod jpy kes kgs khr kmf kpw krw kwd kyd kzt lak lbp lkr lrd lsl lyd mad mdl mga \
+    mkd mmk mnt mop mru mur mvr mwk mxn myr mzn nad ngn nio nok npr nzd omr pab pen pgk php pkr pln pyg qar ron rsd \
+    rub rwf sar sbd scr sdg sek sgd shp sle sos srd ssp stn svc syp szl thb tjs tmt tnd top try ttd twd tzs uah ugx \
+    usd uyu uzs ved ves vnd vuv wst xaf xcd xcg xof xpf yer zar zmw zwg";
+
 impl Currency {
+    /// Whether it is one that is in use (ISO 4217). What a processor tells of is taken by its letters alone.
+    #[must_use]
+    pub fn is_in_use(self) -> bool {
+        IN_USE.split(' ').any(|code| code == self.as_str())
+    }
+
     /// The code.
     #[must_use]
     pub fn as_str(&self) -> &str {
@@ -156,6 +171,18 @@ mod tests {
         assert_eq!(written("kwd", 770), "0.770");
         assert_eq!(written("eur", -5), "-0.05");
         assert_eq!(written("usd", i64::MIN), "-92233720368547758.08");
+    }
+
+    #[test]
+    fn what_is_in_use_is_known() {
+        let is_in_use = |code: &str| code.parse::<Currency>().unwrap().is_in_use();
+        for code in ["usd", "EUR", "jpy", "kwd", "aed", "zwg", "clp", "clf"] {
+            assert_eq!(is_in_use(code), code != "clf", "{code}");
+        }
+        for code in WITHOUT_DECIMALS.iter().chain(WITH_THREE_DECIMALS) {
+            assert!(is_in_use(code), "{code}");
+        }
+        assert!(!is_in_use("zzz") && !is_in_use("xts") && IN_USE.split(' ').count() > 150);
     }
 
     #[test]

@@ -72,6 +72,10 @@ words! {
         UnderReview = "under_review",
         /// Charges are disputed.
         Disputed = "disputed",
+        /// It was earned after the run's cutoff.
+        AfterCutoff = "after_cutoff",
+        /// The run comes to as much as it may.
+        RunFull = "run_full",
     }
 }
 

@@ -1,10 +1,12 @@
 //! `postrider admin affiliate run …`, `payout …`: drafting, approving, paying (affiliate-admin.md 4).
 
+use std::path::PathBuf;
+
 use clap::Subcommand;
 use jiff::Timestamp;
 use serde_json::{Map, Value, json};
 
-use super::{Contents, PROGRAM, PageArguments, contents, given, listed, segment};
+use super::{PROGRAM, PageArguments, given, listed, segment, text_of};
 
 /// Payout runs.
 #[derive(Debug, Subcommand)]
@@ -61,8 +63,7 @@ pub enum RunCommand {
         /// Its id
         id: String,
         /// The file, in CSV; its first line names the columns
-        #[arg(value_parser = contents)]
-        file: Contents,
+        file: PathBuf,
     },
 }
 
@@ -97,9 +98,10 @@ fn total(text: &str) -> Result<(String, i64), String> {
 }
 
 impl RunCommand {
-    pub(super) fn asks(&self) -> (&'static str, String, Value) {
+    /// As [`super::AffiliateCommand::asks`].
+    pub(super) fn asks(&self) -> Result<(&'static str, String, Value), String> {
         let of = |id: &str, what: &str| format!("{PROGRAM}/payout-runs/{}{what}", segment(id));
-        match self {
+        Ok(match self {
             Self::Draft { cutoff } => {
                 let body = given([("cutoff", cutoff.as_ref().map(|at| json!(at)))]);
                 ("POST", format!("{PROGRAM}/payout-runs"), body)
@@ -120,8 +122,8 @@ impl RunCommand {
                 let query: Vec<String> = given.into_iter().filter_map(pair).collect();
                 ("GET", of(id, &format!("/files?{}", query.join("&"))), json!({}))
             }
-            Self::Results { id, file } => ("POST", of(id, "/results"), json!(file.0)),
-        }
+            Self::Results { id, file } => ("POST", of(id, "/results"), json!(text_of(file)?)),
+        })
     }
 }
 
@@ -153,9 +155,9 @@ mod tests {
             currency: None,
             format: None,
         };
-        assert_eq!(csv.asks().1, format!("{PROGRAM}/payout-runs/prn_1/files?method=paypal"));
+        assert_eq!(csv.asks().unwrap().1, format!("{PROGRAM}/payout-runs/prn_1/files?method=paypal"));
         let totals = vec![("usd".to_owned(), 5_000)];
         let approve = RunCommand::Approve { id: "prn_1".to_owned(), rev: 3, totals };
-        assert_eq!(approve.asks().2, json!({"rev": 3, "totals": {"usd": 5_000}}));
+        assert_eq!(approve.asks().unwrap().2, json!({"rev": 3, "totals": {"usd": 5_000}}));
     }
 }

@@ -21,6 +21,8 @@ pub struct Group {
     pub disputed: i64,
     /// Corrections of what was paid before.
     pub owed: i64,
+    /// Lines that were earned after the cutoff.
+    pub later: i64,
 }
 
 /// What a run does about a partner and a currency.
@@ -38,6 +40,7 @@ impl Group {
     pub fn count(&mut self, line: &Commission, cutoff: Timestamp) -> bool {
         let Status::Earned { earned_at, frozen } = line.status else { return false };
         if earned_at > cutoff {
+            self.later = self.later.saturating_add(line.amount).min(SUM_MAX);
             return false;
         }
         let sum = match (frozen.inquiry, frozen.review) {
@@ -70,10 +73,15 @@ impl Group {
         };
         let mut verdict = Verdict::default();
         if let Some(reason) = barred {
+            let all = all.checked_add(self.later).ok_or(ArithmeticError::TooLarge)?;
             verdict.skipped.extend((all > 0).then_some((reason, all)));
             return Ok(verdict);
         }
-        let held = [(SkipReason::UnderReview, self.under_review), (SkipReason::Disputed, self.disputed)];
+        let held = [
+            (SkipReason::UnderReview, self.under_review),
+            (SkipReason::Disputed, self.disputed),
+            (SkipReason::AfterCutoff, self.later),
+        ];
         verdict.skipped.extend(held.into_iter().filter(|(_, amount)| *amount > 0));
         if self.earned > 0 {
             // Nothing is paid while more is owed back than was earned: both wait for the next run.
@@ -136,9 +144,10 @@ mod tests {
     #[rustfmt::skip]
     fn who_is_paid_and_who_is_not() {
         use PartnerStatus::{Active, Invited, Pending, Rejected, Suspended};
-        use SkipReason::{BelowMinimum, Disputed, NotActive, NotReady, UnderReview};
+        use SkipReason::{AfterCutoff, BelowMinimum, Disputed, NotActive, NotReady, UnderReview};
         let able = || paid_by(PayoutMethod::Paypal, true);
-        let group = |earned, under_review, disputed, owed| Group { earned, under_review, disputed, owed };
+        let group = |earned, under_review, disputed, owed| Group { earned, under_review, disputed, owed, later: 0 };
+        let later = |earned| Group { earned, later: 70, ..Group::default() };
         // Standing, destination, what there is, the minimum: what is paid, and what is left out.
         let cases = [
             (Active, able(), group(1_000, 0, 0, 0), 0, Some(1_000), vec![]),
@@ -161,6 +170,9 @@ mod tests {
             (Pending, able(), group(1, 0, 0, 0), 0, None, vec![(NotActive, 1)]),
             (Invited, able(), group(1, 0, 0, 0), 0, None, vec![(NotActive, 1)]),
             (Rejected, None, group(1, 0, 0, 0), 9, None, vec![(NotActive, 1)]),
+            (Active, able(), later(0), 0, None, vec![(AfterCutoff, 70)]),
+            (Active, able(), later(5), 0, Some(5), vec![(AfterCutoff, 70)]),
+            (Active, None, later(5), 0, None, vec![(NotReady, 75)]),
         ];
         let mut settings = Settings::new("https://shop.example".to_owned(), "usd".parse().unwrap(), Mode::Live);
         settings.allowed_methods.retain(|method| *method != PayoutMethod::Wise);
