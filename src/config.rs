@@ -97,6 +97,9 @@ pub struct Config {
     /// For trying things out.
     #[serde(default)]
     pub testing: TestingSection,
+    /// Variables of the environment whose names begin as ours do, and that set nothing.
+    #[serde(skip)]
+    pub ignored_variables: Vec<String>,
 }
 
 impl Config {

@@ -74,7 +74,11 @@ fn whatever_is_documented_can_be_set_by_the_environment() {
         let name = [section.as_str(), &key].join("_").trim_start_matches('_').to_ascii_uppercase();
         let value = line.split_once(" = ").unwrap().1.trim_matches('"').to_owned();
         let environment = [(format!("POSTRIDER_{name}"), value)];
-        if let Err(problems) = config::from_text("hostname = \"mx1.example.net\"\n", environment) {
+        let read = config::from_text("hostname = \"mx1.example.net\"\n", environment);
+        if let Ok(config) = &read {
+            assert!(config.ignored_variables.is_empty(), "{name}");
+        }
+        if let Err(problems) = read {
             // One setting may ask for another; each is known, and takes its value.
             let is_unread = |problem: &config::Problem| {
                 ["unknown field", "invalid type", "expected"].iter().any(|part| problem.text.contains(part))

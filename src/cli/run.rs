@@ -42,7 +42,11 @@ fn begin_log(default: &str) {
 }
 
 fn read(arguments: &ConfigArguments) -> Result<Config, Vec<Problem>> {
-    config::from_file(&arguments.config)
+    let config = config::from_file(&arguments.config)?;
+    for variable in &config.ignored_variables {
+        eprintln!("postrider: warning: {variable} in the environment is no setting, and is ignored");
+    }
+    Ok(config)
 }
 
 fn tell(arguments: &ConfigArguments, problems: &[Problem]) {

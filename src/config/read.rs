@@ -20,6 +20,8 @@ use super::{Config, check};
 
 /// The environment's variables that are ours start so.
 const PREFIX: &str = "POSTRIDER_";
+/// Variables of clients (the command line's and the SDKs'), which the server passes over.
+const OF_CLIENTS: [&str; 3] = ["POSTRIDER_API_KEY", "POSTRIDER_BASE_URL", "POSTRIDER_PROFILE"];
 /// More problems than these are not worth reading.
 const PROBLEMS_MAX: usize = 50;
 /// Stands for the name that is required while all else is looked at. (RFC 6761 6.4: nobody's name.)
@@ -94,15 +96,20 @@ fn read(
         return Err(in_order(broken.iter().take(PROBLEMS_MAX).map(told).collect()));
     }
     let (mut table, mut problems) = without_faults(text, given.clone());
-    let mut variables = Vec::new();
+    let (mut variables, mut ignored) = (Vec::new(), Vec::new());
     for (variable, value) in environment {
         let Some(path) = variable.strip_prefix(PREFIX) else { continue };
+        if OF_CLIENTS.contains(&variable.as_str()) {
+            continue;
+        }
         let (section, key) = split(path);
         match lay_over(&table, (section, &key), &value) {
             Ok(laid) => {
                 table = laid;
                 variables.push((section, key, variable));
             }
+            // Another program's, or a later version's: it does not stop the start.
+            Err(what) if what.contains("unknown field") => ignored.push(variable),
             Err(what) => problems.push(Problem { line: None, text: format!("{variable}: {what}") }),
         }
     }
@@ -112,7 +119,7 @@ fn read(
         problems.push(Problem { line: None, text: "`hostname` is missing".to_owned() });
     }
     let config = match table.try_into::<Config>() {
-        Ok(config) => config,
+        Ok(config) => Config { ignored_variables: ignored, ..config },
         Err(error) => {
             problems.push(Problem { line: None, text: one_line(error.message()) });
             return Err(in_order(problems));
@@ -353,8 +360,13 @@ mod tests {
             assert_eq!(config.delivery.smarthost_username.as_deref(), Some(password));
             assert_eq!(config.delivery.smarthost_password.unwrap().0, password);
         }
-        let unknown = [("POSTRIDER_API_COLOUR".to_owned(), "1".to_owned())];
-        assert!(from_text(text, unknown).unwrap_err()[0].text.contains("colour"));
+        let unknown = ["POSTRIDER_API_COLOUR", "POSTRIDER_COLOUR", "POSTRIDER_API_KEY", "POSTRIDER_PROFILE"];
+        let config = from_text(text, unknown.map(|name| (name.to_owned(), "1".to_owned()))).unwrap();
+        assert_eq!(
+            config.ignored_variables,
+            ["POSTRIDER_API_COLOUR", "POSTRIDER_COLOUR"],
+            "clients have theirs"
+        );
     }
 
     #[test]
@@ -399,7 +411,6 @@ mod tests {
             ("POSTRIDER_DELIVERY_RETRY", "[\"soon\"]"),
             ("POSTRIDER_SUBMISSION_SESSIONS_MAX", "0"),
             ("POSTRIDER_HOSTNAME", "x y"),
-            ("POSTRIDER_COLOUR", "1"),
         ] {
             let found = of(name, value);
             assert!(found.len() == 1 && found[0].starts_with(&format!("{name}: ")), "{found:?}");
