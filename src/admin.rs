@@ -135,6 +135,11 @@ pub enum Question {
         /// To which.
         filter: FilterAsked,
     },
+    /// How many recipients in the queue a filter names.
+    QueueCount {
+        /// To which.
+        filter: FilterAsked,
+    },
     /// What is ordered about destinations.
     DestinationList,
     /// Order something about a destination.

@@ -93,6 +93,12 @@ impl Worker {
         self.sites_of(task, &route).find_map(|site| site.obstacle(now))
     }
 
+    /// The last refusal of a task's destination, or error on the way to it, if there was one.
+    pub(crate) fn last_error(&self, task: &Task) -> Option<String> {
+        let route = self.last_route_of(task)?;
+        self.sites_of(task, &route).find_map(|site| site.last_error())
+    }
+
     /// Tells of delays until the worker stops.
     pub(crate) async fn keep_telling_delays(self: Arc<Self>) {
         while !self.stop.is_cancelled() {

@@ -259,10 +259,13 @@ impl Worker {
 
     /// Ends a task whose time is up, and that nobody tries. False: somebody else has changed it.
     pub(crate) async fn end_lapsed(self: &Arc<Self>, ready: &Ready) -> bool {
-        let why =
-            self.obstacle(&ready.task).map_or("it was not its turn".to_owned(), |obstacle| obstacle.text);
-        let untried =
-            self.untried(&ready.task, &format!("its time was up before it could be tried: {why}")).await;
+        let why = match self.last_error(&ready.task) {
+            Some(error) => {
+                format!("its time was up before it could be tried; the destination's last error: {error}")
+            }
+            None => "its time was up before it was its turn".to_owned(),
+        };
+        let untried = self.untried(&ready.task, &why).await;
         self.book(ready, &untried).await
     }
 

@@ -515,6 +515,12 @@ impl Site {
         self.lock().last_error = Some(error);
     }
 
+    /// The last refusal of its hosts, or error on the way to them.
+    #[must_use]
+    pub fn last_error(&self) -> Option<String> {
+        self.lock().last_error.clone()
+    }
+
     /// Another connection could not be opened. While some are open that only means: no more of them.
     /// With none open it counts towards the site's death, and when it is dead all that waits for it
     /// comes out, to wait on disk until it is probed.

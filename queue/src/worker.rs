@@ -543,6 +543,19 @@ impl Worker {
         self.scheduled.note(task.queue(), task.due, store::task::key_of(task));
     }
 
+    /// Tasks in memory that do not wait for a destination which is left alone.
+    #[must_use]
+    pub fn active_tasks(&self) -> usize {
+        let now = self.clock.now();
+        let sites = self
+            .pools
+            .all()
+            .flat_map(|pool| pool.sites().iter().flat_map(HashMap::values).cloned().collect::<Vec<_>>());
+        let waiting: usize =
+            sites.filter(|site| site.alone_until(now).is_some()).map(|site| site.ready()).sum();
+        self.flights.len().saturating_sub(waiting)
+    }
+
     /// Tasks in memory, bytes of bodies in memory, queues with tasks on disk.
     #[must_use]
     pub fn load(&self) -> (usize, usize, usize) {

@@ -83,6 +83,7 @@ pub(super) async fn answer(
         Question::QueueList { limit, filter } => queue::list(world, limit, filter).await,
         Question::QueueTop { limit } => queue::top(world, limit, progress).await,
         Question::Queue { order, email } => queue::order(world, &order, &email).await,
+        Question::QueueCount { filter } => queue::count(world, filter, progress).await,
         Question::QueueMany { order, filter } => queue::order_many(world, &order, filter, progress).await,
         Question::DestinationList => Ok(queue::destinations(world)),
         Question::Destination { to, mail_host, order } => {

@@ -48,7 +48,7 @@ pub(super) async fn advance(world: &World, rights: &Rights, seconds: u64) -> Res
     let until = tokio::time::Instant::now() + PATIENCE;
     let left = loop {
         let left = due().await.map_err(|error| error.to_string())?;
-        if (left == 0 && world.worker.load().0 == 0) || tokio::time::Instant::now() >= until {
+        if (left == 0 && world.worker.active_tasks() == 0) || tokio::time::Instant::now() >= until {
             break left;
         }
         tokio::time::sleep(LOOK_EVERY).await;

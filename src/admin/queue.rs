@@ -19,6 +19,8 @@ const LISTED_MAX: usize = 10_000;
 const READ_MAX: usize = 1_000_000;
 /// A line of progress for so many tasks.
 const PROGRESS_EVERY: u64 = 50_000;
+/// Tasks that are counted at once.
+const COUNTED_AT_ONCE: usize = 1_000;
 
 async fn filter(world: &World, asked: FilterAsked) -> Result<TaskFilter, String> {
     let account = match &asked.account {
@@ -118,6 +120,25 @@ async fn let_go(world: &World) -> Result<Option<Value>, String> {
         "the operator lets the queue go that was held after a restore"
     );
     Ok(Some(json!({"recipients": waiting.recipients, "being_tried": 0, "held_since": hold.since})))
+}
+
+/// How many recipients fit.
+pub(super) async fn count(world: &World, asked: FilterAsked, progress: mpsc::Sender<String>) -> Answered {
+    let filter = filter(world, asked).await?;
+    let (mut recipients, mut read, mut next) = (0_u64, 0_u64, None);
+    loop {
+        let slice = store::task::page(&world.store, next, COUNTED_AT_ONCE).await.map_err(said)?;
+        read += slice.tasks.len() as u64;
+        recipients += slice.tasks.iter().filter(|(task, _)| filter.matches(task)).count() as u64;
+        if read >= PROGRESS_EVERY && read.is_multiple_of(PROGRESS_EVERY) {
+            let _ = progress.try_send(format!("{read} recipients read"));
+        }
+        next = slice.next;
+        if next.is_none() {
+            return Ok(json!({"recipients": recipients}));
+        }
+        tokio::task::yield_now().await;
+    }
 }
 
 /// Does something to all that fits; says how it gets on.

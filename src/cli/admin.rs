@@ -333,6 +333,13 @@ fn carry_out(arguments: &AdminArguments, directory: &Path) -> Result<Value, Refu
             });
             if report.is_sound() { Ok(shown) } else { Err(shown.to_string().into()) }
         }
+        AdminCommand::Queue(command) => {
+            let shown = match command.confirmation() {
+                Some(confirmation) => confirmation.ask(|question| ask(directory, question))?,
+                None => None,
+            };
+            shown.map_or_else(|| ask(directory, &queue::question(command)), Ok)
+        }
         command => ask(directory, &question(command)?),
     }
 }

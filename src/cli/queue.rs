@@ -1,6 +1,7 @@
 //! `postrider admin queue`: what lies in the queue, and orders about it.
 
 use std::fmt::Write as _;
+use std::io::IsTerminal as _;
 use std::time::Duration;
 
 use clap::{ArgGroup, Args, Subcommand};
@@ -11,7 +12,7 @@ use mail::task::Class;
 use queue::order::Order;
 use serde_json::Value;
 
-use crate::admin::{FilterAsked, Question};
+use crate::admin::{FilterAsked, Question, Refused};
 use crate::config::read_duration;
 
 /// The queue.
@@ -69,6 +70,72 @@ pub struct Which {
     /// Everything in the queue
     #[arg(long, group = "which")]
     all: bool,
+    /// Do not ask, however many it is about
+    #[arg(long)]
+    yes: bool,
+    /// Only say how many recipients it is about
+    #[arg(long, conflicts_with = "yes")]
+    dry_run: bool,
+}
+
+/// What is to be known before an order about several emails is given.
+pub struct Confirmation<'a> {
+    /// The order's word.
+    word: &'static str,
+    which: &'a Which,
+}
+
+impl Confirmation<'_> {
+    /// Asks how many recipients the order is about, and, on a terminal, whether it is meant. Gives what is to be shown
+    /// instead of carrying it out, if it is not to be.
+    ///
+    /// # Errors
+    /// It is not meant, or cannot be known to be.
+    pub fn ask(
+        &self,
+        count: impl FnOnce(&Question) -> Result<Value, Refused>,
+    ) -> Result<Option<Value>, Refused> {
+        let Self { word, which } = self;
+        if which.yes {
+            return Ok(None);
+        }
+        let is_terminal = std::io::stdin().is_terminal();
+        if which.all && !is_terminal && !which.dry_run {
+            return Err(
+                format!("`queue {word} --all` without a terminal needs `--yes`; `--dry-run` counts").into()
+            );
+        }
+        let counted = count(&Question::QueueCount { filter: which.filter.asked() })?;
+        if which.dry_run {
+            return Ok(Some(counted));
+        }
+        let recipients = counted["recipients"].as_u64().unwrap_or(0);
+        if recipients <= 1 || !is_terminal {
+            return Ok(None);
+        }
+        eprint!("{word}: {recipients} recipients. Go on? [y/N] ");
+        let mut answer = String::new();
+        std::io::stdin().read_line(&mut answer).map_err(|error| error.to_string())?;
+        match answer.trim().to_ascii_lowercase().as_str() {
+            "y" | "yes" => Ok(None),
+            _ => Err("nothing was done".into()),
+        }
+    }
+}
+
+impl QueueCommand {
+    /// What is to be known before it is carried out; none where it is about one email, or only lets mail go.
+    pub fn confirmation(&self) -> Option<Confirmation<'_>> {
+        let (word, which) = match self {
+            Self::Retry(which) => ("retry", which),
+            Self::Hold(which) => ("hold", which),
+            Self::Drop(which) => ("drop", which),
+            Self::Reroute { which, .. } => ("reroute", which),
+            Self::Release(which) if which.dry_run => ("release", which),
+            Self::Release(_) | Self::List { .. } | Self::Top { .. } | Self::Show { .. } => return None,
+        };
+        which.email.is_none().then_some(Confirmation { word, which })
+    }
 }
 
 /// What mail in the queue has in common.
@@ -213,4 +280,38 @@ pub fn table(shown: &Value) -> String {
         destinations.len()
     );
     out
+}
+
+#[cfg(test)]
+mod tests {
+    use clap::Parser;
+    use serde_json::json;
+
+    use super::*;
+
+    #[derive(Debug, Parser)]
+    struct Line {
+        #[command(subcommand)]
+        command: QueueCommand,
+    }
+
+    fn command(line: &str) -> QueueCommand {
+        Line::try_parse_from(format!("queue {line}").split(' ')).unwrap().command
+    }
+
+    /// There is no terminal here.
+    #[test]
+    fn who_means_all_without_a_terminal_says_so() {
+        let nobody = |_: &Question| -> Result<Value, Refused> { panic!("nothing is counted") };
+        let refused = command("drop --all").confirmation().unwrap().ask(nobody).unwrap_err();
+        assert!(refused.to_string().contains("--yes"), "{refused}");
+        assert!(command("drop --all --yes").confirmation().unwrap().ask(nobody).unwrap().is_none());
+        assert!(command("release --all").confirmation().is_none(), "it only lets mail go");
+        assert!(command("drop msg_1").confirmation().is_none());
+        let counted = |_: &Question| Ok(json!({"recipients": 277}));
+        for line in ["retry --to a.example --dry-run", "hold --all --dry-run", "release --all --dry-run"] {
+            let shown = command(line).confirmation().unwrap().ask(counted).unwrap();
+            assert_eq!(shown, Some(json!({"recipients": 277})), "{line}");
+        }
+    }
 }
