@@ -54,6 +54,8 @@ struct Line {
     policy: TlsPolicy,
     /// What is to be counted of its TLS, if something is.
     meeting: Option<Meeting>,
+    /// It leads to ourselves: each message is looked at anew, for its domain's mail may come in here no more.
+    leads_here: bool,
     carried: u32,
 }
 
@@ -179,7 +181,8 @@ async fn begin(
 
 /// Whether a connection carries nothing more after this.
 fn is_last(worker: &Worker, site: &Site, open: &Line, share: Option<&Share>) -> bool {
-    share.is_some_and(|share| share.is_over(open.carried))
+    open.leads_here
+        || share.is_some_and(|share| share.is_over(open.carried))
         || open.carried >= site.messages_per_connection()
         || worker.rests()
 }

@@ -334,14 +334,18 @@ impl Planner {
         receiving.takes(domain).await.map_err(unread)
     }
 
+    /// Whether a host that calls itself this is we ourselves.
+    pub(crate) fn is_us(&self, host: &Name, called: &str) -> bool {
+        self.is_own(host) || called.parse().is_ok_and(|called: Name| self.is_own(&called))
+    }
+
     /// A host of a domain's has answered, and calls itself this. By our own name it is we ourselves, whatever it is
     /// called in the DNS (RFC 5321 6.3): a loop, unless the domain's mail comes in here.
     ///
     /// # Errors
     /// [`NoRoute`]: it is one.
     pub(crate) async fn meets(&self, domain: &Name, host: &Name, called: &str) -> Result<(), NoRoute> {
-        let is_us = self.is_own(host) || called.parse().is_ok_and(|called: Name| self.is_own(&called));
-        if !is_us || self.comes_in(domain).await? {
+        if !self.is_us(host, called) || self.comes_in(domain).await? {
             return Ok(());
         }
         let text = format!("the mail of {domain} loops back to this host: {host} calls itself {called}");

@@ -104,12 +104,14 @@ struct Opened {
     ip: IpAddr,
     policy: TlsPolicy,
     meeting: Option<Meeting>,
+    /// It leads to ourselves.
+    leads_here: bool,
 }
 
 impl Opened {
     fn line(self, permit: OwnedSemaphorePermit) -> Line {
-        let Self { connection, host, ip, policy, meeting } = self;
-        Line { connection, host, ip, policy, meeting, carried: 0, _permit: permit }
+        let Self { connection, host, ip, policy, meeting, leads_here } = self;
+        Line { connection, host, ip, policy, meeting, leads_here, carried: 0, _permit: permit }
     }
 }
 
@@ -153,7 +155,8 @@ async fn dial_any(
                     return Err(NoLine { attempted: worker.no_route(why, began_at), unreachable: false });
                 }
                 site.opened();
-                return Ok(Opened { connection, host, ip: address.ip(), policy, meeting });
+                let leads_here = of.is_none() && worker.planner.is_us(&candidate.host, connection.name());
+                return Ok(Opened { connection, host, ip: address.ip(), policy, meeting, leads_here });
             }
             Err(failure) => {
                 meeting.into_iter().for_each(|mut meeting| worker.count_session(task, &mut meeting));
