@@ -276,15 +276,10 @@ impl Ledger {
         let mut used = Vec::new();
         for some in plain.chunks(AT_ONCE) {
             let waiting = came.waiting;
-            let asked = join_all(some.iter().map(|one| self.ask_one(one, processor))).await;
-            for (order, told) in asked.into_iter().collect::<Result<Vec<_>, _>>()?.into_iter().flatten() {
-                match told {
-                    // The payout has not failed: its lines would be paid by another one, beside the transfer that was made.
-                    Told::KeyUsed(_) => {
-                        used.extend(self.try_again(&order.payout, &told).await?.map(|one| Order::of(&one)))
-                    }
-                    told => came.add(self.hear_told(&order.payout, told).await?),
-                }
+            for one in join_all(some.iter().map(|one| self.transfer_one(one, processor))).await {
+                let (step, key_used) = one?;
+                came.add(step);
+                used.extend(key_used);
             }
             // Where none of several is answered, the others would wait in vain.
             if came.waiting == waiting + some.len() {
@@ -374,13 +369,25 @@ impl Ledger {
         })
     }
 
-    /// Asks for a transfer; nothing when the payout was changed meanwhile.
-    async fn ask_one(&self, seen: &Payout, processor: &impl Pays) -> Result<Option<(Order, Told)>, Fault> {
+    /// Asks for a transfer, and books the answer. Where the key was used, the transfer is to be looked up.
+    async fn transfer_one(
+        &self,
+        seen: &Payout,
+        processor: &impl Pays,
+    ) -> Result<(Transferred, Option<Order>), Fault> {
         let mut undoubted = seen.clone();
         undoubted.asking.doubt = None;
-        let Some(order) = self.begin_asking(seen, &undoubted).await? else { return Ok(None) };
-        let told = processor.transfer(&order).await;
-        Ok(Some((order, told)))
+        let Some(order) = self.begin_asking(seen, &undoubted).await? else {
+            return Ok((Transferred::default(), None));
+        };
+        match processor.transfer(&order).await {
+            // The payout has not failed: its lines would be paid by another one, beside the transfer that was made.
+            told @ Told::KeyUsed(_) => {
+                let waiting = self.try_again(&order.payout, &told).await?;
+                Ok((Transferred::default(), waiting.map(|payout| Order::of(&payout))))
+            }
+            told => Ok((self.hear_told(&order.payout, told).await?, None)),
+        }
     }
 
     /// Writes that the processor is being asked, before it is; nothing when the payout was changed meanwhile.

@@ -344,12 +344,7 @@ impl Pays for Script {
     async fn look_up(&self, orders: &[Order]) -> Vec<Told> {
         let mut said = self.0.lock().unwrap();
         said.looked_for += 1;
-        let all = || {
-            said.made
-                .iter()
-                .map(|(key, made)| (key, made))
-                .chain(said.forgotten.iter().map(|(key, made)| (key, made)))
-        };
+        let all = || said.made.iter().chain(said.forgotten.iter().map(|(key, made)| (key, made)));
         let is_of = |key: &str, order: &Order| key.starts_with(&order.payout.id.to_string());
         let made = |order: &Order| {
             all().find(|(key, _)| is_of(key, order)).map(|(_, (id, _))| Told::Made(id.clone()))
