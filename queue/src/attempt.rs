@@ -514,11 +514,20 @@ async fn settle(
     let judged = judgement::of_delivery(shaping, &open.host, said, delivery.reply.as_ref());
     press(worker, site, judged.pressure);
     delivery.verdict = judged.verdict;
-    let attempted = attempted(open, delivery, began_at);
+    let mut attempted = attempted(open, delivery, began_at);
+    if open.leads_here && is_relaying_denied(&attempted.outcome) {
+        // The domain's mail came in here when we dialled, and does no more: a loop, and nothing about the address.
+        attempted.outcome = Outcome::Undeliverable(crate::plan::loops(ready.task.address.domain()));
+    }
     if !matches!(attempted.outcome, Outcome::Delivered(_)) {
         site.failed(attempted.error());
     }
     worker.settle(ready, &attempted).await;
+}
+
+fn is_relaying_denied(outcome: &Outcome) -> bool {
+    let Outcome::Failed(reply) = outcome else { return false };
+    reply.enhanced.is_some_and(|enhanced| (enhanced.class, enhanced.subject, enhanced.detail) == (5, 7, 1))
 }
 
 fn press(worker: &Worker, site: &Site, pressure: Pressure) {

@@ -568,7 +568,7 @@ fn hosts_of(domain: &Name, answer: MailHosts, own_names: &[Name]) -> Result<Vec<
     }
 }
 
-fn loops(domain: &Name) -> Reply {
+pub(crate) fn loops(domain: &Name) -> Reply {
     say(Enhanced::new(5, 4, 6), format!("the mail of {domain} loops back to this host"))
 }
 
