@@ -337,7 +337,7 @@ fn answered_with(path: &str, status: u16) -> String {
     format!("answered {} with status {status}", bare(path))
 }
 
-/// What the processor says to a refusal, in parentheses: nothing where it says nothing that can be read.
+/// The processor's explanation of a refusal, in parentheses; empty where it gives none that can be read.
 fn words_of(body: Bytes) -> String {
     let said = Json::read(body).ok().and_then(|said| said.text_at("error.message").map(Cow::into_owned));
     let words: String =

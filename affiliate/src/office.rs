@@ -93,7 +93,7 @@ impl Office {
             (Answer::Done | Answer::Ignored(_), Some(room)) => room.keep(),
             (Answer::Failed(_), Some(room)) => {
                 room.keep();
-                // What could not be worked with is kept whole, for another try.
+                // The body of an event that failed is kept, for another try.
                 self.hall.quotas().record(program.account, Quota::AffiliateEventBytes, body.len() as u64);
             }
             (Answer::Duplicate | Answer::Unknown | Answer::BadSignature(_), _) | (_, None) => {}

@@ -196,7 +196,7 @@ pub enum Refusal {
     /// The plan of the account includes no more.
     #[error("{0}")]
     Quota(Full),
-    /// What the account keeps is being counted: it may be tried again in a moment.
+    /// The account's rows are being counted: the request may be tried again in a moment.
     #[error("{}", QuotaError::Counting(*.0))]
     Counting(Quota),
     /// The processor was asked, and did not answer as it must.

@@ -471,7 +471,7 @@ fn is_held(worker: &Worker, taken: &Loaded) -> bool {
     is_held
 }
 
-/// What waited for a site that is left alone waits on disk, untried; its senders are told.
+/// Puts tasks of a site that is left alone back to disk, untried, and has their senders told.
 fn put_all_off(worker: &Worker, site: &Site, waiting: Vec<Ready>, until: Timestamp) {
     let queues: HashSet<QueueName> = waiting.iter().map(|ready| ready.task.queue()).collect();
     leave_to_disk(worker, waiting, until);

@@ -38,7 +38,7 @@ const KNOWN_MAX: usize = 100_000;
 /// A task is on disk at the latest so long after the time in its key.
 const COMMITTED_WITHIN: Duration = Duration::from_secs(10);
 
-/// Which queues are to be told, and how far each is.
+/// The queues that are to be told, and how far each is.
 #[derive(Debug, Default)]
 pub(crate) struct Delays {
     state: Mutex<State>,

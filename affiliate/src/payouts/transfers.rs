@@ -137,7 +137,7 @@ pub struct Transfer {
     pub payout: Option<PayoutId>,
     /// How much, in minor units.
     pub amount: i64,
-    /// Of what.
+    /// Its currency, in lower case.
     pub currency: String,
     /// All of it came back.
     pub is_reversed: bool,

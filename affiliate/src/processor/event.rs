@@ -139,7 +139,7 @@ impl Event {
             "charge.refunded" => Fact::Charge(Box::new(Charge::of(&object()?, reading)?)),
             "charge.succeeded" | "charge.updated" => {
                 let charge = Charge::of(&object()?, reading)?;
-                // Of each payment there is one: those that say nothing new are not kept.
+                // One is kept for each payment; those that say nothing new are not.
                 if charge.is_plain() {
                     return Ok(Fact::Other(self.kind.clone()));
                 }

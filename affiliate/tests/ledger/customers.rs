@@ -148,7 +148,7 @@ async fn what_all_customers_did_says_where_the_person_stands() {
     assert_eq!(world.referral(id).await.status, ReferralStatus::Active);
     world.tell("customer.subscription.deleted", 40, gone("sub_2", "cus_2", 40)).await;
     assert_eq!(world.referral(id).await.status, ReferralStatus::Cancelled);
-    // What the owner says counts for all that they bought.
+    // The owner's word counts for all that they bought.
     world.ledger.decide((world.account, id), Verdict::Reject, None, &nothing_beside).await.unwrap();
     assert!(world.lines().await.iter().all(|line| line.status.word() == "reversed"));
     world.audit().await;

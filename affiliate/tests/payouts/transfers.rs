@@ -251,8 +251,7 @@ pub(crate) async fn a_payout_of_a_restored_store_is_looked_up_first() {
     }
 }
 
-/// What a restored store has forgotten pays what it drafts again: a run that was drafted after the backup, and a payout that
-/// is failed by hand.
+/// A restored store knows nothing of transfers after its backup: a run that was drafted since then would pay them again.
 #[tokio::test]
 pub(crate) async fn what_was_transferred_after_the_backup_is_not_transferred_again() {
     for (made, is_paid) in [(2_000, true), (1_500, false)] {
@@ -262,7 +261,7 @@ pub(crate) async fn what_was_transferred_after_the_backup_is_not_transferred_aga
         world.sell("in_1", (10_000, 10)).await;
         world.earn().await;
         let processor = Script::default();
-        // Of a payout that the backup does not know.
+        // The transfer's payout is not in the backup.
         processor.made_before(PayoutId::new(world.clock.now(), 77), made);
         world.clock.advance(Duration::from_secs(3_600));
         let restored = store::queue_hold::of_stopped_store(world.clock.now(), false);
@@ -273,7 +272,7 @@ pub(crate) async fn what_was_transferred_after_the_backup_is_not_transferred_aga
         assert_eq!((processor.keys().len(), processor.total()), (0, made), "nothing is asked for");
         if is_paid {
             assert_eq!(world.adas(PayoutStatus::Paid).await.transfer.as_deref(), Some("tr_before"));
-            // What is earned from then on is paid as ever.
+            // Later earnings are paid as ever.
             world.sell("in_2", (10_000, 10)).await;
             world.earn().await;
             let next = world.draft().await;

@@ -28,7 +28,7 @@ fn replaced(name: &str) -> String {
     format!("`headers.{name}` was replaced by managed unsubscribe; `unsubscribe: false` keeps your own")
 }
 
-/// What is said where the token stands, and no link comes in its place.
+/// The warning where the token stands and no link replaces it.
 const NO_LINK: &str =
     "`{{unsubscribe_url}}` stays as it is: managed unsubscribe is off; `unsubscribe: true` puts the link in";
 

@@ -32,7 +32,7 @@ const UNPACKED_FREE_BYTES: usize = 4 << 20;
 /// … and beyond it to so many bytes for each that came. One email compresses to a tenth at best, and attachments, which
 /// make bodies large, hardly at all.
 const EXPANSION_FREE: usize = 64;
-/// What expands further waits for its turn …
+/// A body that expands further waits for its turn …
 static FAR: Semaphore = Semaphore::const_new(1);
 /// … and for so long.
 const TURN_WAIT_MAX: Duration = Duration::from_secs(5);
@@ -205,7 +205,7 @@ impl BufRead for Packed {
 struct Unpacked {
     whole: Vec<u8>,
     bytes_max: usize,
-    /// What is taken of this body before its turn.
+    /// Bytes that are unpacked before the body has its turn.
     free: Option<usize>,
     allowance: Allowance,
     share: Share,

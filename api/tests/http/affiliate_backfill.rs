@@ -298,7 +298,7 @@ async fn what_was_asked_is_in_the_error() {
     world.end().await;
 }
 
-/// What is refused once and for all is not asked for again.
+/// A definitive refusal is not asked for again.
 #[tokio::test]
 async fn a_definitive_answer_ends_it_at_once() {
     for (path, status, why) in [

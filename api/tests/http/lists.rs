@@ -197,7 +197,7 @@ async fn another_account_finds_nothing_of_it() {
     world.end().await;
 }
 
-/// What filters find may lag behind what has happened: then the list says how far it is.
+/// Filters may lag behind; the list then says how far they are.
 #[tokio::test]
 async fn filters_that_lag_say_so() {
     let world = World::start().await;

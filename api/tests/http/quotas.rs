@@ -121,7 +121,7 @@ async fn users_are_bounded() {
     world.end().await;
 }
 
-/// What is there already needs no room, however full the account is.
+/// A row that exists needs no room, however full the account is.
 #[tokio::test]
 async fn what_adds_nothing_is_not_refused() {
     let caps = [(Noun::Suppressions, 2), (Noun::CategoryOptOuts, 1), (Noun::DomainClaims, 0)];

@@ -75,7 +75,7 @@ pub enum Cause {
     },
     /// None of the mail hosts can be reached: they are probed then.
     Unreachable {
-        /// What went wrong last.
+        /// The last error.
         why: String,
     },
     /// So many messages a second are sent there, and no more.

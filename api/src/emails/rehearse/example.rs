@@ -11,7 +11,7 @@ const AUTOMATION: &str = "aut_00000000000000000000000000";
 const DOMAIN: &str = "dom_00000000000000000000000000";
 const SUPPRESSION: &str = "sup_00000000000000000000000000";
 const RUN: &str = "run_00000000000000000000000000";
-/// Who gets the email of the examples.
+/// The recipient of the examples' email.
 const RECIPIENT: &str = "grace@example.net";
 /// About a contact, not about an email.
 pub(super) const UNSUBSCRIBED: &str = "contact.unsubscribed";
