@@ -8,6 +8,7 @@ pub mod address;
 pub mod address_pattern;
 pub mod affiliate;
 pub mod arrival;
+mod ascii_header;
 pub mod attached;
 pub mod attempt;
 pub mod automation;

@@ -17,7 +17,7 @@ use thiserror::Error;
 use crate::address::{Address, Mailbox, Name};
 use crate::email::HeaderFacts;
 use crate::id::EmailId;
-use crate::{sender_fields, service};
+use crate::{ascii_header, sender_fields, service};
 
 /// A header longer than this is refused: no honest message has one (Postfix: 102,400).
 pub const HEADER_BYTES_MAX: usize = 256 * 1024;
@@ -174,12 +174,13 @@ pub struct Header {
     pub has_date: bool,
     /// There is a Message-ID.
     pub has_message_id: bool,
-    /// No byte above 127 in it: it needs no SMTPUTF8 (RFC 6532).
+    /// No byte above 127 is in what goes out of it: it needs no SMTPUTF8 (RFC 6532).
     pub is_ascii: bool,
     /// Fields that do not go out as they came, and what goes instead: nothing for Bcc, Return-Path and
     /// what was meant for the service; the field without
     /// the blanks before its colon, which are obsolete syntax (RFC 5322 4.5) that verifiers of signatures
-    /// stumble over. Whole fields, since none may be cut by the end of a chunk.
+    /// stumble over; what is not ASCII in encoded words ([`ascii_header`]). Whole fields, since none may be cut by the
+    /// end of a chunk.
     edits: Vec<(Field, Bytes)>,
     /// The message has header fields and an empty line behind them (or nothing at all).
     has_separator: bool,
@@ -222,6 +223,7 @@ pub fn read(message: &[u8]) -> Result<Header, MessageError> {
     };
     let list =
         |address: Option<&mail_parser::Address<'_>>| address.map(|a| mailboxes(a).0).unwrap_or_default();
+    let (edits, is_ascii) = edits(message, &fields);
     Ok(Header {
         from,
         facts: HeaderFacts {
@@ -235,8 +237,8 @@ pub fn read(message: &[u8]) -> Result<Header, MessageError> {
         sender_domains: sender_fields::domains(message, &fields)?,
         has_date: count("Date") > 0,
         has_message_id: count("Message-ID") > 0,
-        edits: fields.iter().filter_map(|field| Some((*field, edit_of(message, field)?))).collect(),
-        is_ascii: message[..body].is_ascii(),
+        edits,
+        is_ascii,
         has_separator: message.len() == body || message[body..].starts_with(b"\r\n"),
     })
 }
@@ -246,6 +248,22 @@ fn lone_mailbox(message: &[u8], field: &Field) -> Option<Mailbox> {
     let value = std::str::from_utf8(message.get(field.name_end..field.end)?).ok()?;
     let value = value.trim_start().strip_prefix(':')?.replace("\r\n", "");
     if value.is_ascii() { value.trim().parse().ok() } else { None }
+}
+
+/// What goes instead of fields, in their order, and whether all that goes out is ASCII.
+fn edits(message: &[u8], fields: &[Field]) -> (Vec<(Field, Bytes)>, bool) {
+    let mut edits: Vec<_> =
+        fields.iter().filter_map(|field| Some((*field, edit_of(message, field)?))).collect();
+    let is_cut = |field: &Field| edits.iter().any(|(cut, instead)| cut == field && instead.is_empty());
+    let kept = || fields.iter().filter(|field| !is_cut(field));
+    if kept().all(|field| message[field.start..field.end].is_ascii()) {
+        return (edits, true);
+    }
+    let Some(encoded) = ascii_header::encode(message, kept()) else { return (edits, false) };
+    edits.retain(|(field, _)| !encoded.iter().any(|(encoded, _)| encoded == field));
+    edits.extend(encoded);
+    edits.sort_unstable_by_key(|(field, _)| field.start);
+    (edits, true)
 }
 
 /// What goes instead of a field, when it does not go as it came.
@@ -443,6 +461,22 @@ mod tests {
         .unwrap();
         assert!(!text.to_lowercase().contains("return-path"), "{text}");
         assert!(text.ends_with("From: a@b.example\r\nSubject: x\r\n\r\nhi\r\n"), "{text}");
+    }
+
+    #[test]
+    fn utf8_in_the_header_is_encoded_where_no_address_needs_it() {
+        let message = "From: J\u{fc}rgen <a@b.example>\r\nBcc: \u{fc} <x@y.example>\r\nSubject : Gr\u{fc}\u{df}e\r\n\r\nhi\r\n";
+        assert!(read(message.as_bytes()).unwrap().is_ascii);
+        let text = mended(message).unwrap();
+        assert!(
+            text.is_ascii() && text.ends_with("Subject: =?utf-8?B?R3LDvMOfZQ==?=\r\n\r\nhi\r\n"),
+            "{text}"
+        );
+        assert_eq!(read(text.as_bytes()).unwrap().facts.subject, "Gr\u{fc}\u{df}e");
+        // An address outside ASCII needs the extension, and then nothing is changed.
+        let message = "From: a@b.example\r\nTo: \u{fc}@c.example\r\nSubject: \u{fc}\r\n\r\nhi\r\n";
+        assert!(!read(message.as_bytes()).unwrap().is_ascii);
+        assert!(mended(message).unwrap().contains("Subject: \u{fc}\r\n"));
     }
 
     #[test]
