@@ -88,6 +88,12 @@ pub fn describe() {
     }
 }
 
+/// All metrics, each with what Prometheus calls its type.
+pub fn names() -> impl Iterator<Item = (&'static str, &'static str)> {
+    let kinds = [(COUNTERS, "counter"), (GAUGES, "gauge"), (HISTOGRAMS, "histogram")];
+    kinds.into_iter().flat_map(|(metrics, kind)| metrics.iter().map(move |(name, _)| (*name, kind)))
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;

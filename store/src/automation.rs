@@ -47,7 +47,7 @@ stored!(Automation as AutomationRow);
 
 /// A version: its definition as customers see it, which is the one form that there is.
 #[derive(Serialize, Deserialize)]
-struct VersionRow {
+pub(crate) struct VersionRow {
     number: u32,
     definition: Json,
     created_at: Timestamp,

@@ -25,6 +25,8 @@ pub mod due;
 pub mod email;
 pub mod engine;
 pub mod event;
+#[cfg(test)]
+mod golden_rows;
 pub mod idempotency;
 pub mod import;
 pub mod key;

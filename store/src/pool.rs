@@ -40,7 +40,7 @@ pub enum About {
     WarmUp(PoolName),
 }
 
-struct Assigned {
+pub(crate) struct Assigned {
     pool: PoolName,
 }
 
@@ -51,7 +51,7 @@ struct AssignedRow {
 }
 stored!(Assigned as AssignedRow);
 
-struct Warming {
+pub(crate) struct Warming {
     warm_up: OrderedWarmUp,
 }
 

@@ -38,7 +38,7 @@ pub struct Entry {
 
 /// What one commit told.
 #[derive(Debug)]
-struct Run {
+pub(crate) struct Run {
     first: u64,
     told_at: Timestamp,
     entries: Vec<(EventId, Subject, EventKind)>,

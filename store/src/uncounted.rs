@@ -63,7 +63,7 @@ enum HappenedRow {
 }
 
 /// The row.
-struct Entry {
+pub(crate) struct Entry {
     account: AccountId,
     happened: Happened,
 }

@@ -16,6 +16,7 @@ mod deadlines;
 mod delivery;
 mod dkim2;
 mod doctor;
+mod earlier_store;
 mod enforced_tls;
 mod fail_over;
 mod give_up;

@@ -106,6 +106,22 @@ impl TestWorld {
         Self::open(&config, sink, names, Some(directory)).await
     }
 
+    /// Starts everything on a data directory.
+    pub async fn start_in(directory: tempfile::TempDir, change: impl FnOnce(&mut Config)) -> Self {
+        let sink = Sink::start().await;
+        let names = NameServer::start(ZONE).await;
+        let mut config = configuration(directory.path(), names.address, sink.address.port(), "");
+        change(&mut config);
+        Self::open(&config, sink, names, Some(directory)).await
+    }
+
+    /// Closes everything as SIGTERM does; the data directory.
+    pub async fn close(self) -> Option<tempfile::TempDir> {
+        self.doors.close().await;
+        self.world.close().await;
+        self._directory
+    }
+
     /// Starts a node over a database. Beside another one it has that one's key, and sends to that one's mail host.
     pub async fn node(database: &str, beside: Option<&Self>, change: impl FnOnce(&mut Config)) -> Self {
         let directory = tempfile::tempdir().unwrap();
@@ -266,7 +282,7 @@ impl TestWorld {
         tokio::time::timeout(PATIENCE, waiting).await.expect("it did not come to that");
     }
 
-    /// Ends everything; nothing may be left over: no task in memory, no message's bytes, no connection.
+    /// Ends everything; nothing may be left over: no task in memory that is not on disk, no message's bytes, no connection.
     pub async fn end(self) {
         let worker = std::sync::Arc::clone(&self.world.worker);
         let idle = async {
@@ -280,9 +296,13 @@ impl TestWorld {
         };
         tokio::time::timeout(PATIENCE, idle).await.expect("tasks left over");
         self.doors.close().await;
-        self.world.close().await;
+        worker.drain().await;
+        // A report to a sender may have been queued since: then its task lies on disk, too.
+        let on_disk = store::task::page(&self.world.store, None, 1_000).await.unwrap().tasks.len();
         let (in_memory, body_bytes, _) = worker.load();
-        assert_eq!((in_memory, body_bytes), (0, 0), "tasks and bytes left over");
+        assert!(in_memory <= on_disk, "{in_memory} tasks in memory, {on_disk} on disk");
+        assert!(in_memory > 0 || body_bytes == 0, "{body_bytes} bytes of bodies left over");
         assert!(worker.standings().iter().all(|site| site.connections == 0), "connections left over");
+        self.world.close().await;
     }
 }

@@ -10,6 +10,8 @@
 mod account;
 mod charge;
 mod customer;
+#[cfg(test)]
+mod golden_rows;
 mod invoice;
 mod moment;
 mod newest;

@@ -1,0 +1,129 @@
+//! What is read for deadlines while a million tasks wait: `cargo bench -p store --bench deadlines` prints a table.
+//!
+//! A store on disk is filled with a million tasks (`BENCH_TASKS` says another number) in one partition; then the partition
+//! is asked for what has passed its deadline: while nothing has, and while the oldest few have. Both should cost the same
+//! whatever the number of tasks.
+
+// A benchmark has nobody to hand an error to.
+#![allow(missing_docs, clippy::expect_used)]
+
+use std::path::PathBuf;
+use std::time::Duration;
+
+use jiff::Timestamp;
+use mail::address::Name;
+use mail::id::{AccountId, EmailId};
+use mail::recipient::{Notify, RecipientKind};
+use mail::task::{Class, Task, TaskId};
+use store::engine::{Batch, Options, Store};
+use tokio::time::Instant;
+
+#[global_allocator]
+static ALLOCATOR: mimalloc::MiMalloc = mimalloc::MiMalloc;
+
+const PARTITION: u16 = 7;
+const TASKS_IN_A_COMMIT: u64 = 500;
+const LOOKS: usize = 1_000;
+/// As many as the worker reads at once.
+const LIMIT: usize = 500;
+/// The tasks expire one after the other.
+const BETWEEN_MS: i64 = 100;
+
+fn accepted(number: u64) -> Timestamp {
+    Timestamp::from_millisecond(1_700_000_000_000 + number as i64 * BETWEEN_MS).expect("a time")
+}
+
+fn expires(number: u64) -> Timestamp {
+    accepted(number) + Duration::from_secs(2 * 24 * 3600)
+}
+
+fn task(number: u64) -> Task {
+    let domain: Name = format!("d{}.example", number % 1_000).parse().expect("a domain");
+    Task {
+        id: TaskId { email: EmailId::new(accepted(number), number.into()), recipient: 0 },
+        partition: PARTITION,
+        account: AccountId::new(Timestamp::UNIX_EPOCH, 1),
+        class: Class::Transactional,
+        due: accepted(number),
+        address: format!("user@{domain}").parse().expect("an address"),
+        kind: RecipientKind::To,
+        domain: Some("example.com".parse().expect("a domain")),
+        attempts: 0,
+        replies: 0,
+        accepted_at: accepted(number),
+        expires_at: expires(number),
+        has_deadline: false,
+        size_bytes: 2_048,
+        smtputf8: false,
+        require_tls: false,
+        tls_optional: false,
+        tls_enforced: false,
+        eight_bit: false,
+        notify: Notify::default(),
+        envelope_id: None,
+        return_full: false,
+        by: None,
+        priority: None,
+        held: false,
+        way: None,
+        plan: None,
+    }
+}
+
+async fn fill(store: &Store, numbers: std::ops::Range<u64>) {
+    for first in numbers.clone().step_by(TASKS_IN_A_COMMIT as usize) {
+        let mut batch = Batch::intake();
+        for number in first..(first + TASKS_IN_A_COMMIT).min(numbers.end) {
+            store::task::put_new(&mut batch, &task(number));
+        }
+        store.commit(batch).await.expect("a commit");
+    }
+    store.flush().await.expect("a flush");
+}
+
+async fn look(store: &Store, now: Timestamp, expected: usize) -> Vec<Duration> {
+    let mut times = Vec::with_capacity(LOOKS);
+    for _ in 0..LOOKS {
+        let began = Instant::now();
+        let past = store::deadline::past(store, PARTITION, None, now, LIMIT).await.expect("a page");
+        times.push(began.elapsed());
+        assert_eq!((past.tasks.len(), past.strays.len()), (expected, 0));
+    }
+    times.sort_unstable();
+    times
+}
+
+async fn measure(tasks: u64) {
+    let place = std::env::var_os("BENCH_DIR").map_or_else(|| "target/tmp".into(), PathBuf::from);
+    std::fs::create_dir_all(&place).expect("a directory");
+    let directory = tempfile::tempdir_in(place).expect("a directory");
+    let store = Store::open(&Options::new(directory.path())).expect("a store");
+    println!("{:<40} {:>9} {:>9} {:>9}", "us for a look", "p50", "p99", "max");
+    let mut filled = 0;
+    for size in [tasks / 1_000, tasks] {
+        let began = Instant::now();
+        fill(&store, filled..size).await;
+        filled = size;
+        println!("{size} tasks, written in {:.0} s", began.elapsed().as_secs_f64());
+        for (name, now, expected) in [
+            ("  none has passed its deadline", expires(0), 0),
+            ("  ten have", expires(10), 10),
+            ("  as many as are read at once", expires(LIMIT as u64), LIMIT),
+        ] {
+            let times = look(&store, now, expected.min(size as usize)).await;
+            let at = |share: usize| times[(times.len() - 1) * share / 100].as_secs_f64() * 1e6;
+            println!("{name:<40} {:>9.1} {:>9.1} {:>9.1}", at(50), at(99), at(100));
+        }
+    }
+    store.close().await;
+}
+
+fn main() {
+    // `cargo test --benches` only wants to see that it runs.
+    if std::env::args().any(|argument| argument == "--test") {
+        return;
+    }
+    let tasks = std::env::var("BENCH_TASKS").ok().and_then(|n| n.parse().ok()).unwrap_or(1_000_000);
+    let runtime = tokio::runtime::Builder::new_multi_thread().enable_all().build().expect("a runtime");
+    runtime.block_on(measure(tasks));
+}

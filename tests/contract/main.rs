@@ -1,0 +1,97 @@
+//! Names that others rely on: error codes, event names, metrics, configuration keys, the command line. Each list is a file beside this one; `UPDATE_GOLDEN=1` writes them anew. A name that goes or changes breaks
+//! somebody's program, dashboard or stored data: only add.
+
+use std::collections::BTreeSet;
+use std::fmt::Write as _;
+use std::path::Path;
+
+use clap::CommandFactory as _;
+
+fn expect(file: &str, names: impl IntoIterator<Item = String>) {
+    let names: Vec<String> = names.into_iter().collect();
+    let text = names.join("\n") + "\n";
+    let path = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/contract").join(file);
+    if std::env::var_os("UPDATE_GOLDEN").is_some() {
+        std::fs::write(&path, &text).unwrap();
+    }
+    let golden = std::fs::read_to_string(&path).unwrap();
+    let gone: Vec<_> = golden.lines().filter(|line| !names.iter().any(|name| name == line)).collect();
+    assert!(gone.is_empty(), "{file}: these are gone or have changed: {gone:#?}");
+    assert!(text == golden, "{file}: names were added; run again with UPDATE_GOLDEN=1");
+}
+
+#[test]
+fn error_codes() {
+    expect(
+        "error-codes.txt",
+        api::problem::Code::ALL.iter().map(|code| format!("{} {}", code.status, code.word)),
+    );
+}
+
+#[test]
+fn event_names() {
+    let names: BTreeSet<String> = mail::event::EventKind::ALL
+        .iter()
+        .map(|kind| serde_json::to_value(kind).unwrap().to_string())
+        .collect();
+    expect("events.txt", names.into_iter().map(|name| name.trim_matches('"').to_owned()));
+}
+
+#[test]
+fn metrics() {
+    expect("metrics.txt", postrider::metric_help::names().map(|(name, kind)| format!("{name} {kind}")));
+}
+
+/// The sample configuration documents every key; another test holds that.
+#[test]
+fn configuration_keys() {
+    let sample =
+        std::fs::read_to_string(Path::new(env!("CARGO_MANIFEST_DIR")).join("etc/postrider.toml")).unwrap();
+    let (mut section, mut keys) = (String::new(), BTreeSet::new());
+    for line in sample.lines() {
+        let line = line.trim_start_matches('#').trim();
+        if line.starts_with('[') && line.ends_with(']') {
+            section = line.trim_matches(['[', ']']).to_owned();
+        } else if let Some((key, _)) = line.split_once('=') {
+            let key = key.trim();
+            if !key.is_empty()
+                && key.bytes().all(|byte| byte.is_ascii_lowercase() || byte.is_ascii_digit() || byte == b'_')
+            {
+                keys.insert(format!("{section}.{key}").trim_start_matches('.').to_owned());
+            }
+        }
+    }
+    expect("configuration-keys.txt", keys);
+}
+
+/// Every command with its arguments and flags; what is said about them may change.
+#[test]
+fn command_line() {
+    let mut lines = Vec::new();
+    describe(&postrider::cli::Arguments::command(), "", &mut lines);
+    expect("command-line.txt", lines);
+}
+
+fn describe(command: &clap::Command, parents: &str, lines: &mut Vec<String>) {
+    let path = format!("{parents}{}", command.get_name());
+    let mut line = path.clone();
+    for argument in
+        command.get_arguments().filter(|argument| !["help", "version"].contains(&argument.get_id().as_str()))
+    {
+        let value = argument.get_action().takes_values().then(|| {
+            argument.get_value_names().map_or_else(String::new, |names| {
+                names.iter().map(AsRef::as_ref).collect::<Vec<&str>>().join(" ")
+            })
+        });
+        let _ = match (argument.get_long(), value) {
+            (Some(long), Some(value)) => write!(line, " --{long} <{value}>"),
+            (Some(long), None) => write!(line, " --{long}"),
+            (None, value) => write!(line, " <{}>", value.unwrap_or_default()),
+        };
+        for alias in argument.get_visible_aliases().unwrap_or_default() {
+            let _ = write!(line, " (--{alias})");
+        }
+    }
+    lines.push(line);
+    command.get_subcommands().for_each(|command| describe(command, &format!("{path} "), lines));
+}
