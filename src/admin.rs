@@ -331,6 +331,7 @@ pub fn bind(data_dir: &Path) -> std::io::Result<UnixListener> {
     }
     let listener = UnixListener::bind(&path)?;
     std::fs::set_permissions(&path, std::fs::Permissions::from_mode(0o600))?;
+    store::engine::private::give_socket(&path)?;
     Ok(listener)
 }
 

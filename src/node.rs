@@ -35,7 +35,7 @@ impl Identity {
     /// Another process has it, or it cannot be written.
     pub fn take(data_dir: &Path, hostname: &Name, unique: u64) -> std::io::Result<Self> {
         let path = data_dir.join(NODE_FILE);
-        let file = private::file_options().read(true).write(true).create(true).truncate(false).open(path)?;
+        let file = private::open_or_create_file(&path)?;
         store::engine::lock_soon(&file).map_err(|error| match error.kind() {
             std::io::ErrorKind::WouldBlock => std::io::Error::other(
                 "in use by another process; one directory belongs to one running server",

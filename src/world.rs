@@ -282,7 +282,8 @@ async fn vault(data_dir: &Path, store: &Store) -> Result<Vault, BuildError> {
             file.display()
         )));
     }
-    Vault::load_or_create(&file).map_err(|error| BuildError::Files(format!("{}: {error}", file.display())))
+    Vault::load_or_create(&file, private::create_file)
+        .map_err(|error| BuildError::Files(format!("{}: {error}", file.display())))
 }
 
 /// A sealed setting of 32 secret bytes, made when it is first asked for.

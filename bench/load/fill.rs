@@ -51,7 +51,7 @@ pub(crate) fn run(plan: &Plan) -> Result<(), Box<dyn Error>> {
     let keys = Keys {
         rsa: sender::key(&plan.key)?,
         ed25519: DkimKey::generate(KeyAlgorithm::Ed25519)?,
-        vault: Vault::load_or_create(&plan.data_dir.join("secret.key"))?,
+        vault: Vault::load_or_create(&plan.data_dir.join("secret.key"), store::engine::private::create_file)?,
     };
     tokio::runtime::Builder::new_multi_thread().enable_all().build()?.block_on(async {
         let store = Store::open(&Options::new(plan.data_dir.join("store")))?;

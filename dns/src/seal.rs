@@ -10,9 +10,9 @@
 //! by systemd's LoadCredential. Lost, everything sealed with it is lost: it belongs in the backup, kept
 //! apart from the store's.
 
-use std::fs::{self, File, OpenOptions};
+use std::fs::{self, File};
 use std::io::{self, Write as _};
-use std::os::unix::fs::{OpenOptionsExt as _, PermissionsExt as _};
+use std::os::unix::fs::PermissionsExt as _;
 use std::path::Path;
 
 use aws_lc_rs::aead::{AES_256_GCM_SIV, Aad, LessSafeKey, NONCE_LEN, Nonce, UnboundKey};
@@ -73,12 +73,16 @@ impl Vault {
         Ok(Self { key: LessSafeKey::new(key), id: key_id(kek) })
     }
 
-    /// The vault of the key file at `path`; if there is none, makes one, readable by its owner only.
-    /// The caller holds the data directory's lock, so nobody else makes one at the same time.
+    /// The vault of the key file at `path`; if there is none, makes one by `create`, which makes or replaces an empty
+    /// file that only its owner can read. The caller holds the data directory's lock, so nobody else makes one at the
+    /// same time.
     ///
     /// # Errors
     /// [`SealError::KeyFile`], [`SealError::Exposed`], [`SealError::Io`].
-    pub fn load_or_create(path: &Path) -> Result<Self, SealError> {
+    pub fn load_or_create(
+        path: &Path,
+        create: impl FnOnce(&Path) -> io::Result<File>,
+    ) -> Result<Self, SealError> {
         match fs::read_to_string(path) {
             Ok(text) => {
                 if fs::metadata(path)?.permissions().mode() & 0o007 != 0 {
@@ -89,7 +93,7 @@ impl Vault {
             Err(error) if error.kind() == io::ErrorKind::NotFound => {
                 let mut kek = [0; KEY_BYTES];
                 rand::fill(&mut kek).map_err(|_| SealError::Cipher)?;
-                write_key(path, &kek)?;
+                write_key(path, &kek, create)?;
                 Self::new(&kek)
             }
             Err(error) if error.kind() == io::ErrorKind::InvalidData => Err(SealError::KeyFile),
@@ -180,9 +184,13 @@ fn hex_digit(digit: u8) -> Result<u8, SealError> {
 }
 
 /// Whole and durable, or not there: a key that protects something is never half written.
-fn write_key(path: &Path, kek: &[u8; KEY_BYTES]) -> Result<(), SealError> {
+fn write_key(
+    path: &Path,
+    kek: &[u8; KEY_BYTES],
+    create: impl FnOnce(&Path) -> io::Result<File>,
+) -> Result<(), SealError> {
     let fresh = path.with_extension("new");
-    let mut file = OpenOptions::new().write(true).create(true).truncate(true).mode(0o600).open(&fresh)?;
+    let mut file = create(&fresh)?;
     file.set_permissions(fs::Permissions::from_mode(0o600))?;
     let mut text: String = kek.iter().map(|byte| format!("{byte:02x}")).collect();
     text.push('\n');
@@ -220,22 +228,26 @@ mod tests {
         assert_eq!(format!("{vault:?}").len(), "Vault(00000000)".len());
     }
 
+    fn create(path: &Path) -> io::Result<File> {
+        File::create(path)
+    }
+
     #[test]
     fn the_key_file_is_made_once_and_kept_private() {
         let directory = tempfile::tempdir().unwrap();
         let path = directory.path().join("secret.key");
-        let first = Vault::load_or_create(&path).unwrap();
+        let first = Vault::load_or_create(&path, create).unwrap();
         assert_eq!(fs::metadata(&path).unwrap().permissions().mode() & 0o777, 0o600);
         let blob = first.seal(b"row", b"x").unwrap();
-        assert_eq!(Vault::load_or_create(&path).unwrap().open(b"row", &blob).unwrap(), b"x");
+        assert_eq!(Vault::load_or_create(&path, create).unwrap().open(b"row", &blob).unwrap(), b"x");
         assert_eq!(fs::read_dir(directory.path()).unwrap().count(), 1);
 
         fs::set_permissions(&path, fs::Permissions::from_mode(0o644)).unwrap();
-        assert!(matches!(Vault::load_or_create(&path), Err(SealError::Exposed)));
+        assert!(matches!(Vault::load_or_create(&path, create), Err(SealError::Exposed)));
         for bad in ["", "00", "zz", &"0".repeat(63), &"g".repeat(64)] {
             fs::write(&path, bad).unwrap();
             fs::set_permissions(&path, fs::Permissions::from_mode(0o600)).unwrap();
-            assert!(matches!(Vault::load_or_create(&path), Err(SealError::KeyFile)), "{bad:?}");
+            assert!(matches!(Vault::load_or_create(&path, create), Err(SealError::KeyFile)), "{bad:?}");
         }
     }
 }

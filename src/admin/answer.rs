@@ -1,6 +1,7 @@
 //! Answering the operator's questions.
 
 use std::fmt::Display;
+use std::path::{Path, PathBuf};
 use std::time::Duration;
 
 use ::queue::domains::NewDomain;
@@ -99,7 +100,7 @@ pub(super) async fn answer(
             Ok(show::trace(&trace))
         }
         Question::Reply { reply, host } => meaning(world, &reply, host.as_deref()),
-        Question::Backup { file } => backup(world, file, progress).await,
+        Question::Backup { file } => backup(world, file, &rights.data_dir, progress).await,
         Question::ClockShow => Ok(clock::show(world)),
         Question::ClockAdvance { seconds } => clock::advance(world, rights, seconds).await,
     }
@@ -286,7 +287,7 @@ fn meaning(world: &World, reply: &str, host: Option<&str>) -> Answered {
     }))
 }
 
-async fn backup(world: &World, file: std::path::PathBuf, progress: mpsc::Sender<String>) -> Answered {
+async fn backup(world: &World, file: PathBuf, data_dir: &Path, progress: mpsc::Sender<String>) -> Answered {
     let shown = file.display().to_string();
     let report = move |done: store::engine::Progress| {
         if !done.bodies.is_multiple_of(PROGRESS_EVERY) {
@@ -297,5 +298,6 @@ async fn backup(world: &World, file: std::path::PathBuf, progress: mpsc::Sender<
             progress.try_send(format!("{} rows, {} messages, {} bytes", done.rows, done.bodies, done.bytes));
     };
     let done = world.store.backup(&file, report).await.map_err(said)?;
+    store::engine::private::give_file(&file, data_dir).map_err(|error| format!("{shown}: {error}"))?;
     Ok(json!({"file": shown, "rows": done.rows, "bodies": done.bodies, "bytes": done.bytes}))
 }

@@ -28,10 +28,13 @@ use super::der;
 use super::finding::{Finding, Notes};
 use super::hostname::lines;
 use super::place::{Place, told};
+use super::systemd::{self, UNIT};
 use crate::certificate::Certificate;
 use crate::config::Config;
 
 const NAME: &str = "certificate";
+/// Where systemd puts the credentials of the unit.
+const CREDENTIALS: &str = "/run/credentials/postrider.service";
 /// Who renews renews by then: ACME clients do it with a third of the lifetime left.
 const DAYS_LEFT: i64 = 14;
 
@@ -53,6 +56,11 @@ pub(super) async fn certificate(place: &Place) -> Finding {
         if let Err(error) = std::fs::File::open(file) {
             let found = format!("{}: {error}", file.display());
             match error.kind() {
+                ErrorKind::NotFound if file.starts_with(CREDENTIALS) => {
+                    let found =
+                        format!("{}: systemd makes it while {UNIT} runs, and it does not", file.display());
+                    notes.warn(found, "systemctl start postrider");
+                }
                 ErrorKind::PermissionDenied => {
                     notes.warn(found, "Run the doctor as root, or as the user that the server runs as: sudo postrider doctor");
                 }
@@ -60,6 +68,9 @@ pub(super) async fn certificate(place: &Place) -> Finding {
             }
             return notes.settle(NAME);
         }
+    }
+    if systemd::unit().await.is_some_and(|unit| unit.has_dynamic_user) {
+        readable_by_service(&mut notes, [certificate, key], config);
     }
     if open_to_all(key) {
         notes.warn(
@@ -89,14 +100,54 @@ fn names(config: &Config) -> Vec<(Name, &'static str)> {
     names
 }
 
-/// How to get one that is right.
+/// How to get one that is right: by ACME from here, or by certbot. Only root may read certbot's files, and the unit does
+/// not run as root: systemd hands them in (systemd.exec(5), LoadCredential=).
 fn renew(config: &Config) -> String {
     let wanted: Vec<String> = names(config).iter().map(|(name, _)| format!("-d {name}")).collect();
+    let port = if config.api.tls && config.api.listen.iter().any(|listen| listen.port() == 443) {
+        ""
+    } else {
+        "http_listen = \"[::]:80\"\n"
+    };
+    let host = &config.hostname;
     format!(
-        "certbot certonly --standalone {} --deploy-hook \"systemctl reload postrider\"\n\
-         and set `certificate` to its fullchain.pem and `private_key` to its privkey.pem in [tls].",
-        wanted.join(" ")
+        "Have postrider get and renew it: put this into the configuration, instead of `certificate` and `private_key` in \
+         [tls], and restart:\n\
+         [tls.acme]\n\
+         contact = \"postmaster@{host}\"\n\
+         {port}\
+         Or use certbot, and have systemd hand in its files (only root may read them):\n\
+         certbot certonly --standalone {} --deploy-hook \"systemctl restart postrider\"\n\
+         systemctl edit postrider, with these lines:\n\
+         [Service]\n\
+         LoadCredential=tls.crt:/etc/letsencrypt/live/{host}/fullchain.pem\n\
+         LoadCredential=tls.key:/etc/letsencrypt/live/{host}/privkey.pem\n\
+         In the configuration:\n\
+         [tls]\n\
+         certificate = \"{CREDENTIALS}/tls.crt\"\n\
+         private_key = \"{CREDENTIALS}/tls.key\"\n\
+         Then: systemctl restart postrider",
+        wanted.join(" "),
     )
+}
+
+/// Whether a user who is neither the owner nor in the group may read a file: each directory above it, too.
+fn is_readable_by_all(file: &Path) -> bool {
+    let allows = |path: &Path, bits: u32| {
+        std::fs::metadata(path).is_ok_and(|found| found.permissions().mode() & bits == bits)
+    };
+    let Ok(file) = std::fs::canonicalize(file) else { return false };
+    allows(&file, 0o004) && file.ancestors().skip(1).all(|directory| allows(directory, 0o001))
+}
+
+/// Fails where the unit's user, made at its start, cannot read one of the files.
+fn readable_by_service(notes: &mut Notes, files: [&Path; 2], config: &Config) {
+    for file in files {
+        if !file.starts_with(CREDENTIALS) && !is_readable_by_all(file) {
+            let found = format!("{}: the user of {UNIT} cannot read it", file.display());
+            notes.fail(found, renew(config));
+        }
+    }
 }
 
 fn judge(notes: &mut Notes, config: &Config, read: &Certificate, now: Timestamp) {
@@ -297,5 +348,43 @@ mod tests {
         let found = found(format!("{leaf}{authority}"), key, NOW);
         assert!(found.found.contains("does not cover api.example.net"), "{found:#?}");
         assert!(found.fix.unwrap().contains("-d mx1.example.net -d api.example.net"));
+    }
+
+    /// etc/postrider.service runs as a user that may read nothing of root's.
+    #[test]
+    fn the_advice_works_for_the_unit() {
+        let text = "hostname = \"mx1.example.net\"\n[api]\nlisten = \"127.0.0.1:1\"\n";
+        let fix = renew(&config::from_text(text, []).unwrap());
+        let (acme, certbot) = (fix.find("[tls.acme]").unwrap(), fix.find("certbot").unwrap());
+        assert!(acme < certbot && fix.contains("http_listen = \"[::]:80\""), "{fix}");
+        let unit = include_str!("../../etc/postrider.service");
+        for line in fix.lines().filter(|line| line.starts_with("LoadCredential=")) {
+            assert!(unit.contains(line), "the unit shows another line than {line}");
+        }
+        assert!(!fix.contains("reload postrider"), "a reload reads the same credentials again");
+        let authored = "[tls.acme]\ncontact = \"postmaster@mx1.example.net\"\nhttp_listen = \"[::]:80\"\n";
+        config::from_text(&format!("{text}{authored}"), []).unwrap();
+    }
+
+    #[test]
+    fn files_of_root_alone_are_told() {
+        let directory = tempfile::tempdir().unwrap();
+        let (open, closed) = (directory.path().join("open.pem"), directory.path().join("closed.pem"));
+        for (path, mode) in [(&open, 0o644), (&closed, 0o640)] {
+            std::fs::write(path, "").unwrap();
+            std::fs::set_permissions(path, std::fs::Permissions::from_mode(mode)).unwrap();
+        }
+        assert!(!is_readable_by_all(&open), "its directory is closed");
+        std::fs::set_permissions(directory.path(), std::fs::Permissions::from_mode(0o755)).unwrap();
+        assert!(is_readable_by_all(&open) && !is_readable_by_all(&closed));
+        let text = "hostname = \"mx1.example.net\"\n[api]\nlisten = \"127.0.0.1:1\"\n";
+        let config = config::from_text(text, []).unwrap();
+        let (mut notes, credential) =
+            (Notes::default(), Path::new("/run/credentials/postrider.service/tls.key"));
+        readable_by_service(&mut notes, [&open, credential], &config);
+        assert_eq!(notes.settle(NAME).notes, []);
+        let mut notes = Notes::default();
+        readable_by_service(&mut notes, [&open, &closed], &config);
+        assert_eq!(notes.settle(NAME).status, Status::Failed);
     }
 }

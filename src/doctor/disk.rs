@@ -9,6 +9,7 @@ use std::os::fd::AsFd as _;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
+use store::engine::private;
 use tokio::time::Instant;
 
 use super::finding::{Finding, Notes};
@@ -142,7 +143,7 @@ struct Scratch(PathBuf, File);
 impl Scratch {
     fn new(directory: &Path) -> std::io::Result<Self> {
         let path = directory.join(format!(".doctor-{}", std::process::id()));
-        let file = File::create_new(&path)?;
+        let file = private::create_new_file(&path)?;
         Ok(Self(path, file))
     }
 }

@@ -12,7 +12,7 @@ use super::finding::{Finding, Notes};
 use super::place::Place;
 
 const NAME: &str = "service";
-const UNIT: &str = "postrider.service";
+pub(super) const UNIT: &str = "postrider.service";
 const DEADLINE: Duration = Duration::from_secs(3);
 /// A service that was started anew more often has something the matter.
 const RESTARTS_FINE: u64 = 3;
@@ -47,11 +47,14 @@ pub(super) struct Unit {
     restarts: u64,
     /// Files that it may have open.
     pub(super) files_max: Option<u64>,
+    /// Its user is made at its start, and owns nothing before.
+    pub(super) has_dynamic_user: bool,
 }
 
 /// The unit; none where there is none.
 pub(super) async fn unit() -> Option<Unit> {
-    const PROPERTIES: &str = "--property=LoadState,ActiveState,UnitFileState,NRestarts,LimitNOFILE";
+    const PROPERTIES: &str =
+        "--property=LoadState,ActiveState,UnitFileState,NRestarts,LimitNOFILE,DynamicUser";
     read(&says("systemctl", &["show", UNIT, PROPERTIES]).await?)
 }
 
@@ -62,6 +65,7 @@ fn read(text: &str) -> Option<Unit> {
         file: of("UnitFileState").unwrap_or_default().to_owned(),
         restarts: of("NRestarts").and_then(|text| text.parse().ok()).unwrap_or(0),
         files_max: of("LimitNOFILE").and_then(|text| text.parse().ok()),
+        has_dynamic_user: of("DynamicUser") == Some("yes"),
     })
 }
 
@@ -112,6 +116,8 @@ mod tests {
             "LoadState=loaded\nActiveState=active\nUnitFileState=enabled\nNRestarts=0\nLimitNOFILE=65536\n";
         let unit = read(shown).unwrap();
         assert_eq!((unit.files_max, judge(&unit).status), (Some(65536), Status::Ok));
+        assert!(!unit.has_dynamic_user);
+        assert!(read(&format!("{shown}DynamicUser=yes\n")).unwrap().has_dynamic_user);
         assert_eq!(judge(&read(&shown.replace("=enabled", "=disabled")).unwrap()).status, Status::Warning);
         assert_eq!(judge(&read(&shown.replace("=active", "=failed")).unwrap()).status, Status::Failed);
         assert_eq!(judge(&read(&shown.replace("ts=0", "ts=9")).unwrap()).status, Status::Warning);

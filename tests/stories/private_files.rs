@@ -1,7 +1,7 @@
-//! Whatever umask the program is started with, what it makes is for its owner alone.
+//! Whatever umask the program is started with, what it makes is for its owner alone; the owner is that of the directory.
 
 use std::io::{BufRead as _, BufReader};
-use std::os::unix::fs::PermissionsExt as _;
+use std::os::unix::fs::{MetadataExt as _, PermissionsExt as _};
 use std::os::unix::process::CommandExt as _;
 use std::path::Path;
 use std::process::{Child, Command, Stdio};
@@ -67,4 +67,50 @@ fn nothing_is_open_to_others() {
     let done = admin(&["restore"], &restored, &backup);
     assert!(done.status.success(), "{done:?}");
     assert_eq!(open_to_others(&restored), Vec::<String>::new());
+}
+
+/// Everything below a path that is not of this user and group.
+fn of_others(at: &Path, owner: (u32, u32)) -> Vec<String> {
+    let found = std::fs::symlink_metadata(at).unwrap();
+    let (uid, gid) = (found.uid(), found.gid());
+    let mut others: Vec<String> =
+        ((uid, gid) != owner).then(|| format!("{} {uid}:{gid}", at.display())).into_iter().collect();
+    if found.is_dir() {
+        let entries = std::fs::read_dir(at).unwrap();
+        others.extend(entries.flat_map(|entry| of_others(&entry.unwrap().path(), owner)));
+    }
+    others
+}
+
+/// Only root can make files of somebody else: elsewhere there is nothing to see.
+#[test]
+fn what_root_makes_belongs_to_the_owner_of_the_directory() {
+    const OWNER: (u32, u32) = (4242, 4243);
+    let directory = tempfile::tempdir().unwrap();
+    if std::fs::metadata(directory.path()).unwrap().uid() != 0 {
+        return;
+    }
+    let owned = |name: &str| {
+        let path = directory.path().join(name);
+        std::fs::create_dir(&path).unwrap();
+        std::os::unix::fs::chown(&path, Some(OWNER.0), Some(OWNER.1)).unwrap();
+        path
+    };
+    let (data_dir, restored) = (owned("data"), owned("restored"));
+    let mut child = start(&data_dir);
+    let backup = directory.path().join("backup");
+    let admin = |data_dir: &Path, arguments: &[&str]| {
+        let done = postrider(&["admin", "--data-dir"]).arg(data_dir).args(arguments).output().unwrap();
+        assert!(done.status.success(), "{done:?}");
+    };
+    admin(&data_dir, &["backup", backup.to_str().unwrap()]);
+    admin(&data_dir, &["clock", "advance", "1"]);
+    assert_eq!(of_others(&data_dir, OWNER), Vec::<String>::new());
+    assert_eq!(of_others(&backup, OWNER), Vec::<String>::new());
+    child.kill().unwrap();
+    child.wait().unwrap();
+    admin(&restored, &["restore", backup.to_str().unwrap()]);
+    admin(&restored, &["store", "check"]);
+    admin(&restored, &["store", "hold"]);
+    assert_eq!(of_others(&restored, OWNER), Vec::<String>::new());
 }

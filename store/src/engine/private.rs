@@ -1,9 +1,17 @@
 //! Directories and files for their owner alone, whatever the umask is: mail and secrets lie in them.
+//!
+//! What root makes in another user's directory belongs to that user: a server that runs as the user must be able to open
+//! it. What exists keeps its owner.
 
 use std::fs::{DirBuilder, File, OpenOptions, Permissions};
 use std::io;
-use std::os::unix::fs::{DirBuilderExt as _, OpenOptionsExt as _, PermissionsExt as _};
+use std::os::fd::AsFd;
+use std::os::unix::fs::{
+    DirBuilderExt as _, MetadataExt as _, OpenOptionsExt as _, PermissionsExt as _, fchown, lchown,
+};
 use std::path::{Path, PathBuf};
+
+use rustix::fs::OFlags;
 
 const DIRECTORY_MODE: u32 = 0o700;
 const FILE_MODE: u32 = 0o600;
@@ -17,27 +25,118 @@ const DEPTH_MAX: usize = 4;
 /// # Errors
 /// It cannot be made, or is somebody else's.
 pub fn create_directory(path: &Path) -> io::Result<()> {
-    DirBuilder::new().recursive(true).mode(DIRECTORY_MODE).create(path)?;
+    create_above(path)?;
     if std::fs::metadata(path)?.permissions().mode() & OTHERS != 0 {
         std::fs::set_permissions(path, Permissions::from_mode(DIRECTORY_MODE))?;
     }
     Ok(())
 }
 
-/// How a file is opened that is private if it is made.
-#[must_use]
-pub fn file_options() -> OpenOptions {
-    let mut options = OpenOptions::new();
-    options.mode(FILE_MODE);
-    options
+fn create_above(path: &Path) -> io::Result<()> {
+    if path.is_dir() {
+        return Ok(());
+    }
+    let above = directory_of(path);
+    if above != path {
+        create_above(above)?;
+    }
+    match DirBuilder::new().mode(DIRECTORY_MODE).create(path) {
+        Ok(()) => {
+            let flags = (OFlags::DIRECTORY | OFlags::NOFOLLOW).bits().cast_signed();
+            let made = OpenOptions::new().read(true).custom_flags(flags).open(path)?;
+            give_to_owner_of(above, &made)
+        }
+        // Another process was faster.
+        Err(error) if error.kind() == io::ErrorKind::AlreadyExists && path.is_dir() => Ok(()),
+        Err(error) => Err(error),
+    }
 }
 
-/// Makes a file, or empties the one that is there, to be written.
+/// The directory that a file lies in.
+fn directory_of(path: &Path) -> &Path {
+    path.parent().filter(|above| !above.as_os_str().is_empty()).unwrap_or(Path::new("."))
+}
+
+/// Makes a file that must not exist, to be read and written.
+///
+/// # Errors
+/// It exists or cannot be made.
+pub fn create_new_file(path: &Path) -> io::Result<File> {
+    let file = OpenOptions::new().read(true).write(true).create_new(true).mode(FILE_MODE).open(path)?;
+    give_to_owner_of(directory_of(path), &file)?;
+    Ok(file)
+}
+
+/// Makes a file, in place of the one that is there.
 ///
 /// # Errors
 /// It cannot be made.
 pub fn create_file(path: &Path) -> io::Result<File> {
-    file_options().write(true).create(true).truncate(true).open(path)
+    match std::fs::remove_file(path) {
+        Err(error) if error.kind() != io::ErrorKind::NotFound => Err(error),
+        _ => create_new_file(path),
+    }
+}
+
+/// Opens a file to read and write, as it is; makes it if it is not there.
+///
+/// # Errors
+/// It can be neither opened nor made.
+pub fn open_or_create_file(path: &Path) -> io::Result<File> {
+    match create_new_file(path) {
+        Err(error) if error.kind() == io::ErrorKind::AlreadyExists => {
+            OpenOptions::new().read(true).write(true).open(path)
+        }
+        made => made,
+    }
+}
+
+/// Gives a new file, or directory, that root has made to the owner of a directory.
+fn give_to_owner_of(directory: &Path, new: &File) -> io::Result<()> {
+    // What is new belongs to who made it.
+    if new.metadata()?.uid() != 0 {
+        return Ok(());
+    }
+    let owner = std::fs::metadata(directory)?;
+    if owner.uid() == 0 {
+        return Ok(());
+    }
+    given(directory, fchown(new.as_fd(), Some(owner.uid()), Some(owner.gid())))
+}
+
+/// Root without CAP_CHOWN (in a container) cannot, and works on all the same.
+fn given(directory: &Path, changed: io::Result<()>) -> io::Result<()> {
+    match changed {
+        Err(error) if error.kind() == io::ErrorKind::PermissionDenied => {
+            tracing::warn!(directory = %directory.display(), %error, "a new file here stays root's: the directory's owner cannot open it");
+            Ok(())
+        }
+        changed => changed,
+    }
+}
+
+/// Gives a file that this process has just made at `path`, anywhere, to the owner of the data directory.
+///
+/// # Errors
+/// It is not there any more, or its owner cannot be changed.
+pub fn give_file(path: &Path, data_dir: &Path) -> io::Result<()> {
+    let flags = OFlags::NOFOLLOW.bits().cast_signed();
+    let file = OpenOptions::new().read(true).custom_flags(flags).open(path)?;
+    // Not what somebody else has put in its place under another name too.
+    if file.metadata()?.nlink() == 1 { give_to_owner_of(data_dir, &file) } else { Ok(()) }
+}
+
+/// Gives a socket that root has just made in a directory to the directory's owner.
+///
+/// # Errors
+/// Its owner cannot be changed.
+pub fn give_socket(path: &Path) -> io::Result<()> {
+    let (made, directory) = (std::fs::symlink_metadata(path)?, directory_of(path));
+    let owner = std::fs::metadata(directory)?;
+    if made.uid() != 0 || owner.uid() == 0 {
+        return Ok(());
+    }
+    given(directory, lchown(path, Some(owner.uid()), Some(owner.gid())))
 }
 
 /// Closes to others what an older version, or somebody's hand, has left open in a directory. Says what could not be
@@ -97,5 +196,36 @@ mod tests {
         assert_eq!(mode(&inner), 0o700);
         create_file(&inner.join("new")).unwrap();
         assert_eq!(mode(&inner.join("new")) & OTHERS, 0);
+    }
+
+    /// Runs as root only: nobody else can give a file away.
+    #[test]
+    fn what_root_makes_belongs_to_the_directory() {
+        let directory = tempfile::tempdir().unwrap();
+        let (data, backup) = (directory.path().join("data"), directory.path().join("backup"));
+        std::fs::create_dir(&data).unwrap();
+        if std::fs::metadata(&data).unwrap().uid() != 0 {
+            return;
+        }
+        std::fs::write(data.join("old"), "").unwrap();
+        std::os::unix::fs::chown(&data, Some(4242), Some(4243)).unwrap();
+        create_directory(&data.join("one/two")).unwrap();
+        create_file(&data.join("one/two/file")).unwrap();
+        open_or_create_file(&data.join("lock")).unwrap();
+        open_or_create_file(&data.join("old")).unwrap();
+        let _socket = std::os::unix::net::UnixListener::bind(data.join("socket")).unwrap();
+        give_socket(&data.join("socket")).unwrap();
+        create_file(&backup).unwrap();
+        let owner = |path: &Path| {
+            let found = std::fs::metadata(path).unwrap();
+            (found.uid(), found.gid())
+        };
+        for path in ["one", "one/two", "one/two/file", "lock", "socket"] {
+            assert_eq!(owner(&data.join(path)), (4242, 4243), "{path}");
+        }
+        assert_eq!(owner(&data.join("old")), (0, 0), "what exists keeps its owner");
+        assert_eq!(owner(&backup), (0, 0));
+        give_file(&backup, &data).unwrap();
+        assert_eq!(owner(&backup), (4242, 4243));
     }
 }

@@ -130,8 +130,7 @@ impl Opening {
 
 fn lock(directory: &Path) -> Result<File, OpenError> {
     let path = directory.join(LOCK_FILE);
-    let options = private::file_options().read(true).write(true).create(true).truncate(false).open(&path);
-    let file = options.map_err(|error| OpenError::io(&path, error))?;
+    let file = private::open_or_create_file(&path).map_err(|error| OpenError::io(&path, error))?;
     match lock_soon(&file) {
         Ok(()) => Ok(file),
         Err(error) if error.kind() == std::io::ErrorKind::WouldBlock => {

@@ -47,7 +47,7 @@ impl Disk {
     /// Makes a file that must not exist, readable and writable.
     pub(crate) fn create(&self, path: &Path) -> io::Result<DiskFile> {
         self.ask(Operation::Create, path)?;
-        let file = private::file_options().read(true).write(true).create_new(true).open(path)?;
+        let file = private::create_new_file(path)?;
         Ok(DiskFile { file, path: path.to_owned(), disk: self.clone() })
     }
 
