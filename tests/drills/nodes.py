@@ -308,7 +308,8 @@ def drill(args, base):
     """Runs it; the differences found."""
     primary = Postgres(base, "primary").init().start()
     primary.sql("CREATE DATABASE mail", "postgres")
-    standby = Postgres(base, "standby").copy_of(primary).start()
+    # Commits wait for the standby, which tries to connect again every five seconds unless it is told otherwise.
+    standby = Postgres(base, "standby").copy_of(primary).start("wal_retrieve_retry_interval=100ms")
     primary.sql("ALTER SYSTEM SET synchronous_standby_names = '*'", "postgres")
     primary.sql("SELECT pg_reload_conf()", "postgres")
     until(lambda: primary.sql("SELECT count(*) FROM pg_stat_replication WHERE sync_state = 'sync'", "postgres") == "1", "the standby")
@@ -356,7 +357,10 @@ def drill(args, base):
         say("it is back; PostgreSQL is restarted")
         primary.end(signal.SIGINT)
         primary.start("synchronous_standby_names=*")
+        back_at, before = time.monotonic(), len(load.taken)
         say("PostgreSQL is back")
+        until(lambda: len(load.taken) > before + 50, "intake after the restart")
+        say(f"intake is back {time.monotonic() - back_at:.2f} s after it")
         calm("after the restart")
         say("the primary is lost")
         primary.end(signal.SIGQUIT)

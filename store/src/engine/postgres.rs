@@ -118,7 +118,7 @@ impl Postgres {
             let lanes = tokio::sync::Mutex::new(lanes.collect());
             tokio::spawn(look_for(target.clone(), Arc::downgrade(&shared)));
             tracing::info!(database = target.shown, cluster = database.cluster, "the store is open");
-            let lines = Lines::new(target.clone(), database.lines);
+            let lines = Lines::new(target.clone(), database.lines, Arc::clone(&shared));
             Ok(Self { target, lines, shared, inbox: Mutex::new(Some(sender)), lanes })
         })
     }

@@ -40,8 +40,8 @@ const HALF_MAX: Duration = Duration::from_secs(15);
 const INTAKE_PATIENCE: Duration = Duration::from_secs(3);
 /// How long the outcome of a lost commit is asked for.
 const UNKNOWN_AFTER: Duration = Duration::from_secs(30);
-/// The pause between tries to connect.
-const PAUSE: Duration = Duration::from_millis(250);
+/// How long a lane waits when the database's disk is full.
+const FULL_PAUSE: Duration = Duration::from_millis(250);
 /// How often a group that stands in others' way is done again before that counts as being away.
 const RETRIES_MAX: u32 = 100;
 
@@ -134,7 +134,7 @@ impl Lane {
 
     /// Brings a group to its end, whatever happens on the way.
     async fn settle(&mut self, group: &mut Vec<Pending>) {
-        let mut retries = 0;
+        let (mut retries, mut failures) = (0, 0);
         while !group.is_empty() {
             match self.write(group).await {
                 Ok(judged) => return self.answer(group, judged),
@@ -148,18 +148,22 @@ impl Lane {
                 Err(Stop::Not(Fault::Full)) => {
                     self.shared.is_full();
                     refuse(group, |_| true, &CommitError::Full);
-                    sleep(PAUSE).await;
+                    sleep(FULL_PAUSE).await;
                 }
                 Err(Stop::Not(Fault::Retry(why) | Fault::Away(why))) => {
                     self.line = None;
-                    self.away(group, &why).await;
+                    failures += 1;
+                    self.away(group, &why, failures).await;
                 }
                 Err(Stop::Lost(why, judged)) => {
                     self.line = None;
                     self.shared.is_away(&why);
                     match self.was_committed().await {
                         Some(true) => return self.answer(group, judged),
-                        Some(false) => sleep(PAUSE).await,
+                        Some(false) => {
+                            failures += 1;
+                            self.shared.pause(failures).await;
+                        }
                         None => return self.unknown(group, &why),
                     }
                 }
@@ -167,7 +171,7 @@ impl Lane {
         }
     }
 
-    async fn away(&self, group: &mut Vec<Pending>, why: &Arc<str>) {
+    async fn away(&self, group: &mut Vec<Pending>, why: &Arc<str>, failures: u32) {
         self.shared.is_away(why);
         // Whoever still waits for a lane is told now: nobody else would.
         let mut size_bytes: usize = group.iter().map(|pending| pending.batch.size_bytes()).sum();
@@ -191,7 +195,7 @@ impl Lane {
             pending.batch.purpose == Purpose::Intake && pending.since.elapsed() > INTAKE_PATIENCE
         };
         refuse(group, patient, &CommitError::Away(Arc::clone(why)));
-        sleep(PAUSE).await;
+        self.shared.pause(failures).await;
     }
 
     fn unknown(&mut self, group: &mut Vec<Pending>, why: &Arc<str>) {
@@ -211,7 +215,9 @@ impl Lane {
 
     /// One try.
     async fn write(&mut self, group: &[Pending]) -> Result<Judged, Stop> {
-        if self.line.is_none() {
+        // One that broke while nothing was written says nothing about the database of now.
+        if self.line.as_ref().is_none_or(|line| line.client.is_closed()) {
+            self.line = None;
             let opened = timeout(HALF_MAX, Line::open(&self.target)).await;
             self.line =
                 Some(opened.unwrap_or_else(|_| Err(Fault::away("it does not answer"))).map_err(Stop::Not)?);
@@ -249,12 +255,14 @@ impl Lane {
     /// Whether the last group is stored; none when that cannot be learned.
     async fn was_committed(&mut self) -> Option<bool> {
         let asked = timeout(UNKNOWN_AFTER, async {
+            let mut failures = 0;
             loop {
                 match self.mark().await {
                     Ok(groups) => return groups == Some(self.groups),
                     Err(fault) => {
+                        failures += 1;
                         self.shared.is_away(&format!("{fault:?}").into());
-                        sleep(PAUSE).await;
+                        self.shared.pause(failures).await;
                     }
                 }
             }

@@ -15,14 +15,13 @@ use tokio_postgres::{Client, NoTls, Statement};
 use tokio_postgres_rustls::MakeRustlsConnect;
 
 use super::fault::Fault;
+use super::shared::{Shared, pause_after};
 use super::url::Target;
 
 /// A read that takes longer has failed.
 const READ_MAX: Duration = Duration::from_secs(10);
 /// Making a connection and preparing its statements takes no longer.
 const OPEN_MAX: Duration = Duration::from_secs(10);
-/// After a failure nobody tries to connect for so long: all who want to read share one failure.
-const PAUSE: Duration = Duration::from_millis(500);
 /// Reads under way at once; more wait, within [`READ_MAX`].
 const READS_MAX: usize = 1_024;
 
@@ -75,22 +74,33 @@ impl Line {
 #[derive(Default)]
 struct Slot {
     line: Option<Arc<Line>>,
-    /// When the last try failed, and how.
-    failed: Option<(Instant, Fault)>,
+    /// The last try, if it failed.
+    failed: Option<Failed>,
+}
+
+/// A try to connect that failed. Until the next one, all who want to read share this failure.
+struct Failed {
+    at: Instant,
+    fault: Fault,
+    /// How many failed, one after the other.
+    failures: u32,
+    /// How often the database had come back by then.
+    returns: u64,
 }
 
 /// The lines that reads share.
 pub(crate) struct Lines {
     target: Target,
+    shared: Arc<Shared>,
     slots: Vec<Mutex<Slot>>,
     next: AtomicUsize,
     turns: Semaphore,
 }
 
 impl Lines {
-    pub(crate) fn new(target: Target, count: usize) -> Self {
+    pub(crate) fn new(target: Target, count: usize, shared: Arc<Shared>) -> Self {
         let slots = (0..count.max(1)).map(|_| Mutex::default()).collect();
-        Self { target, slots, next: AtomicUsize::new(0), turns: Semaphore::new(READS_MAX) }
+        Self { target, shared, slots, next: AtomicUsize::new(0), turns: Semaphore::new(READS_MAX) }
     }
 
     async fn line(&self) -> Result<Arc<Line>, Fault> {
@@ -100,11 +110,16 @@ impl Lines {
         if let Some(line) = slot.line.as_ref().filter(|line| !line.client.is_closed()) {
             return Ok(Arc::clone(line));
         }
-        if let Some((at, fault)) = &slot.failed
-            && at.elapsed() < PAUSE
-        {
-            return Err(fault.clone());
-        }
+        let returns = self.shared.returns();
+        let failures = match &slot.failed {
+            Some(failed)
+                if failed.returns == returns && failed.at.elapsed() < pause_after(failed.failures) =>
+            {
+                return Err(failed.fault.clone());
+            }
+            Some(failed) => failed.failures,
+            None => 0,
+        };
         match Line::open(&self.target).await {
             Ok(line) => {
                 let line = Arc::new(line);
@@ -112,7 +127,13 @@ impl Lines {
                 Ok(line)
             }
             Err(fault) => {
-                *slot = Slot { line: None, failed: Some((Instant::now(), fault.clone())) };
+                let failed = Failed {
+                    at: Instant::now(),
+                    fault: fault.clone(),
+                    failures: failures.saturating_add(1),
+                    returns,
+                };
+                *slot = Slot { line: None, failed: Some(failed) };
                 Err(fault)
             }
         }

@@ -1,13 +1,32 @@
-//! What the lanes and the surface share: counters, and whether the database is there.
+//! What the lanes and the surface share: counters, whether the database is there, and when it is tried again.
+//!
+//! A connection that cannot be made is tried again after [`PAUSE_MIN`], then after twice as long each time, at most
+//! [`PAUSE_MAX`]. The first commit that succeeds wakes all others of this node: none waits for the rest of its pause.
 
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::time::Duration;
+
+use tokio::sync::watch;
 
 use crate::engine::{Health, State};
+
+/// The first pause between two tries to connect …
+const PAUSE_MIN: Duration = Duration::from_millis(20);
+/// … and the longest.
+pub(crate) const PAUSE_MAX: Duration = Duration::from_millis(250);
+
+/// How long is waited after so many tries to connect that failed, one after the other.
+pub(crate) fn pause_after(failures: u32) -> Duration {
+    let factor = 1_u32 << failures.saturating_sub(1).min(8);
+    PAUSE_MIN.saturating_mul(factor).min(PAUSE_MAX)
+}
 
 /// Counters and state.
 #[derive(Default)]
 pub(crate) struct Shared {
+    /// How often the database came back since the start.
+    returns: watch::Sender<u64>,
     groups: AtomicU64,
     commits: AtomicU64,
     conflicts: AtomicU64,
@@ -28,6 +47,21 @@ impl Shared {
         name
     }
 
+    /// How often the database came back so far.
+    pub(crate) fn returns(&self) -> u64 {
+        *self.returns.borrow()
+    }
+
+    /// Waits after so many tries that failed, one after the other; shorter, when the database comes back meanwhile.
+    pub(crate) async fn pause(&self, failures: u32) {
+        let mut returns = self.returns.subscribe();
+        tokio::select! {
+            () = tokio::time::sleep(pause_after(failures)) => {}
+            // The sender lives as long as this does.
+            _ = returns.changed() => {}
+        }
+    }
+
     pub(crate) fn committed(&self, commits: usize, conflicts: usize) {
         self.groups.fetch_add(1, Ordering::Relaxed);
         self.commits.fetch_add(commits as u64, Ordering::Relaxed);
@@ -40,6 +74,7 @@ impl Shared {
         if *state != State::Healthy {
             tracing::info!("the database is back");
             *state = State::Healthy;
+            self.returns.send_modify(|count| *count += 1);
         }
     }
 
@@ -75,5 +110,28 @@ impl Shared {
             conflicts: self.conflicts.load(Ordering::Relaxed),
             ..Health::default()
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn pauses_grow_up_to_a_bound() {
+        let pauses: Vec<u128> = (0..7).map(|failures| pause_after(failures).as_millis()).collect();
+        assert_eq!(pauses, [20, 20, 40, 80, 160, 250, 250]);
+        assert_eq!(pause_after(u32::MAX), PAUSE_MAX);
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn the_first_that_gets_through_wakes_the_others() {
+        let shared = Shared::default();
+        let start = tokio::time::Instant::now();
+        shared.is_away(&"gone".into());
+        tokio::join!(shared.pause(5), async { shared.is_back() });
+        assert_eq!(start.elapsed(), Duration::ZERO);
+        shared.pause(5).await;
+        assert_eq!(start.elapsed(), PAUSE_MAX);
     }
 }
