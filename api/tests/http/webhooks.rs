@@ -442,6 +442,9 @@ async fn a_new_secret_signs_beside_the_old_one() {
     world.letter().await;
     let received = receiver.next().await;
     assert!(!received.is_signed_with(&old) && received.is_signed_with(new), "{received:?}");
+    // Receivers take what is signed within five minutes of their own clock, which nobody moves.
+    let signed_at: i64 = received.header("webhook-timestamp").parse().unwrap();
+    assert!(signed_at.abs_diff(world.hall.clock().machine_now().as_second()) < 300, "{received:?}");
     let refused = world.post(&format!("/webhooks/{id}/rotate-secret"), r#"{"grace_hours": 999}"#).await;
     assert_eq!(refused.status, StatusCode::BAD_REQUEST);
     world.end().await;

@@ -21,6 +21,7 @@ use tokio::time::Instant;
 
 use super::Webhooks;
 use super::destination::Destination;
+use crate::clock::Clock;
 use crate::courier::http::{Again, Post};
 use crate::worker::Worker;
 
@@ -180,7 +181,7 @@ impl Worker {
             let begun = Instant::now();
             answer = match self.webhooks.body(&self.store, &delivery).await {
                 Ok(Some(body)) => {
-                    let post = self.webhooks.signed(&destination, &delivery, body, self.clock.now());
+                    let post = self.webhooks.signed(&destination, &delivery, body, &self.clock);
                     match post {
                         Some(post) => {
                             self.webhooks.poster.post(post).await.map_err(|error| error.to_string())
@@ -216,14 +217,16 @@ impl Worker {
 }
 
 impl Webhooks {
-    /// A delivery, signed for now.
+    /// A delivery, signed now: at the machine's time, for receivers compare it with theirs, and know nothing of a clock
+    /// that was moved for a test.
     fn signed(
         &self,
         destination: &Destination,
         delivery: &Delivery,
         body: bytes::Bytes,
-        now: Timestamp,
+        clock: &Clock,
     ) -> Option<Post> {
+        let now = clock.now();
         let (row, secret) = destination.secret();
         let mut secrets = vec![self.open(row, &secret.0)?];
         if let Destination::Endpoint(endpoint, _) = destination {
@@ -231,7 +234,7 @@ impl Webhooks {
             secrets.extend(former.filter_map(|former| self.open_former(endpoint.id, &former.sealed.0)));
         }
         let id = delivery.event.to_string();
-        let signed = sign(secrets.iter().map(AsRef::as_ref), &id, now, &body);
+        let signed = sign(secrets.iter().map(AsRef::as_ref), &id, clock.machine_now(), &body);
         Some(Post {
             url: destination.url().to_owned(),
             headers: vec![
