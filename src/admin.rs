@@ -4,6 +4,7 @@
 //! `{"ok": …}` or `{"error": {"message": "…", "code": "…"}}`. [`serve`] is the server's side; `cli/admin.rs` the client's.
 
 mod answer;
+pub mod check;
 mod clock;
 mod pool;
 mod queue;
@@ -24,7 +25,7 @@ use mail::task::Class;
 use serde::{Deserialize, Serialize};
 use tokio::io::{AsyncBufReadExt as _, AsyncReadExt as _, AsyncWriteExt as _, BufReader};
 use tokio::net::{UnixListener, UnixStream};
-use tokio::sync::watch;
+use tokio::sync::{Semaphore, watch};
 use tokio_util::sync::CancellationToken;
 
 use crate::acme::Standing;
@@ -195,6 +196,8 @@ pub enum Question {
         /// Where to; made by the server.
         file: PathBuf,
     },
+    /// Read everything in the store.
+    StoreCheck,
     /// What the clock says.
     ClockShow,
     /// Move the clock forward.
@@ -314,6 +317,8 @@ pub struct Rights {
     pub certificate: Option<watch::Receiver<Standing>>,
     /// Where an owner's operations are.
     pub room: Arc<Room>,
+    /// One check of the store at a time.
+    pub checking: Arc<Semaphore>,
 }
 
 /// Makes the socket. A socket left behind by a process that is gone is replaced: the store's lock

@@ -6,8 +6,11 @@ mod copy;
 pub mod destination;
 pub mod doctor;
 pub mod pool;
+mod progress;
 pub mod queue;
 pub mod run;
+mod store_check;
+mod table;
 
 use std::net::SocketAddr;
 use std::path::PathBuf;

@@ -31,7 +31,7 @@ use store::engine::State;
 use thiserror::Error;
 use tokio::net::{TcpListener, UnixListener};
 use tokio::signal::unix::{Signal, SignalKind, signal};
-use tokio::sync::watch;
+use tokio::sync::{Semaphore, watch};
 use tokio_util::sync::CancellationToken;
 use tokio_util::task::TaskTracker;
 
@@ -593,6 +593,7 @@ pub fn open_operators(
         data_dir: config.data_dir.clone(),
         certificate,
         room: doors.room.get().cloned().unwrap_or_else(|| doors.room(world, config, "http://localhost")),
+        checking: Arc::new(Semaphore::new(1)),
     };
     doors.run(admin::serve(listener, world.clone(), rights, doors.stop.clone()));
 }

@@ -21,7 +21,7 @@ use store::engine::Batch;
 use store::tls_day::Slice;
 use tokio::sync::mpsc;
 
-use super::{DomainChange, Question, Refused, Rights, clock, pool, queue, show};
+use super::{DomainChange, Question, Refused, Rights, check, clock, pool, queue, show};
 use crate::world::World;
 
 /// A line of progress for so many messages.
@@ -101,6 +101,7 @@ pub(super) async fn answer(
         }
         Question::Reply { reply, host } => meaning(world, &reply, host.as_deref()),
         Question::Backup { file } => backup(world, file, &rights.data_dir, progress).await,
+        Question::StoreCheck => check::check(&world.store, &rights.checking, progress).await,
         Question::ClockShow => Ok(clock::show(world)),
         Question::ClockAdvance { seconds } => clock::advance(world, rights, seconds).await,
     }

@@ -1,6 +1,6 @@
 //! `postrider admin`: asks the running server, or works on the directory of a stopped one.
 
-use std::io::{BufRead as _, BufReader, IsTerminal as _, Write as _};
+use std::io::{BufRead as _, BufReader, Write as _};
 use std::os::unix::net::UnixStream;
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
@@ -11,14 +11,17 @@ use clap::{Args, Subcommand};
 use mail::account::Plan;
 use mail::domain::TlsMode;
 use serde_json::{Value, json};
-use store::engine::{BackupError, Database, Progress, Report, Store};
+use store::engine::{BackupError, Database, Options, Progress, Store};
 use store::queue_hold;
 
 use super::AdminArguments;
 use super::affiliate::{self, AffiliateArguments};
 use super::destination::{self, DestinationCommand};
 use super::pool::{self, PoolCommand};
+use super::progress::ProgressLine;
 use super::queue::{self, QueueCommand};
+use super::store_check;
+use crate::admin::check::progress;
 use crate::admin::{DomainChange, Line, Question, Refused, SOCKET};
 use crate::config;
 
@@ -87,7 +90,7 @@ pub enum AdminCommand {
         #[arg(long)]
         send: bool,
     },
-    /// The store (server stopped)
+    /// The store: check it, hold its queue, move it
     #[command(subcommand)]
     Store(StoreCommand),
     /// An account's affiliate program, in its owner's stead
@@ -213,9 +216,9 @@ fn tls_mode(word: &str) -> Result<TlsMode, String> {
 /// The store.
 #[derive(Debug, Subcommand)]
 pub enum StoreCommand {
-    /// Read everything and name what is wrong
+    /// Read everything and name what is wrong, also while the server runs
     Check,
-    /// Hold the queue from the next start on, as after `restore`: for a database that was restored by other means
+    /// Hold the queue from the next start on (server stopped), as after `restore`: for a database that was restored by other means
     Hold,
     /// Move the store into another engine, and compare (all servers stopped); goes on where it was cut off
     Copy {
@@ -257,6 +260,9 @@ pub fn run(arguments: &AdminArguments) -> ExitCode {
         let ask = |question: &Question| ask(&directory(arguments)?, question);
         return affiliate::run(asked, arguments.json, &ask);
     }
+    if matches!(arguments.command, AdminCommand::Store(StoreCommand::Check)) {
+        return check_store(arguments);
+    }
     let done = match &arguments.command {
         AdminCommand::Store(StoreCommand::Copy { from, to, cluster }) => {
             super::copy::run(from, to, cluster.as_deref(), &|| configuration(arguments))
@@ -279,7 +285,7 @@ pub fn run(arguments: &AdminArguments) -> ExitCode {
     let _ = if arguments.json {
         writeln!(out, "{shown}")
     } else if matches!(arguments.command, AdminCommand::Queue(QueueCommand::Top { .. })) {
-        write!(out, "{}", queue::table(&shown))
+        write!(out, "{}", queue::top(&shown))
     } else {
         write!(out, "{}", super::run::readable(&shown))
     };
@@ -304,8 +310,25 @@ fn configuration(arguments: &AdminArguments) -> Result<config::Config, String> {
     })
 }
 
+fn store_options(directory: &Path) -> Options {
+    Options::new(directory.join(crate::world::STORE_DIRECTORY))
+}
+
+fn check_store(arguments: &AdminArguments) -> ExitCode {
+    let directory = match directory(arguments) {
+        Ok(directory) => directory,
+        Err(error) => {
+            eprintln!("postrider: {error}");
+            return ExitCode::FAILURE;
+        }
+    };
+    let options = store_options(&directory);
+    let target = store_check::Target { directory: &directory, database: database(arguments), options };
+    store_check::run(target, arguments.json, &|question| ask(&directory, question))
+}
+
 fn carry_out(arguments: &AdminArguments, directory: &Path) -> Result<Value, Refused> {
-    let options = || store::engine::Options::new(directory.join(crate::world::STORE_DIRECTORY));
+    let options = || store_options(directory);
     match &arguments.command {
         AdminCommand::Restore { .. } if database(arguments).is_some() => {
             Err("a backup is restored into a data directory; `store copy` moves that into the database"
@@ -318,20 +341,6 @@ fn carry_out(arguments: &AdminArguments, directory: &Path) -> Result<Value, Refu
         AdminCommand::Store(StoreCommand::Hold) => {
             hold(database(arguments), &options())?;
             Ok(json!({"queue_held": true}))
-        }
-        AdminCommand::Store(StoreCommand::Check) => {
-            let report = match database(arguments) {
-                Some(database) => check_database(&database)?,
-                None => Store::check(&options()).map_err(|error| error.to_string())?,
-            };
-            let shown = json!({
-                "sound": report.is_sound(),
-                "rows": report.rows,
-                "bodies": report.bodies,
-                "body_bytes": report.body_bytes,
-                "problems": report.problems,
-            });
-            if report.is_sound() { Ok(shown) } else { Err(shown.to_string().into()) }
         }
         AdminCommand::Queue(command) => {
             let shown = match command.confirmation() {
@@ -348,12 +357,14 @@ fn carry_out(arguments: &AdminArguments, directory: &Path) -> Result<Value, Refu
 ///
 /// # Errors
 /// The backup or the directory.
-pub fn restore(file: &Path, options: &store::engine::Options, send: bool) -> Result<Progress, BackupError> {
-    Store::restore_and(file, options, queue_hold::of_stopped_store(Clock::default().now(), !send), report)
+pub fn restore(file: &Path, options: &Options, send: bool) -> Result<Progress, BackupError> {
+    let hold = queue_hold::of_stopped_store(Clock::default().now(), !send);
+    let mut line = ProgressLine::default();
+    Store::restore_and(file, options, hold, move |done| line.tell(&progress(done)))
 }
 
 /// Holds the queue of a store that no server has open.
-fn hold(database: Option<Database>, options: &store::engine::Options) -> Result<(), String> {
+fn hold(database: Option<Database>, options: &Options) -> Result<(), String> {
     let runtime = super::run::runtime().map_err(|error| error.to_string())?;
     runtime.block_on(async {
         let opened = match &database {
@@ -375,21 +386,6 @@ fn hold(database: Option<Database>, options: &store::engine::Options) -> Result<
 fn database(arguments: &AdminArguments) -> Option<Database> {
     let config = arguments.data_dir.is_none().then(|| configuration(arguments).ok()).flatten()?;
     crate::world::database(&config)
-}
-
-fn check_database(database: &Database) -> Result<Report, String> {
-    let runtime = super::run::runtime().map_err(|error| error.to_string())?;
-    runtime.block_on(async {
-        let store = Store::connect(database).await.map_err(|error| error.to_string())?;
-        store.verify().await.map_err(|error| error.to_string())
-    })
-}
-
-/// One line that changes, on a terminal; elsewhere the answer is enough.
-fn report(done: Progress) {
-    if std::io::stderr().is_terminal() {
-        eprint!("\r{:>10} rows {:>10} messages {:>8} MiB ", done.rows, done.bodies, done.bytes >> 20);
-    }
 }
 
 fn question(command: &AdminCommand) -> Result<Question, String> {
@@ -463,10 +459,11 @@ fn ask(directory: &Path, question: &Question) -> Result<Value, Refused> {
     let mut asked = serde_json::to_vec(question).map_err(|error| error.to_string())?;
     asked.push(b'\n');
     stream.write_all(&asked).map_err(|error| error.to_string())?;
+    let mut shown = ProgressLine::default();
     for line in BufReader::new(stream).lines() {
         let line = line.map_err(|error| error.to_string())?;
         match serde_json::from_str::<Line>(&line).map_err(|error| error.to_string())? {
-            Line::Progress(step) => eprintln!("{step}"),
+            Line::Progress(step) => shown.tell(&step),
             Line::Ok(value) => return Ok(value),
             Line::Error(error) => return Err(error),
         }

@@ -4,13 +4,13 @@
 //! A place is a data directory, a `postgres://` URL, or the word `config`: what the configuration names,
 //! so that no password need stand in a command line.
 
-use std::io::IsTerminal as _;
 use std::path::Path;
 
 use serde_json::{Value, json};
 use store::engine::copy::{Place, Step, copy};
 use store::engine::{Database, Options};
 
+use super::progress::ProgressLine;
 use crate::config::Config;
 use crate::world::{STORE_DIRECTORY, database, store_options};
 
@@ -27,10 +27,9 @@ pub(super) fn run(
     let place = |written: &str| place(written, cluster, config);
     let (from, to) = (place(from)?, place(to)?);
     let runtime = super::run::runtime().map_err(|error| error.to_string())?;
-    let (done, sum) = runtime.block_on(copy(&from, &to, tell)).map_err(|error| error.to_string())?;
-    if std::io::stderr().is_terminal() {
-        eprintln!();
-    }
+    let mut line = ProgressLine::default();
+    let copied = runtime.block_on(copy(&from, &to, move |step| tell(&mut line, step)));
+    let (done, sum) = copied.map_err(|error| error.to_string())?;
     Ok(json!({"rows": done.rows, "bodies": done.bodies, "bytes": done.bytes, "sha256": sum}))
 }
 
@@ -52,14 +51,10 @@ fn place(
     Ok(Place::Directory(Options::new(Path::new(written).join(STORE_DIRECTORY))))
 }
 
-/// One line that changes on a terminal; a line now and then elsewhere would fill a log.
-fn tell(step: Step) {
+fn tell(line: &mut ProgressLine, step: Step) {
     let (what, done) = match step {
         Step::Copied(done) => ("copied", done),
         Step::Compared(done) => ("compared", done),
     };
-    if std::io::stderr().is_terminal() {
-        let mib = done.bytes >> 20;
-        eprint!("\r{what:>8}: {:>10} rows {:>10} messages {mib:>8} MiB", done.rows, done.bodies);
-    }
+    line.tell(&format!("{what}: {} rows, {} messages, {} MiB", done.rows, done.bodies, done.bytes >> 20));
 }

@@ -12,6 +12,7 @@ use mail::task::Class;
 use queue::order::Order;
 use serde_json::Value;
 
+use super::table::{Column, list, table};
 use crate::admin::{FilterAsked, Question, Refused};
 use crate::config::read_duration;
 
@@ -230,48 +231,22 @@ pub fn question(command: &QueueCommand) -> Question {
     }
 }
 
-/// The columns of `queue top`: heading, field, width at most.
-const COLUMNS: [(&str, &str, usize); 7] = [
-    ("waiting", "tasks", 10),
-    ("held", "held", 10),
-    ("oldest", "oldest_age", 8),
-    ("open", "connections", 6),
-    ("limit", "limit", 12),
-    ("destination", "name", 44),
-    ("last reply", "last_reply", 60),
+const TOP: [Column; 7] = [
+    Column::new("waiting", "tasks", 10),
+    Column::new("held", "held", 10),
+    Column::new("oldest", "oldest_age", 8),
+    Column::new("open", "connections", 6),
+    Column::new("limit", "limit", 12),
+    Column::new("destination", "name", 44),
+    Column::new("last reply", "last_reply", 60),
 ];
 
 /// The answer to `queue top` as a table.
-pub fn table(shown: &Value) -> String {
-    let none = Vec::new();
-    let destinations = shown["destinations"].as_array().unwrap_or(&none);
-    let cell = |row: &Value, (_, field, most): &(&str, &str, usize)| {
-        let text = match &row[field] {
-            Value::Null => "-".to_owned(),
-            Value::String(text) => text.replace('\n', " "),
-            other => other.to_string(),
-        };
-        if text.chars().count() <= *most {
-            return text;
-        }
-        text.chars().take(most - 1).chain(['…']).collect()
-    };
-    let rows = destinations.iter().map(|row| COLUMNS.map(|column| cell(row, &column)));
-    let rows: Vec<[String; 7]> =
-        std::iter::once(COLUMNS.map(|(heading, ..)| heading.to_owned())).chain(rows).collect();
-    let width = |n: usize| rows.iter().map(|row| row[n].chars().count()).max().unwrap_or(0);
-    let widths: [usize; 7] = std::array::from_fn(width);
-    let mut out = String::new();
-    if let Some(hold) = shown["hold"].as_object() {
-        let text = |field: &str| hold.get(field).and_then(Value::as_str).unwrap_or("-");
-        let _ = writeln!(out, "The queue is held since {}: {}", text("since"), text("because"));
-    }
-    for row in &rows {
-        let line: Vec<String> =
-            row.iter().zip(widths).map(|(text, width)| format!("{text:<width$}")).collect();
-        // Writing to a String does not fail.
-        let _ = writeln!(out, "{}", line.join("  ").trim_end());
-    }
+pub fn top(shown: &Value) -> String {
+    let destinations = list(shown, "destinations");
+    let mut out = hold(shown);
+    out.push_str(&table(&TOP, destinations));
+    // Writing to a String does not fail.
     let _ = writeln!(
         out,
         "{} recipients wait for {} destinations; {} of these are shown",
@@ -280,6 +255,13 @@ pub fn table(shown: &Value) -> String {
         destinations.len()
     );
     out
+}
+
+/// The hold of the whole queue, where it is on.
+fn hold(shown: &Value) -> String {
+    let Some(hold) = shown["hold"].as_object() else { return String::new() };
+    let text = |field: &str| hold.get(field).and_then(Value::as_str).unwrap_or("-");
+    format!("The queue is held since {}: {}\n", text("since"), text("because"))
 }
 
 #[cfg(test)]

@@ -374,6 +374,7 @@ mod tests {
             std::fs::write(path, "").unwrap();
             std::fs::set_permissions(path, std::fs::Permissions::from_mode(mode)).unwrap();
         }
+        std::fs::set_permissions(directory.path(), std::fs::Permissions::from_mode(0o700)).unwrap();
         assert!(!is_readable_by_all(&open), "its directory is closed");
         std::fs::set_permissions(directory.path(), std::fs::Permissions::from_mode(0o755)).unwrap();
         assert!(is_readable_by_all(&open) && !is_readable_by_all(&closed));

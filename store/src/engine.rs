@@ -15,6 +15,7 @@
 //! is the model that the others are measured against.
 
 mod batch;
+mod check;
 pub mod copy;
 mod fault;
 pub mod faults;
@@ -25,7 +26,7 @@ pub mod private;
 mod redb;
 
 use std::fmt;
-use std::ops::Range;
+use std::ops::{ControlFlow, Range};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::time::Duration;
@@ -35,9 +36,10 @@ use bytes::Bytes;
 pub use batch::{
     BATCH_BYTES_MAX, BODY_BYTES_MAX, Batch, Body, KEY_BYTES_MAX, Purpose, TooLarge, VALUE_BYTES_MAX,
 };
+pub use check::{CheckError, Damage, Object, PROBLEMS_MAX, Report};
 pub use fault::{BackupError, CommitError, OpenError, ReadError};
 pub use faults::Faults;
-pub use health::{Health, PROBLEMS_MAX, Progress, Report, State};
+pub use health::{Health, Progress, State};
 pub use postgres::Database;
 pub use redb::lock_soon;
 
@@ -303,12 +305,29 @@ impl Store {
     /// Reads every row and every body of the running store and says what is wrong.
     ///
     /// # Errors
-    /// As [`Store::flush`], which comes first.
-    pub async fn verify(&self) -> Result<Report, CommitError> {
+    /// As [`Store::verify_watched`].
+    pub async fn verify(&self) -> Result<Report, CheckError> {
+        self.verify_watched(|_| ControlFlow::Continue(())).await
+    }
+
+    /// The same, of one moment, while work goes on. `progress` is told how far it is, and ends it by
+    /// [`ControlFlow::Break`]; that is also how to end it after this future was dropped. Until it ends, the embedded
+    /// store frees no room on the disk.
+    ///
+    /// # Errors
+    /// As [`Store::flush`], which comes first; the database cannot be read; `progress` ended it.
+    pub async fn verify_watched(
+        &self,
+        progress: impl FnMut(Progress) -> ControlFlow<()> + Send + 'static,
+    ) -> Result<Report, CheckError> {
         match &self.0 {
-            Engine::Memory(memory) => Ok(memory.report()),
-            Engine::Redb(redb) => redb.verify().await,
-            Engine::Postgres(postgres) => postgres.verify().await,
+            Engine::Memory(memory) => {
+                let (rows, bodies) = memory.all();
+                let (rows, bodies) = (rows.into_iter().map(Ok), bodies.into_iter().map(Ok));
+                check::Check::new(progress).all(Box::new(rows), Box::new(bodies))
+            }
+            Engine::Redb(redb) => redb.verify(progress).await,
+            Engine::Postgres(postgres) => postgres.verify(progress).await,
         }
     }
 
@@ -342,6 +361,14 @@ impl Store {
     /// # Errors
     /// The directory cannot be opened at all.
     pub fn check(options: &Options) -> Result<Report, OpenError> {
-        redb::check(options)
+        Self::check_watched(options, |_| {})
+    }
+
+    /// The same; `progress` is told how far it is.
+    ///
+    /// # Errors
+    /// As [`Store::check`].
+    pub fn check_watched(options: &Options, progress: impl FnMut(Progress)) -> Result<Report, OpenError> {
+        redb::check(options, progress)
     }
 }

@@ -242,15 +242,19 @@ pub(crate) fn read(at: &Key, row: &Value) -> Result<Task, ReadError> {
 }
 
 /// What is wrong with a row, if it is one of ours and something is: for the integrity check.
-pub(crate) fn fault(at: &Key, row: &Value) -> Option<String> {
+/// Which task it is, and the fault.
+pub(crate) fn fault(at: &Key, row: &Value) -> Option<(String, String)> {
     if at.first() != Some(&(Space::Task as u8)) {
         return None;
     }
     let named = match read_key(at) {
-        Ok((queue, due)) => format!("a task for {} of {}, due {due}", queue.domain, queue.account),
-        Err(error) => return Some(format!("a task with a key that is none ({error}): {at:02x?}")),
+        Ok((queue, due)) => format!("for {} of {}, due {due}", queue.domain, queue.account),
+        Err(error) => {
+            let key = at.iter().map(|byte| format!("{byte:02x}")).collect();
+            return Some((key, format!("its key is not that of a task: {error}")));
+        }
     };
-    read(at, row).err().map(|error| format!("{named}: {error}"))
+    read(at, row).err().map(|error| (named, error.to_string()))
 }
 
 /// A queue's tasks from a key on, by due time, at most `limit`.
@@ -410,7 +414,7 @@ pub(crate) mod tests {
         assert_eq!(queue, good.queue());
         let faults: Vec<_> = slice.damaged.iter().filter_map(|(at, _)| fault(at, &Value::new())).collect();
         assert_eq!(faults.len(), 3);
-        assert!(faults[1].contains("b.example"), "{faults:?}");
+        assert!(faults[1].0.contains("b.example"), "{faults:?}");
         assert_eq!(fault(&key_of(&good), &row::encode(&good)), None);
     }
 }

@@ -5,12 +5,13 @@
 
 mod suite;
 
+use std::ops::ControlFlow;
 use std::path::{Path, PathBuf};
 use std::sync::Mutex;
 use std::time::Duration;
 
 use bytes::Bytes;
-use store::engine::{BackupError, Batch, OpenError, Options, Order, Store};
+use store::engine::{BackupError, Batch, CheckError, Object, OpenError, Options, Order, Store};
 use store::key::range_of;
 use suite::{Subject, k};
 use tempfile::TempDir;
@@ -202,4 +203,65 @@ async fn a_changed_body_is_not_handed_out() {
     let read = store.body(&k(&[1, 0])).await;
     assert!(matches!(read, Err(store::engine::ReadError::Corrupt(_))), "{read:?}");
     store.close().await;
+}
+
+/// A check of the running store reads one moment, writers go on meanwhile, and whoever watches it can end it.
+#[tokio::test(flavor = "multi_thread")]
+async fn a_running_store_is_checked() {
+    let directory = tempfile::tempdir().unwrap();
+    let store = filled(directory.path(), 10).await;
+    store.flush().await.unwrap();
+    let (told, mut steps) = tokio::sync::mpsc::unbounded_channel();
+    let (go_on, wait) = std::sync::mpsc::channel::<ControlFlow<()>>();
+    let watched = move |done| {
+        told.send(done).unwrap();
+        wait.recv().unwrap_or(ControlFlow::Continue(()))
+    };
+    let check = tokio::spawn({
+        let store = store.clone();
+        async move { store.verify_watched(watched).await }
+    });
+    assert_eq!(steps.recv().await.unwrap().bodies, 1);
+    // The check stands still in the middle, and the writers do not.
+    for number in 10..60 {
+        let mut batch = Batch::intake();
+        batch.put(k(&[1, number]), vec![number; 300]).put_body(k(&[1, number]), vec![number; 2000]);
+        batch.delete(k(&[1, number - 10])).delete_body(k(&[1, number - 10]));
+        store.commit(batch).await.unwrap();
+    }
+    store.flush().await.unwrap();
+    drop(go_on);
+    let report = check.await.unwrap().unwrap();
+    assert!(report.is_sound(), "{:?}", report.problems);
+    assert_eq!(
+        (report.rows, report.bodies, report.body_bytes),
+        (10, 10, 20_000),
+        "of the moment when it began"
+    );
+    let ended = store.verify_watched(|_| ControlFlow::Break(())).await;
+    assert!(matches!(ended, Err(CheckError::Stopped)), "{ended:?}");
+    store.close().await;
+}
+
+#[tokio::test]
+async fn damage_is_named_by_object_and_id() {
+    let directory = tempfile::tempdir().unwrap();
+    let store = Store::open(&small(directory.path())).unwrap();
+    let (account, email) = (mail::id::AccountId::from_bytes([3; 16]), mail::id::EmailId::from_bytes([5; 16]));
+    let mut batch = Batch::intake();
+    batch.put_body(store::email::body_key(account, email), vec![b'x'; 2000]);
+    store.commit(batch).await.unwrap();
+    store.flush().await.unwrap();
+    let segment = directory.path().join("log-0000000000000001.seg");
+    let mut bytes = std::fs::read(&segment).unwrap();
+    bytes[1000] ^= 1;
+    std::fs::write(&segment, &bytes).unwrap();
+    let online = store.verify().await.unwrap();
+    store.close().await;
+    for report in [online, Store::check(&small(directory.path())).unwrap()] {
+        assert_eq!(report.problems.len(), 1, "{:?}", report.problems);
+        let found = &report.problems[0];
+        assert_eq!((found.object, &found.id), (Object::Email, &email.to_string()), "{found}");
+        assert!(found.fault.contains("checksum"), "{found}");
+    }
 }

@@ -37,6 +37,7 @@ mod service_fields;
 mod slow_destination;
 mod source_pools;
 mod steered_nodes;
+mod store_check;
 mod suppression;
 mod tls_reports;
 mod told_to_wait;

@@ -14,7 +14,7 @@ fn postrider(arguments: &[&str]) -> Command {
     command
 }
 
-fn start(data_dir: &Path) -> Child {
+pub(crate) fn start(data_dir: &Path) -> Child {
     let any = "127.0.0.1:0";
     let mut child =
         postrider(&["dev", "--json", "--api", any, "--submission", any, "--mx", any, "--inbox", any])

@@ -88,7 +88,7 @@ async fn a_task_that_cannot_be_read_holds_up_no_other() {
     assert_eq!(world.email(lost).await.recipients[0].state, RecipientState::Queued);
     let report = store.verify().await.unwrap();
     assert!(
-        report.problems.len() == 1 && report.problems[0].contains("dest.example"),
+        report.problems.len() == 1 && report.problems[0].to_string().contains("dest.example"),
         "{:?}",
         report.problems
     );

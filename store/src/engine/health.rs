@@ -1,4 +1,4 @@
-//! What the store says about itself: its state, its numbers, and what an integrity check found.
+//! What the store says about itself: its state and its numbers.
 
 use std::sync::Arc;
 
@@ -51,45 +51,13 @@ pub struct Health {
     pub free_bytes: u64,
 }
 
-/// What an integrity check found.
-#[derive(Debug, Clone, PartialEq, Eq, Default)]
-pub struct Report {
-    /// Rows counted.
-    pub rows: u64,
-    /// Bodies counted, each one read and its checksum compared.
-    pub bodies: u64,
-    /// Their bytes.
-    pub body_bytes: u64,
-    /// Groups of the log read.
-    pub groups: u64,
-    /// What is wrong; empty means sound. At most [`PROBLEMS_MAX`] are kept.
-    pub problems: Vec<String>,
-}
-
-/// A damaged disk could name a million problems; these are enough to act on.
-pub const PROBLEMS_MAX: usize = 100;
-
-impl Report {
-    /// Is nothing wrong?
-    #[must_use]
-    pub fn is_sound(&self) -> bool {
-        self.problems.is_empty()
-    }
-
-    pub(crate) fn problem(&mut self, text: impl Into<String>) {
-        if self.problems.len() < PROBLEMS_MAX {
-            self.problems.push(text.into());
-        }
-    }
-}
-
-/// How far a backup or restore has come.
+/// How far a backup, a restore or a check has come.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub struct Progress {
-    /// Rows written.
+    /// Rows written, or read.
     pub rows: u64,
-    /// Bodies written.
+    /// Bodies written, or read.
     pub bodies: u64,
-    /// Bytes written.
+    /// Bytes written; for a check, of the bodies read.
     pub bytes: u64,
 }

@@ -9,7 +9,7 @@ use std::sync::{PoisonError, RwLock, RwLockReadGuard};
 
 use bytes::Bytes;
 
-use super::{Batch, Body, CommitError, Health, Key, Order, Report, Value};
+use super::{Batch, Body, CommitError, Health, Key, Order, Value};
 
 /// Rows and bodies.
 #[derive(Debug, Default)]
@@ -71,21 +71,11 @@ impl Memory {
         self.read().bodies.get(key).cloned()
     }
 
-    /// Everything, for a backup.
+    /// Everything, for a backup or a check.
     pub(crate) fn all(&self) -> (Pairs, Pairs) {
         let tables = self.read();
         let copy = |map: &BTreeMap<Key, Bytes>| map.iter().map(|(k, v)| (k.clone(), v.clone())).collect();
         (copy(&tables.rows), copy(&tables.bodies))
-    }
-
-    pub(crate) fn report(&self) -> Report {
-        let tables = self.read();
-        Report {
-            rows: tables.rows.len() as u64,
-            bodies: tables.bodies.len() as u64,
-            body_bytes: tables.bodies.values().map(|body| body.len() as u64).sum(),
-            ..Report::default()
-        }
     }
 
     pub(crate) fn commit(&self, batch: Batch) -> Result<(), CommitError> {

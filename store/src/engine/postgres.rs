@@ -26,7 +26,7 @@ mod shared;
 mod url;
 
 use std::fmt;
-use std::ops::Range;
+use std::ops::{ControlFlow, Range};
 use std::path::Path;
 use std::sync::{Arc, Mutex, PoisonError, Weak};
 use std::time::Duration;
@@ -42,10 +42,11 @@ use self::line::{Line, Lines};
 pub(crate) use self::schema::Use;
 use self::shared::Shared;
 use self::url::Target;
+use super::check::Check;
 use super::redb::backup;
 use super::{
-    BackupError, Batch, CommitError, Health, Key, OpenError, Order, Progress, ReadError, Report, State,
-    TooLarge, Value,
+    BackupError, Batch, CheckError, CommitError, Health, Key, OpenError, Order, Progress, ReadError, Report,
+    State, TooLarge, Value,
 };
 
 /// Batches that wait for a lane; more committers than these wait for a place.
@@ -214,15 +215,15 @@ impl Postgres {
         })
     }
 
-    pub(crate) fn verify(&self) -> BoxFuture<'_, Result<Report, CommitError>> {
+    /// Reads all rows and bodies, as of one moment.
+    pub(crate) fn verify(
+        &self,
+        progress: impl FnMut(Progress) -> ControlFlow<()> + Send + 'static,
+    ) -> BoxFuture<'_, Result<Report, CheckError>> {
         Box::pin(async move {
-            let away = |error: tokio_postgres::Error| CommitError::Away(url::reason(&error).into());
-            let client = line::connect(&self.target).await.map_err(away)?;
-            let count = "SELECT (SELECT count(*) FROM postrider_rows), count(*), coalesce(sum(length(v)), 0)::bigint \
-                 FROM postrider_bodies";
-            let row = client.query_one(count, &[]).await.map_err(away)?;
-            let number = |n| u64::try_from(row.get::<_, i64>(n)).unwrap_or(0);
-            Ok(Report { rows: number(0), bodies: number(1), body_bytes: number(2), ..Report::default() })
+            let (rows, bodies) = self.everything().await?;
+            let work = tokio::task::spawn_blocking(move || Check::new(progress).all(rows, bodies));
+            work.await.map_err(ReadError::io)?
         })
     }
 

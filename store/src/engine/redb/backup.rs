@@ -49,10 +49,10 @@ const RESTORE_BATCH_BYTES: usize = 4 << 20;
 pub(crate) type Rows = Box<dyn Iterator<Item = Result<(Key, Bytes), ReadError>> + Send>;
 
 /// Keeps segments from being removed while it lives.
-struct Pin(Arc<Shared>);
+pub(super) struct Pin(pub(super) Arc<Shared>);
 
 impl Pin {
-    fn new(shared: &Arc<Shared>) -> Self {
+    pub(super) fn new(shared: &Arc<Shared>) -> Self {
         shared.pins.fetch_add(1, Ordering::SeqCst);
         Self(Arc::clone(shared))
     }

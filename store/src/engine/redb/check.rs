@@ -2,66 +2,124 @@
 //!
 //! Offline ([`check`]): the index's pages and checksums (redb's own check), the log's groups in every
 //! segment, every row, every body with its checksum, and whether the counts by segment are right.
-//! Online ([`Redb::verify`]): every row and every body of a running store.
+//! Online ([`Redb::verify`]): every row and every body of a running store, from one read snapshot. Writers go on; no segment
+//! is removed until it ends.
 
 use std::collections::HashSet;
+use std::ops::ControlFlow;
 use std::sync::Arc;
 
 use bytes::Bytes;
 
+use super::backup::Pin;
 use super::index::{Base, INDEX_FILE, LiveBySegment};
 use super::record::{SEGMENT_HEADER_BYTES, SegmentHeader, StoreId};
-use super::segments::Segments;
+use super::segments::{Segments, segment_file};
 use super::shared::Shared;
 use super::walk::{Step, Walk};
 use super::{Opening, Redb};
-use crate::engine::{CommitError, KEY_BYTES_MAX, Key, OpenError, Options, Order, ReadError, Report};
+use crate::engine::check::Check;
+use crate::engine::{
+    CheckError, KEY_BYTES_MAX, Key, Object, OpenError, Options, Order, Progress, ReadError, Report,
+};
 use crate::key::after;
 
 /// Rows read at a time.
 const PAGE_ROWS: usize = 4096;
 
 /// Checks a directory that no process has open.
-pub(crate) fn check(options: &Options) -> Result<Report, OpenError> {
-    let mut report = Report::default();
+pub(crate) fn check(options: &Options, mut progress: impl FnMut(Progress)) -> Result<Report, OpenError> {
     // Looking must not make a new store.
     let index_file = options.directory.join(INDEX_FILE);
     std::fs::metadata(&index_file).map_err(|error| OpenError::io(index_file, error))?;
     let Opening { mut index, opened, segments, recovered, lock, .. } = Opening::read(options)?;
+    let mut check = Check::new(move |done| {
+        progress(done);
+        ControlFlow::Continue(())
+    });
+    let report = &mut check.report;
     match index.check() {
         Ok(true) => {}
-        Ok(false) => report.problem("the index was not sound and has been repaired"),
+        Ok(false) => report.problem(Object::Index, INDEX_FILE, "it was not sound and has been repaired"),
         Err(what) => {
-            report.problem(format!("the index is damaged: {what}"));
-            return Ok(report);
+            report.problem(Object::Index, INDEX_FILE, format!("it is damaged: {what}"));
+            return Ok(check.report);
         }
     }
-    check_segments(&segments, opened.store, recovered.end.segment, &mut report);
+    check_segments(&segments, opened.store, recovered.end.segment, report);
     match index.base() {
         Ok(base) => {
             let shared = Arc::new(Shared::new(recovered.table, base, segments, options.in_place));
-            check_rows(&shared, &mut report);
-            check_bodies(&shared, Some(&opened.live), &mut report);
+            // Nobody ends it.
+            if check_rows(&shared, &mut check).is_ok() {
+                let _ = check_bodies(&shared, &opened.live, &mut check);
+            }
         }
-        Err(fault) => report.problem(format!("the index cannot be read: {fault:?}")),
+        Err(fault) => {
+            report.problem(Object::Index, INDEX_FILE, format!("it cannot be read: {fault:?}"));
+        }
     }
     drop(lock);
-    Ok(report)
+    Ok(check.report)
 }
 
 impl Redb {
-    /// Reads every row and body of the running store.
-    pub(crate) async fn verify(&self) -> Result<Report, CommitError> {
+    /// Reads every row and body of the running store, as of one moment.
+    pub(crate) async fn verify(
+        &self,
+        progress: impl FnMut(Progress) -> ControlFlow<()> + Send + 'static,
+    ) -> Result<Report, CheckError> {
+        let pin = Pin::new(&self.shared);
         self.flush().await?;
-        let shared = Arc::clone(&self.shared);
         let work = tokio::task::spawn_blocking(move || {
-            let mut report = Report::default();
-            check_rows(&shared, &mut report);
-            check_bodies(&shared, None, &mut report);
-            report
+            let mut check = Check::new(progress);
+            let base = pin.0.base();
+            check_snapshot(&base, &pin.0.segments, &mut check)?;
+            Ok(check.report)
         });
-        work.await.map_err(|_| CommitError::Closed)
+        work.await.map_err(ReadError::io)?
     }
+}
+
+/// Goes on to the bodies when the rows cannot be read: an index that cannot be read is one problem.
+fn check_snapshot(
+    base: &Base,
+    segments: &Segments,
+    check: &mut Check<impl FnMut(Progress) -> ControlFlow<()>>,
+) -> Result<(), CheckError> {
+    let all = Bytes::new()..Bytes::from(vec![0xFF; KEY_BYTES_MAX + 1]);
+    let damaged = |error: ReadError, report: &mut Report| {
+        report.problem(Object::Index, INDEX_FILE, error.to_string());
+    };
+    match base.rows(&all, Order::Ascending) {
+        Ok(rows) => {
+            for row in rows {
+                match row {
+                    Ok((at, row)) => check.row(&at, &row)?,
+                    Err(error) => {
+                        damaged(error, &mut check.report);
+                        break;
+                    }
+                }
+            }
+        }
+        Err(error) => damaged(error, &mut check.report),
+    }
+    match base.places() {
+        Ok(places) => {
+            for entry in places {
+                match entry {
+                    Ok((at, place)) => check.body(&at, segments.read(place).map_err(ReadError::from))?,
+                    Err(error) => {
+                        damaged(error, &mut check.report);
+                        break;
+                    }
+                }
+            }
+        }
+        Err(error) => damaged(error, &mut check.report),
+    }
+    Ok(())
 }
 
 fn check_segments(segments: &Segments, store: StoreId, newest: u64, report: &mut Report) {
@@ -70,7 +128,7 @@ fn check_segments(segments: &Segments, store: StoreId, newest: u64, report: &mut
     for segment in numbers.iter().filter(|segment| **segment <= newest) {
         let result = check_segment(segments, store, *segment, report);
         if let Err(what) = result {
-            report.problem(format!("{}: {what}", segments.path(*segment).display()));
+            report.problem(Object::Segment, segment_file(*segment), what);
         }
     }
 }
@@ -110,70 +168,84 @@ fn check_segment(
     }
 }
 
-fn check_rows(shared: &Shared, report: &mut Report) {
+fn check_rows(
+    shared: &Shared,
+    check: &mut Check<impl FnMut(Progress) -> ControlFlow<()>>,
+) -> Result<(), CheckError> {
     let mut range = Bytes::new()..Bytes::from(vec![0xFF; KEY_BYTES_MAX + 1]);
     loop {
         let rows = match shared.scan_blocking(&range, Order::Ascending, PAGE_ROWS) {
             Ok(rows) => rows,
-            Err(error) => return report.problem(error.to_string()),
+            Err(error) => {
+                check.report.problem(Object::Index, INDEX_FILE, error.to_string());
+                return Ok(());
+            }
         };
-        report.rows += rows.len() as u64;
-        // What stands in a row is its noun's business; but who reads the queue passes over what is no task.
-        rows.iter().filter_map(|(at, row)| crate::task::fault(at, row)).for_each(|what| report.problem(what));
+        for (at, row) in &rows {
+            check.row(at, row)?;
+        }
         match rows.last() {
             Some((last, _)) if rows.len() == PAGE_ROWS => range.start = after(last),
-            _ => return,
+            _ => return Ok(()),
         }
     }
 }
 
-fn check_bodies(shared: &Shared, live: Option<&LiveBySegment>, report: &mut Report) {
+fn check_bodies(
+    shared: &Shared,
+    live: &LiveBySegment,
+    check: &mut Check<impl FnMut(Progress) -> ControlFlow<()>>,
+) -> Result<(), CheckError> {
     let base = shared.base();
-    let result = check_base_bodies(shared, &base, live, report);
-    if let Err(error) = result {
-        report.problem(error.to_string());
+    match check_base_bodies(shared, &base, live, check) {
+        Err(CheckError::Read(error)) => {
+            check.report.problem(Object::Index, INDEX_FILE, error.to_string());
+        }
+        checked => checked?,
     }
     // Those that only the table in memory knows.
     let young: Vec<Key> = shared.layers().active.bodies.keys().cloned().collect();
     for key in young {
         if base.place(&key).is_ok_and(|place| place.is_none()) {
-            check_body(shared, &key, report);
+            check_body(shared, &key, check)?;
         }
     }
+    Ok(())
 }
 
 fn check_base_bodies(
     shared: &Shared,
     base: &Base,
-    live: Option<&LiveBySegment>,
-    report: &mut Report,
-) -> Result<(), ReadError> {
+    live: &LiveBySegment,
+    check: &mut Check<impl FnMut(Progress) -> ControlFlow<()>>,
+) -> Result<(), CheckError> {
     let mut counted = LiveBySegment::new();
     for entry in base.places()? {
         let (key, place) = entry?;
         let counts = counted.entry(place.segment).or_default();
         counts.bodies += 1;
         counts.bytes += u64::from(place.size_bytes);
-        check_body(shared, &key, report);
+        check_body(shared, &key, check)?;
     }
-    let Some(live) = live else { return Ok(()) };
     let segments: HashSet<&u64> = counted.keys().chain(live.keys()).collect();
     for segment in segments {
         if counted.get(segment) != live.get(segment) {
-            report.problem(format!("the index counts the bodies of segment {segment} wrongly"));
+            let fault = "the index counts the bodies in it wrongly";
+            check.report.problem(Object::Segment, segment_file(*segment), fault);
         }
     }
     Ok(())
 }
 
-fn check_body(shared: &Shared, key: &Key, report: &mut Report) {
+fn check_body(
+    shared: &Shared,
+    key: &Key,
+    check: &mut Check<impl FnMut(Progress) -> ControlFlow<()>>,
+) -> Result<(), CheckError> {
     match shared.read_body(key) {
-        Ok(Some(bytes)) => {
-            report.bodies += 1;
-            report.body_bytes += bytes.len() as u64;
-        }
-        // Deleted meanwhile.
-        Ok(None) => {}
-        Err(error) => report.problem(format!("the body {key:02x?}: {error}")),
+        Ok(Some(bytes)) => check.body(key, Ok(bytes)),
+        // Deleted in the log.
+        Ok(None) => Ok(()),
+        Err(error) => check.body(key, Err(error)),
     }
 }

@@ -68,7 +68,7 @@ pub(crate) struct Shared {
     is_full: AtomicBool,
     checkpointing: Mutex<Checkpointing>,
     changed: Condvar,
-    /// Backups under way: no segment is removed meanwhile.
+    /// Backups and checks under way: no segment is removed meanwhile.
     pub(crate) pins: AtomicUsize,
 }
 

@@ -1,0 +1,126 @@
+//! `postrider admin store check`: reads everything in the store and names what is wrong. The running server does it,
+//! from a read snapshot; where none runs, it is done here.
+
+use std::io::Write as _;
+use std::os::unix::net::UnixStream;
+use std::path::Path;
+use std::process::ExitCode;
+
+use serde_json::{Value, json};
+use store::engine::{Database, OpenError, Options, PROBLEMS_MAX, Report, Store};
+
+use super::progress::ProgressLine;
+use super::table::{Column, list, table};
+use crate::admin::check::{progress, shown};
+use crate::admin::{Question, Refused, SOCKET};
+
+const COLUMNS: [Column; 3] =
+    [Column::new("object", "object", 16), Column::new("id", "id", 80), Column::new("fault", "fault", 160)];
+
+/// The store that is checked.
+pub(super) struct Target<'a> {
+    /// The data directory.
+    pub(super) directory: &'a Path,
+    /// The database, where the configuration names one.
+    pub(super) database: Option<Database>,
+    /// The embedded store, where it does not.
+    pub(super) options: Options,
+}
+
+/// Checks and tells; fails when the store is damaged or cannot be checked.
+pub(super) fn run(
+    target: Target<'_>,
+    as_json: bool,
+    ask: &dyn Fn(&Question) -> Result<Value, Refused>,
+) -> ExitCode {
+    let checked = check(target, as_json, ask);
+    let mut out = std::io::stdout().lock();
+    // Nobody may be listening any more (`… | head`).
+    let (_, code) = match checked {
+        Ok(shown) if shown["sound"] == true => {
+            let text = if as_json { format!("{shown}\n") } else { super::run::readable(&shown) };
+            (out.write_all(text.as_bytes()), ExitCode::SUCCESS)
+        }
+        Ok(shown) if as_json => {
+            let refused = Refused::from(shown.to_string());
+            (writeln!(out, "{}", json!({"error": refused})), ExitCode::FAILURE)
+        }
+        Ok(shown) => {
+            let told = out.write_all(damage(&shown).as_bytes());
+            eprintln!(
+                "postrider: the store is damaged: keep it as it is, and restore a backup into an empty directory"
+            );
+            (told, ExitCode::FAILURE)
+        }
+        Err(refused) if as_json => (writeln!(out, "{}", json!({"error": refused})), ExitCode::FAILURE),
+        Err(refused) => {
+            eprintln!("postrider: {refused}");
+            (Ok(()), ExitCode::FAILURE)
+        }
+    };
+    code
+}
+
+fn check(
+    target: Target<'_>,
+    as_json: bool,
+    ask: &dyn Fn(&Question) -> Result<Value, Refused>,
+) -> Result<Value, Refused> {
+    if UnixStream::connect(target.directory.join(SOCKET)).is_ok() {
+        return ask(&Question::StoreCheck);
+    }
+    let mut line = ProgressLine::default();
+    let report = match target.database {
+        None => match Store::check_watched(&target.options, |done| line.tell(&progress(done))) {
+            // Too much is damaged to go on: for people, that is a row like another.
+            Err(OpenError::Corrupt { file, what }) if !as_json => Report::of_damaged_file(&file, &what),
+            checked => checked.map_err(|error| error.to_string())?,
+        },
+        Some(database) => {
+            let runtime = super::run::runtime().map_err(|error| error.to_string())?;
+            runtime.block_on(async {
+                let store = Store::connect(&database).await.map_err(|error| error.to_string())?;
+                let watched = move |done| {
+                    line.tell(&progress(done));
+                    std::ops::ControlFlow::Continue(())
+                };
+                store.verify_watched(watched).await.map_err(|error| error.to_string())
+            })?
+        }
+    };
+    Ok(shown(&report))
+}
+
+/// What is damaged, as a table.
+fn damage(shown: &Value) -> String {
+    let faults = list(shown, "faults");
+    let at_least = if faults.len() < PROBLEMS_MAX { "" } else { "at least " };
+    let noun = if faults.len() == 1 { "fault" } else { "faults" };
+    format!(
+        "{}{at_least}{} {noun}; read {} rows and {} messages\n",
+        table(&COLUMNS, faults),
+        faults.len(),
+        shown["rows"],
+        shown["bodies"]
+    )
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn damage_is_a_table() {
+        let shown = json!({"rows": 7, "bodies": 2, "faults": [
+            {"object": "email", "id": "msg_1", "fault": "the body fails its checksum"},
+            {"object": "index", "id": "index.redb", "fault": "it is damaged"},
+        ]});
+        assert_eq!(
+            damage(&shown),
+            "object  id          fault\n\
+             email   msg_1       the body fails its checksum\n\
+             index   index.redb  it is damaged\n\
+             2 faults; read 7 rows and 2 messages\n"
+        );
+    }
+}

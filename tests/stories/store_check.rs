@@ -1,0 +1,50 @@
+//! `postrider admin store check`: of a running server, and what it prints of damage.
+
+use std::path::Path;
+use std::process::{Command, Output};
+
+use serde_json::Value;
+
+use crate::private_files::start;
+
+fn check(data_dir: &Path, arguments: &[&str]) -> Output {
+    let mut command = Command::new(env!("CARGO_BIN_EXE_postrider"));
+    command.args(["admin", "--data-dir"]).arg(data_dir).args(["store", "check"]).args(arguments);
+    command.output().unwrap()
+}
+
+#[test]
+fn a_store_is_checked_with_and_without_its_server() {
+    let directory = tempfile::tempdir().unwrap();
+    let data_dir = directory.path().join("data");
+    let mut child = start(&data_dir);
+    let running = check(&data_dir, &["--json"]);
+    let shown: Value = serde_json::from_slice(&running.stdout).unwrap();
+    assert!(
+        running.status.success() && shown["sound"] == true && shown["rows"].as_u64() > Some(5),
+        "{running:?}"
+    );
+    child.kill().unwrap();
+    child.wait().unwrap();
+    // The socket that was left behind leads to nobody.
+    let stopped = check(&data_dir, &["--json"]);
+    let shown: Value = serde_json::from_slice(&stopped.stdout).unwrap();
+    assert!(stopped.status.success() && shown["sound"] == true, "{stopped:?}");
+
+    let index = data_dir.join("store/index.redb");
+    let mut bytes = std::fs::read(&index).unwrap();
+    // Behind the file's header: pages of rows.
+    bytes[8_192..].iter_mut().for_each(|byte| *byte ^= 0x55);
+    std::fs::write(&index, &bytes).unwrap();
+    let damaged = check(&data_dir, &[]);
+    let table = String::from_utf8(damaged.stdout.clone()).unwrap();
+    let mut lines = table.lines();
+    let heading: Vec<&str> = lines.next().unwrap_or_default().split_whitespace().collect();
+    assert!(!damaged.status.success(), "{damaged:?}");
+    assert_eq!(heading, ["object", "id", "fault"], "{damaged:?}");
+    assert!(lines.next().unwrap_or_default().starts_with("index   index.redb"), "{damaged:?}");
+    let damaged = check(&data_dir, &["--json"]);
+    let shown: Value = serde_json::from_slice(&damaged.stdout).unwrap();
+    assert!(!damaged.status.success() && shown["error"]["code"] == "refused", "{damaged:?}");
+    assert!(shown["error"]["message"].as_str().unwrap().contains("damaged"), "{shown}");
+}
