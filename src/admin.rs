@@ -8,7 +8,9 @@ pub mod check;
 mod clock;
 mod pool;
 mod queue;
+mod search;
 mod show;
+mod status;
 
 use std::borrow::Cow;
 use std::path::{Path, PathBuf};
@@ -28,6 +30,8 @@ use tokio::net::{UnixListener, UnixStream};
 use tokio::sync::{Semaphore, watch};
 use tokio_util::sync::CancellationToken;
 
+pub use self::search::{EmailsAsked, QueueSearch};
+pub use self::status::StatusFacts;
 use crate::acme::Standing;
 use crate::world::World;
 
@@ -59,6 +63,11 @@ pub enum Question {
         production: Option<bool>,
         /// Nothing is accepted from it.
         suspended: Option<bool>,
+    },
+    /// All accounts.
+    AccountList {
+        /// Which of them.
+        page: PageAsked,
     },
     /// Begin a session of an account's owner.
     SessionCreate {
@@ -104,6 +113,13 @@ pub enum Question {
         /// What is changed.
         change: DomainChange,
     },
+    /// The domains of an account, or of all.
+    DomainList {
+        /// Whose: an id or the owner's address; none for all.
+        account: Option<String>,
+        /// Which of them.
+        page: PageAsked,
+    },
     /// A domain and its records.
     DomainShow {
         /// Its name.
@@ -116,7 +132,22 @@ pub enum Question {
         /// Of which.
         #[serde(default)]
         filter: FilterAsked,
+        /// And of which of these.
+        #[serde(default)]
+        search: QueueSearch,
+        /// `next_cursor` of the page before.
+        #[serde(default)]
+        cursor: Option<String>,
     },
+    /// Emails that are or were sent.
+    EmailList {
+        /// Which.
+        filter: EmailsAsked,
+        /// How many of them.
+        page: PageAsked,
+    },
+    /// Whether this server is well.
+    Status,
     /// Where the queue is long.
     QueueTop {
         /// At most so many destinations.
@@ -241,6 +272,15 @@ pub struct FilterAsked {
     pub older_seconds: Option<u64>,
 }
 
+/// Which page of a list.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct PageAsked {
+    /// At most so many.
+    pub limit: usize,
+    /// `next_cursor` of the page before.
+    pub cursor: Option<String>,
+}
+
 /// What can be ordered about a destination.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
@@ -317,6 +357,8 @@ pub struct Rights {
     pub certificate: Option<watch::Receiver<Standing>>,
     /// Where an owner's operations are.
     pub room: Arc<Room>,
+    /// What a status is about.
+    pub status: StatusFacts,
     /// One check of the store at a time.
     pub checking: Arc<Semaphore>,
 }

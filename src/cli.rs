@@ -5,10 +5,13 @@ pub mod affiliate;
 mod copy;
 pub mod destination;
 pub mod doctor;
+pub mod listing;
 pub mod pool;
 mod progress;
 pub mod queue;
 pub mod run;
+pub mod secrets;
+mod status;
 mod store_check;
 mod table;
 
@@ -37,6 +40,8 @@ pub enum Command {
     Check(ConfigArguments),
     /// Look for what is wrong with this server, its names and its network, and tell the fix
     Doctor(doctor::DoctorArguments),
+    /// Show whether the running server is well; the exit status is 1 when something is wrong
+    Status(StatusArguments),
     /// Talk to the running server
     Admin(AdminArguments),
 }
@@ -84,6 +89,27 @@ pub struct DevArguments {
     /// Print one JSON line when ready
     #[arg(long)]
     pub json: bool,
+}
+
+/// Which server.
+#[derive(Debug, Args)]
+pub struct StatusArguments {
+    /// The configuration file, which names the data directory
+    #[arg(long)]
+    pub config: Option<PathBuf>,
+    /// The data directory, instead of the configuration's
+    #[arg(long)]
+    pub data_dir: Option<PathBuf>,
+    /// Print one JSON value
+    #[arg(long)]
+    pub json: bool,
+}
+
+impl From<StatusArguments> for AdminArguments {
+    fn from(arguments: StatusArguments) -> Self {
+        let StatusArguments { config, data_dir, json } = arguments;
+        Self { config, data_dir, json, command: admin::AdminCommand::Status }
+    }
 }
 
 /// Which server, and what of it.

@@ -14,7 +14,7 @@ mod addresses;
 mod blocklists;
 mod certificates;
 pub(crate) mod connect;
-mod der;
+pub(crate) mod der;
 mod dial;
 mod disk;
 pub mod finding;

@@ -18,6 +18,7 @@ fn main() -> ExitCode {
         Command::Dev(dev) => cli::run::dev(&dev),
         Command::Check(check) => cli::run::check(&check),
         Command::Doctor(doctor) => cli::doctor::run(&doctor),
+        Command::Status(status) => cli::admin::run(&status.into()),
         Command::Admin(admin) => cli::admin::run(&admin),
     }
 }

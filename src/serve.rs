@@ -593,6 +593,7 @@ pub fn open_operators(
         data_dir: config.data_dir.clone(),
         certificate,
         room: doors.room.get().cloned().unwrap_or_else(|| doors.room(world, config, "http://localhost")),
+        status: admin::StatusFacts::of(config),
         checking: Arc::new(Semaphore::new(1)),
     };
     doors.run(admin::serve(listener, world.clone(), rights, doors.stop.clone()));

@@ -51,13 +51,20 @@ async fn answer(room: &Arc<Room>, owner: Tenant, ask: Ask) -> Result<(StatusCode
     let Route::Found(Found { operation, path, .. }) = room.router.find(&method, path) else {
         return Err(Problem::not_found("path"));
     };
-    let Action::Owner(handler) = &operation.action else { return Err(Problem::not_found("path")) };
     if operation.body_bytes_max.is_some_and(|bytes_max| body.len() > bytes_max) {
         let text = "The body is larger than it may be";
         return Err(Problem::new(crate::problem::Code::PAYLOAD_TOO_LARGE, text));
     }
     let call = Call { path, query: query.to_owned(), body, ..Call::default() };
-    let answer = handler(Arc::clone(room), Owner::Operator(owner), call).await?;
+    let running = match &operation.action {
+        Action::Owner(handler) => handler(Arc::clone(room), Owner::Operator(owner), call),
+        // What the owner's own keys may do.
+        Action::Either(_, handler) => handler(Arc::clone(room), owner, call),
+        Action::Public(_) | Action::Keyed(..) | Action::SignedIn(..) => {
+            return Err(Problem::not_found("path"));
+        }
+    };
+    let answer = running.await?;
     let Some(mut more) = answer.more else { return Ok((answer.status, answer.body)) };
     // The operator's socket takes one value.
     let mut body = answer.body.to_vec();

@@ -49,6 +49,7 @@ use crate::courier::http::AnswerBudget;
 use crate::dkim2::TransactionSigner;
 use crate::domains::{Domains, DomainsParts};
 use crate::entropy::Entropy;
+use crate::last_hour::Counted;
 use crate::meter::Reserved;
 use crate::once::AtWork;
 use crate::quota::Quotas;
@@ -626,9 +627,16 @@ impl Hall {
         Err(Refusal::Unavailable)
     }
 
+    /// Counts a message that was received.
+    pub(crate) fn count_received(&self) {
+        self.worker.figures.last_hour.count(Counted::Received, 1, self.clock().now());
+    }
+
     /// They are on disk.
     fn committed(&self, staged: Vec<Staged>, events: Vec<Event>, reservations: Vec<(u16, Reservation)>) {
-        metrics::counter!("postrider_emails_accepted_total").increment(staged.len() as u64);
+        let (number, now) = (staged.len() as u64, self.clock().now());
+        metrics::counter!("postrider_emails_accepted_total").increment(number);
+        self.worker.figures.last_hour.count(Counted::Accepted, number, now);
         for ((one, event), (partition, reservation)) in staged.into_iter().zip(events).zip(reservations) {
             match one.fate {
                 Fate::Later(at) => self.appointments.note(partition, at),

@@ -10,6 +10,7 @@ use mail::id::AccountId;
 use mail::task::{Class, Task};
 use metrics::{Counter, Histogram};
 
+use crate::last_hour::{Counted, LastHour};
 use crate::settle::Next;
 
 /// Accounts whose waits are told apart; what the others wait counts in the sums by class alone.
@@ -23,6 +24,7 @@ pub(crate) struct Figures {
     failed: Counter,
     waits: [Histogram; Class::ALL.len()],
     account_waits: Mutex<HashMap<(AccountId, Class), Histogram>>,
+    pub(crate) last_hour: LastHour,
 }
 
 impl Default for Figures {
@@ -36,6 +38,7 @@ impl Default for Figures {
             waits: Class::ALL
                 .map(|class| metrics::histogram!("postrider_first_attempt_seconds", "class" => class.word())),
             account_waits: Mutex::default(),
+            last_hour: LastHour::default(),
         }
     }
 }
@@ -62,7 +65,14 @@ impl Figures {
     }
 
     /// Counts an attempt.
-    pub(crate) fn attempted(&self, next: &Next) {
+    pub(crate) fn attempted(&self, next: &Next, now: Timestamp) {
+        let what = match next {
+            Next::Delivered => Counted::Delivered,
+            Next::Retry { .. } => Counted::Deferred,
+            Next::Bounced { .. } => Counted::Bounced,
+            Next::Failed { .. } => Counted::Failed,
+        };
+        self.last_hour.count(what, 1, now);
         let counter = match next {
             Next::Delivered => &self.delivered,
             Next::Retry { .. } => &self.deferred,

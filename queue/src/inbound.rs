@@ -325,6 +325,7 @@ impl Inbound {
                 quotas.record(account, Noun::ReceivedBytes, size_bytes);
             }
             metrics::counter!("postrider_received_total").increment(1);
+            self.0.hall.count_received();
             Ok(ids)
         })
     }

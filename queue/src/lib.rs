@@ -33,6 +33,7 @@ pub mod holds;
 pub mod import;
 pub mod inbound;
 pub mod judgement;
+pub mod last_hour;
 pub mod lease;
 pub mod membership;
 pub mod meter;

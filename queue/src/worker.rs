@@ -41,6 +41,7 @@ use crate::entropy::Entropy;
 use crate::figures::Figures;
 use crate::flight::Flights;
 use crate::holds::Holds;
+use crate::last_hour::Counts;
 use crate::lease::Leases;
 use crate::membership::{BEAT, LeaseError, Membership, Neighbours};
 use crate::meter::Meter;
@@ -554,6 +555,12 @@ impl Worker {
         let waiting: usize =
             sites.filter(|site| site.alone_until(now).is_some()).map(|site| site.ready()).sum();
         self.flights.len().saturating_sub(waiting)
+    }
+
+    /// What this node did within the last hour.
+    #[must_use]
+    pub fn last_hour(&self) -> Counts {
+        self.figures.last_hour.sum(self.clock.now())
     }
 
     /// Tasks in memory, bytes of bodies in memory, queues with tasks on disk.

@@ -21,7 +21,9 @@ use store::engine::Batch;
 use store::tls_day::Slice;
 use tokio::sync::mpsc;
 
-use super::{DomainChange, Question, Refused, Rights, check, clock, pool, queue, show};
+use super::{
+    DomainChange, PageAsked, Question, Refused, Rights, check, clock, pool, queue, search, show, status,
+};
 use crate::world::World;
 
 /// A line of progress for so many messages.
@@ -43,10 +45,7 @@ pub(super) async fn answer(
 ) -> Answered {
     match question {
         Question::AccountCreate { email, plan, production } => {
-            let email: Address = email.parse().map_err(|error| format!("{email}: {error}"))?;
-            let plan = plan.unwrap_or(rights.default_plan);
-            let enrolled = world.enrolment.account(email, plan, production).await.map_err(said)?;
-            Ok(show::enrolled(&enrolled, &rights.submission_username))
+            account_create(world, rights, &email, (plan, production)).await
         }
         Question::AccountUpdate { account, plan, production, suspended } => {
             account_update(world, &account, (plan, production, suspended)).await
@@ -64,16 +63,7 @@ pub(super) async fn answer(
         Question::DomainCreate { name, account, verified } => {
             domain_create(world, &name, &account, verified).await
         }
-        Question::DomainVerify { name, force } => {
-            let (domains, name) = (world.hall.domains(), name_of(&name)?);
-            let known = if force {
-                domains.force(&name).await.map_err(said)?
-            } else {
-                let domain = domain_of(world, &name).await?;
-                domains.verify(domain.account, domain.id).await.map_err(said)?
-            };
-            Ok(json!({"domain": show::domain(&known, domains.facts())}))
-        }
+        Question::DomainVerify { name, force } => domain_verify(world, &name, force).await,
         Question::DomainUpdate { name, change } => domain_update(world, &name, change).await,
         Question::DomainShow { name } => {
             let domain = domain_of(world, &name_of(&name)?).await?;
@@ -81,7 +71,13 @@ pub(super) async fn answer(
             let known = domains.get(domain.account, domain.id).await.map_err(said)?;
             Ok(json!({"domain": show::domain(&known, domains.facts())}))
         }
-        Question::QueueList { limit, filter } => queue::list(world, limit, filter).await,
+        Question::AccountList { page } => search::accounts(world, page).await,
+        Question::DomainList { account, page } => search::domains(world, account, page).await,
+        Question::EmailList { filter, page } => search::emails(world, filter, page).await,
+        Question::Status => status::status(world, rights).await,
+        Question::QueueList { limit, filter, search, cursor } => {
+            queue::list(world, filter, search, PageAsked { limit, cursor }).await
+        }
         Question::QueueTop { limit } => queue::top(world, limit, progress).await,
         Question::Queue { order, email } => queue::order(world, &order, &email).await,
         Question::QueueCount { filter } => queue::count(world, filter, progress).await,
@@ -105,6 +101,18 @@ pub(super) async fn answer(
         Question::ClockShow => Ok(clock::show(world)),
         Question::ClockAdvance { seconds } => clock::advance(world, rights, seconds).await,
     }
+}
+
+async fn account_create(
+    world: &World,
+    rights: &Rights,
+    email: &str,
+    (plan, production): (Option<Plan>, bool),
+) -> Answered {
+    let email: Address = email.parse().map_err(|error| format!("{email}: {error}"))?;
+    let plan = plan.unwrap_or(rights.default_plan);
+    let enrolled = world.enrolment.account(email, plan, production).await.map_err(said)?;
+    Ok(show::enrolled(&enrolled, &rights.submission_username))
 }
 
 async fn account_update(
@@ -164,7 +172,8 @@ async fn as_owner(world: &World, rights: &Rights, account: Option<&str>, asked: 
             AccessError::Denied(_) | AccessError::Elsewhere => format!("there is no account {id}"),
         })?;
     let (status, body) = api::operator::ask(&rights.room, owner, asked).await;
-    let body: Value = serde_json::from_slice(&body).map_err(said)?;
+    // Of what was deleted there is nothing to say.
+    let body = if body.is_empty() { Value::Null } else { serde_json::from_slice(&body).map_err(said)? };
     Ok(json!({"status": status.as_u16(), "body": body}))
 }
 
@@ -210,6 +219,17 @@ async fn domain_create(world: &World, name: &str, account: &str, verified: bool)
     if verified {
         known = domains.force(&name).await.map_err(said)?;
     }
+    Ok(json!({"domain": show::domain(&known, domains.facts())}))
+}
+
+async fn domain_verify(world: &World, name: &str, force: bool) -> Answered {
+    let (domains, name) = (world.hall.domains(), name_of(name)?);
+    let known = if force {
+        domains.force(&name).await.map_err(said)?
+    } else {
+        let domain = domain_of(world, &name).await?;
+        domains.verify(domain.account, domain.id).await.map_err(said)?
+    };
     Ok(json!({"domain": show::domain(&known, domains.facts())}))
 }
 

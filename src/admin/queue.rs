@@ -5,18 +5,26 @@ use std::time::Duration;
 use ::queue::operate::Carried;
 use ::queue::order::Order;
 use mail::destination::{Destination, Standing, Suspension};
+use mail::task::{QueueName, Task};
 use mail::task_filter::TaskFilter;
 use serde_json::{Value, json};
+use store::email::Loaded;
+use store::engine::Key;
+use store::task::PARTITIONS;
 use tokio::sync::mpsc;
 
 use super::answer::{Answered, email_id, said};
-use super::{DestinationOrder, FilterAsked, show};
+use super::{DestinationOrder, FilterAsked, PageAsked, QueueSearch, show};
 use crate::world::World;
 
 /// Tasks listed at most.
 const LISTED_MAX: usize = 10_000;
 /// Tasks read for a list at most.
 const READ_MAX: usize = 1_000_000;
+/// Emails read for a list at most, where the tasks do not say what is asked for.
+const EMAILS_READ_MAX: usize = 100_000;
+/// Tasks read at once for a list.
+const READ_AT_ONCE: usize = 1_000;
 /// A line of progress for so many tasks.
 const PROGRESS_EVERY: u64 = 50_000;
 /// Tasks that are counted at once.
@@ -49,30 +57,122 @@ fn order_of(word: &str) -> Result<Order, String> {
     Order::of_word(word).ok_or_else(|| format!("`{word}` is not something that can be done to mail"))
 }
 
-/// What lies in the queue, and how the sites stand.
-pub(super) async fn list(world: &World, limit: usize, asked: FilterAsked) -> Answered {
-    let filter = filter(world, asked).await?;
-    let (limit, mut read, mut damaged) = (limit.clamp(1, LISTED_MAX), 0, 0);
-    let (mut tasks, mut next) = (Vec::new(), None);
-    loop {
-        let slice = store::task::page(&world.store, next, LISTED_MAX).await.map_err(said)?;
-        read += slice.tasks.len();
-        damaged += slice.damaged.len();
-        next = slice.next;
-        tasks.extend(slice.tasks.into_iter().map(|(task, _)| task).filter(|task| filter.matches(task)));
-        if tasks.len() > limit || next.is_none() || read >= READ_MAX {
-            break;
+/// A look through the queue: which tasks are meant, and how far it went.
+struct Look<'a> {
+    world: &'a World,
+    filter: TaskFilter,
+    search: QueueSearch,
+    limit: usize,
+    tasks: Vec<Task>,
+    read: usize,
+    emails_read: usize,
+    damaged: usize,
+}
+
+impl Look<'_> {
+    /// Reads on from a key; where to go on, when there may be more. Queues that cannot hold what is meant are not read.
+    async fn run(&mut self, from: Option<Key>) -> Result<Option<Key>, String> {
+        let first = from.as_deref().and_then(store::task::partition_of_key).unwrap_or(0);
+        for partition in first..PARTITIONS {
+            let mut next = from.clone().filter(|_| partition == first);
+            while let Some((queue, due, after)) =
+                store::task::next_queue(&self.world.store, partition, next.clone()).await.map_err(said)?
+            {
+                let start = store::task::start_of(&queue, due);
+                let start = next.filter(|from| *from > start).unwrap_or(start);
+                if self.filter.may_be_in(&queue)
+                    && let Some(key) = self.queue(&queue, start).await?
+                {
+                    return Ok(Some(key));
+                }
+                next = Some(after);
+            }
+            tokio::task::yield_now().await;
         }
+        Ok(None)
     }
-    let has_more = tasks.len() > limit || next.is_some();
-    tasks.truncate(limit);
+
+    /// Reads a queue from a key on; where to go on, when it was enough before its end.
+    async fn queue(&mut self, queue: &QueueName, start: Key) -> Result<Option<Key>, String> {
+        let mut from = Some(start);
+        while let Some(start) = from {
+            if self.read >= READ_MAX || self.emails_read >= EMAILS_READ_MAX {
+                return Ok(Some(start));
+            }
+            let slice =
+                store::task::list(&self.world.store, queue, start, READ_AT_ONCE).await.map_err(said)?;
+            self.read += slice.tasks.len();
+            self.damaged += slice.damaged.len();
+            let may_be = |task: &Task| self.filter.matches(task) && self.search.may_be(task);
+            let tasks: Vec<Task> = slice.tasks.into_iter().map(|(task, _)| task).filter(may_be).collect();
+            for task in self.meant(tasks).await? {
+                if self.tasks.len() == self.limit {
+                    return Ok(Some(store::task::key_of(&task)));
+                }
+                self.tasks.push(task);
+            }
+            from = slice.next;
+        }
+        Ok(None)
+    }
+
+    /// Those whose emails are meant.
+    async fn meant(&mut self, tasks: Vec<Task>) -> Result<Vec<Task>, String> {
+        if tasks.is_empty() || !self.search.reads_emails() {
+            return Ok(tasks);
+        }
+        let wanted: Vec<_> = tasks.iter().map(|task| (task.account, task.id.email)).collect();
+        let emails = store::email::get_each(&self.world.store, &wanted, &|_| None).await.map_err(said)?;
+        self.emails_read += wanted.len();
+        let is_meant =
+            |email: &Option<Loaded>| email.as_ref().is_some_and(|one| self.search.is_meant(&one.email));
+        Ok(tasks
+            .into_iter()
+            .zip(&emails)
+            .filter(|(_, email)| is_meant(email))
+            .map(|(task, _)| task)
+            .collect())
+    }
+}
+
+fn cursor_of(key: &Key) -> String {
+    key.iter().map(|byte| format!("{byte:02x}")).collect()
+}
+
+fn read_cursor(text: &str) -> Result<Key, String> {
+    let wrong = || format!("`{text}` is no cursor: it is `next_cursor` of the page before");
+    let digits = text.as_bytes().chunks(2).map(|pair| {
+        let pair = std::str::from_utf8(pair).ok().filter(|pair| pair.len() == 2)?;
+        u8::from_str_radix(pair, 16).ok()
+    });
+    let key: Key = digits.collect::<Option<Vec<u8>>>().ok_or_else(wrong)?.into();
+    store::task::partition_of_key(&key).map(|_| key.clone()).ok_or_else(wrong)
+}
+
+/// What lies in the queue, and how the sites stand.
+pub(super) async fn list(
+    world: &World,
+    asked: FilterAsked,
+    search: QueueSearch,
+    PageAsked { limit, cursor }: PageAsked,
+) -> Answered {
+    let mut filter = filter(world, asked).await?;
+    if let Some(recipient) = &search.recipient {
+        filter.to.get_or_insert_with(|| recipient.domain().clone());
+    }
+    let limit = limit.clamp(1, LISTED_MAX);
+    let mut look =
+        Look { world, filter, search, limit, tasks: Vec::new(), read: 0, emails_read: 0, damaged: 0 };
+    let next = look.run(cursor.as_deref().map(read_cursor).transpose()?).await?;
     let (in_memory, body_bytes, queues_on_disk) = world.worker.load();
     let sites: Vec<Value> = world.worker.standings().iter().take(100).map(show::site).collect();
     Ok(json!({
         "hold": hold(world).await?,
-        "tasks": tasks.iter().map(|task| show::task(task, &world.worker)).collect::<Vec<_>>(),
-        "has_more": has_more,
-        "damaged": damaged,
+        "tasks": look.tasks.iter().map(|task| show::task(task, &world.worker)).collect::<Vec<_>>(),
+        "has_more": next.is_some(),
+        "next_cursor": next.as_ref().map(cursor_of),
+        "tasks_read": look.read,
+        "damaged": look.damaged,
         "in_memory": in_memory,
         "body_bytes_in_memory": body_bytes,
         "queues_on_disk": queues_on_disk,
@@ -81,7 +181,7 @@ pub(super) async fn list(world: &World, limit: usize, asked: FilterAsked) -> Ans
 }
 
 /// The hold of the whole queue: since when, how much waits, and since when the oldest of it.
-async fn hold(world: &World) -> Result<Value, String> {
+pub(super) async fn hold(world: &World) -> Result<Value, String> {
     let Some(hold) = world.worker.queue_hold() else { return Ok(Value::Null) };
     let mut shown = show::waiting(world.worker.count_waiting(None).await.map_err(said)?);
     shown["since"] = json!(hold.since);

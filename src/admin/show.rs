@@ -11,7 +11,7 @@ use jiff::Timestamp;
 use mail::account::Account;
 use mail::attempt::Attempt;
 use mail::destination::{Destination, Standing, Way};
-use mail::domain::DomainState;
+use mail::domain::{Domain, DomainState};
 use mail::email::Rollup;
 use mail::recipient::Recipient;
 use mail::setup::{Facts, RecordStatus};
@@ -51,10 +51,7 @@ pub(super) fn domain(known: &Known, facts: &Facts) -> Value {
         "id": domain.id,
         "account": domain.account,
         "name": domain.name,
-        "status": match domain.state {
-            DomainState::Verified => "verified",
-            DomainState::Unverified => "unverified",
-        },
+        "status": domain_status(domain.state),
         "open_tracking": domain.delivery.open_tracking,
         "click_tracking": domain.delivery.click_tracking,
         "tls_mode": domain.delivery.tls_mode,
@@ -66,6 +63,26 @@ pub(super) fn domain(known: &Known, facts: &Facts) -> Value {
         "created_at": domain.created_at,
         "verified_at": domain.verified_at,
     })
+}
+
+/// A domain as a list shows it.
+pub(super) fn domain_in_list(domain: &Domain) -> Value {
+    json!({
+        "id": domain.id,
+        "name": domain.name,
+        "account": domain.account,
+        "status": domain_status(domain.state),
+        "inbound": domain.inbound_enabled,
+        "created_at": domain.created_at,
+        "verified_at": domain.verified_at,
+    })
+}
+
+fn domain_status(state: DomainState) -> &'static str {
+    match state {
+        DomainState::Verified => "verified",
+        DomainState::Unverified => "unverified",
+    }
 }
 
 /// How much of the queue is meant, and since when it waits.
@@ -132,7 +149,7 @@ fn way(way: &Way) -> String {
 }
 
 /// How long ago, in the two largest units.
-fn age(then: Timestamp, now: Timestamp) -> String {
+pub(super) fn age(then: Timestamp, now: Timestamp) -> String {
     let seconds = now.duration_since(then).as_secs().max(0);
     let (days, hours, minutes) = (seconds / 86_400, seconds / 3_600 % 24, seconds / 60 % 60);
     match (days, hours, minutes) {

@@ -17,12 +17,14 @@ use store::queue_hold;
 use super::AdminArguments;
 use super::affiliate::{self, AffiliateArguments};
 use super::destination::{self, DestinationCommand};
+use super::listing::{self, EmailCommand, EmailFilter, PageArguments};
 use super::pool::{self, PoolCommand};
 use super::progress::ProgressLine;
 use super::queue::{self, QueueCommand};
-use super::store_check;
+use super::secrets::{self, Kind, SecretCommand};
+use super::{store_check, table};
 use crate::admin::check::progress;
-use crate::admin::{DomainChange, Line, Question, Refused, SOCKET};
+use crate::admin::{DomainChange, Line, PageAsked, Question, Refused, SOCKET};
 use crate::config;
 
 /// What the operator can do.
@@ -49,11 +51,28 @@ pub enum AdminCommand {
     /// Pools of source addresses: whose mail leaves from which, and how they are warmed up
     #[command(subcommand)]
     Pool(PoolCommand),
-    /// Explain an email: what happened, what it waits for, when it goes next
+    /// Emails
+    #[command(subcommand)]
+    Email(EmailCommand),
+    /// API keys
+    #[command(subcommand)]
+    Key(SecretCommand),
+    /// SMTP credentials: passwords for submission
+    #[command(subcommand)]
+    Credential(SecretCommand),
+    /// Explain an email: what happened, what it waits for, when it goes next. By its id, or by recipient, sender or
+    /// Message-ID; where several emails fit, they are listed
     Trace {
         /// The email's id
-        email: String,
+        #[arg(required_unless_present_any = ["recipient", "sender", "message_id"])]
+        #[arg(conflicts_with_all = ["recipient", "sender", "message_id", "account", "since"])]
+        email: Option<String>,
+        /// Which email
+        #[command(flatten)]
+        filter: EmailFilter,
     },
+    /// Show whether the server is well; the exit status is 1 when something is wrong
+    Status,
     /// How TLS went with the mail hosts of others, what was reported of it, and what others report of ours: of today and yesterday
     TlsReports {
         /// Of this domain alone, of all days that are kept
@@ -102,6 +121,8 @@ pub enum AdminCommand {
 /// Accounts.
 #[derive(Debug, Subcommand)]
 pub enum AccountCommand {
+    /// List accounts, oldest first
+    List(PageArguments),
     /// Create an account with an API key and an SMTP credential
     Create {
         /// The owner's address
@@ -154,6 +175,15 @@ pub enum UserCommand {
 /// Sending domains.
 #[derive(Debug, Subcommand)]
 pub enum DomainCommand {
+    /// List sending domains by name
+    List {
+        /// Of this account: its id, or its owner's address; of all unless given
+        #[arg(long)]
+        account: Option<String>,
+        /// How many
+        #[command(flatten)]
+        page: PageArguments,
+    },
     /// Add a sending domain
     Create {
         /// Its name
@@ -263,6 +293,9 @@ pub fn run(arguments: &AdminArguments) -> ExitCode {
     if matches!(arguments.command, AdminCommand::Store(StoreCommand::Check)) {
         return check_store(arguments);
     }
+    if matches!(arguments.command, AdminCommand::Status) {
+        return super::status::run(arguments.json, &|question| ask(&directory(arguments)?, question));
+    }
     let done = match &arguments.command {
         AdminCommand::Store(StoreCommand::Copy { from, to, cluster }) => {
             super::copy::run(from, to, cluster.as_deref(), &|| configuration(arguments))
@@ -281,15 +314,26 @@ pub fn run(arguments: &AdminArguments) -> ExitCode {
             return ExitCode::FAILURE;
         }
     };
+    let text = if arguments.json { format!("{shown}\n") } else { text(&arguments.command, &shown) };
     // Nobody listening to the answer is no reason to fail what was done.
-    let _ = if arguments.json {
-        writeln!(out, "{shown}")
-    } else if matches!(arguments.command, AdminCommand::Queue(QueueCommand::Top { .. })) {
-        write!(out, "{}", queue::top(&shown))
-    } else {
-        write!(out, "{}", super::run::readable(&shown))
-    };
+    let _ = out.write_all(text.as_bytes());
     code
+}
+
+/// An answer for people.
+fn text(command: &AdminCommand, shown: &Value) -> String {
+    match command {
+        AdminCommand::Queue(QueueCommand::Top { .. }) => queue::top(shown),
+        AdminCommand::Queue(QueueCommand::List { .. }) => queue::tasks(shown),
+        AdminCommand::Account(AccountCommand::List(_)) => listing::accounts(shown),
+        AdminCommand::Domain(DomainCommand::List { .. }) => listing::domains(shown),
+        AdminCommand::Email(_) => listing::emails(shown),
+        // Several fit.
+        AdminCommand::Trace { .. } if shown["emails"].is_array() => listing::emails(shown),
+        AdminCommand::Key(SecretCommand::List { .. }) => secrets::secrets(Kind::ApiKey, shown),
+        AdminCommand::Credential(SecretCommand::List { .. }) => secrets::secrets(Kind::SmtpCredential, shown),
+        _ => super::run::readable(shown),
+    }
 }
 
 fn directory(arguments: &AdminArguments) -> Result<PathBuf, String> {
@@ -349,7 +393,40 @@ fn carry_out(arguments: &AdminArguments, directory: &Path) -> Result<Value, Refu
             };
             shown.map_or_else(|| ask(directory, &queue::question(command)), Ok)
         }
+        AdminCommand::Key(command) => as_owner(directory, &secrets::question(Kind::ApiKey, command)?),
+        AdminCommand::Credential(command) => {
+            as_owner(directory, &secrets::question(Kind::SmtpCredential, command)?)
+        }
+        AdminCommand::Trace { email: None, filter } => trace(directory, filter),
         command => ask(directory, &question(command)?),
+    }
+}
+
+fn as_owner(directory: &Path, question: &Question) -> Result<Value, Refused> {
+    secrets::answer(&ask(directory, question)?)
+}
+
+/// How many emails a trace lists, where more than one fits.
+const TRACED_MAX: usize = 20;
+
+/// Explains the one email that fits; lists them where several do.
+fn trace(directory: &Path, filter: &EmailFilter) -> Result<Value, Refused> {
+    let page = PageAsked { limit: TRACED_MAX, cursor: None };
+    let found = ask(directory, &Question::EmailList { filter: filter.asked(None), page })?;
+    match (table::list(&found, "emails"), found["has_more"] == true) {
+        ([only], false) => {
+            let email = only["id"].as_str().unwrap_or_default().to_owned();
+            ask(directory, &Question::Trace { email })
+        }
+        ([], is_unfinished) => {
+            let searched = if is_unfinished {
+                " as far as it was searched: narrow it with --account or --since"
+            } else {
+                ""
+            };
+            Err(Refused::of("not_found", format!("no email fits{searched}")))
+        }
+        _ => Ok(found),
     }
 }
 
@@ -390,6 +467,7 @@ fn database(arguments: &AdminArguments) -> Option<Database> {
 
 fn question(command: &AdminCommand) -> Result<Question, String> {
     Ok(match command {
+        AdminCommand::Account(AccountCommand::List(page)) => Question::AccountList { page: page.asked() },
         AdminCommand::Account(AccountCommand::Create { email, plan, production }) => {
             Question::AccountCreate { email: email.clone(), plan: *plan, production: *production }
         }
@@ -405,32 +483,13 @@ fn question(command: &AdminCommand) -> Result<Question, String> {
             Question::SessionCreate { account: account.clone() }
         }
         AdminCommand::User(UserCommand::Reset { email }) => Question::UserReset { email: email.clone() },
-        AdminCommand::Domain(DomainCommand::Create { name, account, verified }) => {
-            Question::DomainCreate { name: name.clone(), account: account.clone(), verified: *verified }
-        }
-        AdminCommand::Domain(DomainCommand::Verify { name, force }) => {
-            Question::DomainVerify { name: name.clone(), force: *force }
-        }
-        AdminCommand::Domain(DomainCommand::Update {
-            name,
-            open_tracking,
-            click_tracking,
-            tls_mode,
-            tracking_host,
-        }) => {
-            let change = DomainChange {
-                open_tracking: *open_tracking,
-                click_tracking: *click_tracking,
-                tls_mode: *tls_mode,
-                tracking_host: tracking_host.clone(),
-            };
-            Question::DomainUpdate { name: name.clone(), change }
-        }
-        AdminCommand::Domain(DomainCommand::Show { name }) => Question::DomainShow { name: name.clone() },
+        AdminCommand::Domain(command) => domain_question(command),
+        AdminCommand::Email(command) => listing::question(command),
         AdminCommand::Queue(command) => queue::question(command),
         AdminCommand::Destination(command) => destination::question(command)?,
         AdminCommand::Pool(command) => pool::question(command),
-        AdminCommand::Trace { email } => Question::Trace { email: email.clone() },
+        AdminCommand::Trace { email: Some(email), .. } => Question::Trace { email: email.clone() },
+        AdminCommand::Status => Question::Status,
         AdminCommand::TlsReports { domain, day, limit } => {
             Question::TlsReports { domain: domain.clone(), day: day.clone(), limit: *limit }
         }
@@ -444,11 +503,36 @@ fn question(command: &AdminCommand) -> Result<Question, String> {
         AdminCommand::Clock(ClockArguments { command: Some(ClockCommand::Advance { seconds }) }) => {
             Question::ClockAdvance { seconds: *seconds }
         }
-        AdminCommand::Affiliate(_) => return Err("is asked in the owner's stead".to_owned()),
+        AdminCommand::Affiliate(_)
+        | AdminCommand::Key(_)
+        | AdminCommand::Credential(_)
+        | AdminCommand::Trace { email: None, .. } => return Err("is asked in another way".to_owned()),
         AdminCommand::Restore { .. } | AdminCommand::Store(_) => {
             return Err("works without the server".to_owned());
         }
     })
+}
+
+fn domain_question(command: &DomainCommand) -> Question {
+    match command {
+        DomainCommand::List { account, page } => {
+            Question::DomainList { account: account.clone(), page: page.asked() }
+        }
+        DomainCommand::Create { name, account, verified } => {
+            Question::DomainCreate { name: name.clone(), account: account.clone(), verified: *verified }
+        }
+        DomainCommand::Verify { name, force } => Question::DomainVerify { name: name.clone(), force: *force },
+        DomainCommand::Update { name, open_tracking, click_tracking, tls_mode, tracking_host } => {
+            let change = DomainChange {
+                open_tracking: *open_tracking,
+                click_tracking: *click_tracking,
+                tls_mode: *tls_mode,
+                tracking_host: tracking_host.clone(),
+            };
+            Question::DomainUpdate { name: name.clone(), change }
+        }
+        DomainCommand::Show { name } => Question::DomainShow { name: name.clone() },
+    }
 }
 
 fn ask(directory: &Path, question: &Question) -> Result<Value, Refused> {

@@ -256,7 +256,7 @@ fn object(text: &str) -> Result<Value, String> {
 }
 
 /// A name in a path, escaped: whatever is written there, it stays one segment (RFC 3986 3.3).
-fn segment(text: &str) -> String {
+pub(super) fn segment(text: &str) -> String {
     use std::fmt::Write as _;
     text.bytes().fold(String::with_capacity(text.len()), |mut path, byte| {
         // Writing to a String does not fail.

@@ -5,15 +5,16 @@ use std::io::IsTerminal as _;
 use std::time::Duration;
 
 use clap::{ArgGroup, Args, Subcommand};
-use mail::address::Name;
+use mail::address::{Address, Name};
 use mail::destination::Way;
 use mail::given_name::SmarthostName;
 use mail::task::Class;
 use queue::order::Order;
 use serde_json::Value;
 
+use super::listing::next;
 use super::table::{Column, list, table};
-use crate::admin::{FilterAsked, Question, Refused};
+use crate::admin::{FilterAsked, Question, QueueSearch, Refused};
 use crate::config::read_duration;
 
 /// The queue.
@@ -27,6 +28,18 @@ pub enum QueueCommand {
         /// Which of it
         #[command(flatten)]
         filter: FilterArguments,
+        /// To this address
+        #[arg(long, value_name = "ADDRESS")]
+        recipient: Option<Address>,
+        /// From this address: of `From`, or of MAIL FROM
+        #[arg(long, value_name = "ADDRESS")]
+        sender: Option<Address>,
+        /// With this Message-ID
+        #[arg(long, value_name = "ID")]
+        message_id: Option<String>,
+        /// Go on with `next_cursor` of the page before
+        #[arg(long)]
+        cursor: Option<String>,
     },
     /// Where the queue is long: destinations by how much waits, since when, what binds, and the last reply
     Top {
@@ -220,7 +233,14 @@ impl Which {
 /// What the server is asked.
 pub fn question(command: &QueueCommand) -> Question {
     match command {
-        QueueCommand::List { limit, filter } => Question::QueueList { limit: *limit, filter: filter.asked() },
+        QueueCommand::List { limit, filter, recipient, sender, message_id, cursor } => {
+            let search = QueueSearch {
+                recipient: recipient.clone(),
+                sender: sender.clone(),
+                message_id: message_id.clone(),
+            };
+            Question::QueueList { limit: *limit, filter: filter.asked(), search, cursor: cursor.clone() }
+        }
         QueueCommand::Top { limit } => Question::QueueTop { limit: *limit },
         QueueCommand::Show { email } => Question::Trace { email: email.clone() },
         QueueCommand::Retry(which) => which.ordered(&Order::Retry),
@@ -255,6 +275,40 @@ pub fn top(shown: &Value) -> String {
         destinations.len()
     );
     out
+}
+
+const TASKS: [Column; 7] = [
+    Column::new("email", "email", 40),
+    Column::new("recipient", "recipient", 44),
+    Column::new("account", "account", 40),
+    Column::new("class", "class", 13),
+    Column::new("tries", "attempts", 5),
+    Column::new("due", "due", 24),
+    Column::new("held by", "held_by", 17),
+];
+
+const SITES: [Column; 5] = [
+    Column::new("destination", "name", 44),
+    Column::new("ready", "ready", 8),
+    Column::new("open", "connections", 6),
+    Column::new("unreachable until", "dead_until", 24),
+    Column::new("rate limited until", "rate_until", 24),
+];
+
+/// The answer to `queue list` as tables: what waits, and the destinations that something is ready for.
+pub fn tasks(shown: &Value) -> String {
+    let mut out = hold(shown);
+    out.push_str(&table(&TASKS, list(shown, "tasks")));
+    let sites = list(shown, "sites");
+    if !sites.is_empty() {
+        out.push('\n');
+        out.push_str(&table(&SITES, sites));
+    }
+    if shown["has_more"] == true {
+        // Writing to a String does not fail.
+        let _ = writeln!(out, "{} recipients read", shown["tasks_read"]);
+    }
+    out + &next(shown)
 }
 
 /// The hold of the whole queue, where it is on.

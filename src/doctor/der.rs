@@ -16,7 +16,7 @@ const VERSION: u8 = 0xa0;
 
 /// What stands in it.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub(super) struct Facts {
+pub(crate) struct Facts {
     /// The issuer's name, as it is encoded.
     pub(super) issuer: Vec<u8>,
     /// Its own name, as it is encoded.
@@ -24,11 +24,11 @@ pub(super) struct Facts {
     /// Good from here.
     pub(super) not_before: Timestamp,
     /// Good until here.
-    pub(super) not_after: Timestamp,
+    pub(crate) not_after: Timestamp,
 }
 
 /// Reads a certificate.
-pub(super) fn facts(certificate: &[u8]) -> Option<Facts> {
+pub(crate) fn facts(certificate: &[u8]) -> Option<Facts> {
     let (_, mut outer, _) = element(certificate)?;
     let mut fields = sequence(&mut outer)?;
     if fields.first() == Some(&VERSION) {

@@ -87,14 +87,14 @@ pub async fn page(
     after: Option<AccountId>,
     limit: usize,
 ) -> Result<Vec<AccountId>, ReadError> {
-    Ok(whole_page(store, after, limit).await?.iter().map(|account| account.id).collect())
+    Ok(list(store, after, limit).await?.iter().map(|account| account.id).collect())
 }
 
-async fn whole_page(
-    store: &Store,
-    after: Option<AccountId>,
-    limit: usize,
-) -> Result<Vec<Account>, ReadError> {
+/// The accounts after one, in order, at most `limit`.
+///
+/// # Errors
+/// The store cannot be read.
+pub async fn list(store: &Store, after: Option<AccountId>, limit: usize) -> Result<Vec<Account>, ReadError> {
     let mut range = key(Space::Account).range();
     if let Some(after) = after {
         range.start = crate::key::after(&key_of(after));
@@ -111,7 +111,7 @@ pub async fn suspended(store: &Store) -> Result<Vec<AccountId>, ReadError> {
     const PAGE: usize = 1_000;
     let (mut suspended, mut after) = (Vec::new(), None);
     loop {
-        let accounts = whole_page(store, after, PAGE).await?;
+        let accounts = list(store, after, PAGE).await?;
         suspended.extend(accounts.iter().filter(|account| account.suspended).map(|account| account.id));
         match accounts.last().filter(|_| accounts.len() == PAGE) {
             Some(last) => after = Some(last.id),

@@ -173,6 +173,21 @@ pub async fn by_name(store: &Store, name: &Name) -> Result<Option<Domain>, ReadE
     store.get(&row_key).await?.map(|row| row::decode(&row)).transpose()
 }
 
+/// The domains of all accounts whose names come after one, in the order of their names, at most `limit`.
+///
+/// # Errors
+/// The store cannot be read.
+pub async fn by_names(store: &Store, after: Option<&Name>, limit: usize) -> Result<Vec<Domain>, ReadError> {
+    let mut range = key(Space::DomainByName).range();
+    if let Some(name) = after {
+        range.start = crate::key::after(&key_by_name(name));
+    }
+    let row_keys: Vec<Key> =
+        store.scan(range, Order::Ascending, limit).await?.into_iter().map(|(_, row_key)| row_key).collect();
+    let rows = store.get_many(&row_keys).await?;
+    rows.iter().flatten().map(|row| row::decode(row)).collect()
+}
+
 /// The domains of these names and of all names above them, whoever's they are: two reads, however many names.
 ///
 /// # Errors

@@ -302,6 +302,13 @@ fn partition_range(partition: u16) -> Range<Key> {
     key(Space::Task).u16(partition).range()
 }
 
+/// The partition that the key of a task, or the start of one, is in; none if it is another key.
+#[must_use]
+pub fn partition_of_key(task_key: &[u8]) -> Option<u16> {
+    let partition = KeyReader::new(Space::Task, task_key).ok()?.u16().ok()?;
+    (partition < PARTITIONS).then_some(partition)
+}
+
 fn read_key(task_key: &[u8]) -> Result<(QueueName, Timestamp), crate::key::KeyError> {
     let wrong = |_| crate::key::KeyError { part: "queue" };
     let mut reader = KeyReader::new(Space::Task, task_key)?;

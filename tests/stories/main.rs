@@ -24,6 +24,7 @@ mod holds;
 mod inbound;
 mod new_keys;
 mod operator;
+mod operator_search;
 mod own_domains;
 mod private_files;
 mod rate_limit;

@@ -1,0 +1,127 @@
+//! What this node did within the last hour, minute by minute: for `postrider status`.
+//!
+//! Limits: sixty minutes in memory; a restart begins anew, and other nodes are not counted.
+
+use std::sync::{Mutex, MutexGuard, PoisonError};
+
+use jiff::Timestamp;
+use serde::Serialize;
+
+const MINUTES: usize = 60;
+
+/// What is counted.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Counted {
+    /// Emails accepted.
+    Accepted,
+    /// Recipients delivered.
+    Delivered,
+    /// Attempts that are made again later.
+    Deferred,
+    /// Recipients bounced.
+    Bounced,
+    /// Recipients given up, or refused by ourselves.
+    Failed,
+    /// Messages received for customers' domains.
+    Received,
+}
+
+/// How often each happened.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize)]
+pub struct Counts {
+    /// Emails accepted.
+    pub accepted: u64,
+    /// Recipients delivered.
+    pub delivered: u64,
+    /// Attempts that are made again later.
+    pub deferred: u64,
+    /// Recipients bounced.
+    pub bounced: u64,
+    /// Recipients given up, or refused by ourselves.
+    pub failed: u64,
+    /// Messages received for customers' domains.
+    pub received: u64,
+}
+
+impl Counts {
+    fn of(&mut self, what: Counted) -> &mut u64 {
+        match what {
+            Counted::Accepted => &mut self.accepted,
+            Counted::Delivered => &mut self.delivered,
+            Counted::Deferred => &mut self.deferred,
+            Counted::Bounced => &mut self.bounced,
+            Counted::Failed => &mut self.failed,
+            Counted::Received => &mut self.received,
+        }
+    }
+
+    fn add(&mut self, other: &Self) {
+        let Self { accepted, delivered, deferred, bounced, failed, received } = other;
+        self.accepted += accepted;
+        self.delivered += delivered;
+        self.deferred += deferred;
+        self.bounced += bounced;
+        self.failed += failed;
+        self.received += received;
+    }
+}
+
+/// The minutes of the last hour, each with the number of its minute since 1970.
+#[derive(Debug)]
+pub struct LastHour(Mutex<[(i64, Counts); MINUTES]>);
+
+impl Default for LastHour {
+    fn default() -> Self {
+        Self(Mutex::new([(i64::MIN, Counts::default()); MINUTES]))
+    }
+}
+
+fn minute_of(at: Timestamp) -> i64 {
+    at.as_second().div_euclid(60)
+}
+
+impl LastHour {
+    fn minutes(&self) -> MutexGuard<'_, [(i64, Counts); MINUTES]> {
+        self.0.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// Counts what has happened now.
+    pub fn count(&self, what: Counted, number: u64, now: Timestamp) {
+        let minute = minute_of(now);
+        let place = usize::try_from(minute.rem_euclid(MINUTES as i64)).unwrap_or(0);
+        if let Some(slot) = self.minutes().get_mut(place) {
+            if slot.0 != minute {
+                *slot = (minute, Counts::default());
+            }
+            *slot.1.of(what) += number;
+        }
+    }
+
+    /// What happened within the last hour: in the minute of now, and the 59 before.
+    pub fn sum(&self, now: Timestamp) -> Counts {
+        let last = minute_of(now);
+        let mut sum = Counts::default();
+        let within = |minute: i64| minute <= last && minute > last - MINUTES as i64;
+        self.minutes().iter().filter(|(minute, _)| within(*minute)).for_each(|(_, counts)| sum.add(counts));
+        sum
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn an_hour_is_sixty_minutes() {
+        let at = |second: i64| Timestamp::from_second(1_767_261_600 + second).unwrap();
+        let hour = LastHour::default();
+        hour.count(Counted::Accepted, 3, at(0));
+        hour.count(Counted::Accepted, 4, at(59));
+        hour.count(Counted::Bounced, 1, at(3_599));
+        assert_eq!(hour.sum(at(3_599)), Counts { accepted: 7, bounced: 1, ..Counts::default() });
+        assert_eq!(hour.sum(at(3_600)), Counts { bounced: 1, ..Counts::default() });
+        hour.count(Counted::Accepted, 5, at(3_600));
+        assert_eq!(hour.sum(at(3_600)).accepted, 5, "the place of an hour ago begins anew");
+        assert_eq!(hour.sum(at(100_000)), Counts::default());
+    }
+}

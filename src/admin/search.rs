@@ -1,0 +1,379 @@
+//! Finding accounts, domains and emails: for lists, and for the trace of an email whose id is not known.
+//!
+//! ```text
+//! account by account ─► the catalog's terms (status, recipient, author) ─► rows ─► message id? ─► page, cursor
+//! ```
+//!
+//! Limits: [`LISTED_MAX`] rows in a page, [`ACCOUNTS_MAX`] accounts and [`READ_MAX`] emails for one question. An answer that
+//! ends at one of these says how far it looked, and its cursor goes on from there.
+
+use std::time::Duration;
+
+use jiff::Timestamp;
+use mail::address::{Address, Name};
+use mail::catalog::Filter;
+use mail::email::{Email, EmailStatus, Rollup};
+use mail::id::{AccountId, EmailId};
+use mail::task::Task;
+use serde::{Deserialize, Serialize};
+use serde_json::{Value, json};
+use store::email::EmailWithRecipients;
+
+use super::answer::{Answered, said};
+use super::{PageAsked, Refused, show};
+use crate::world::World;
+
+/// Rows in a page at most.
+const LISTED_MAX: usize = 1_000;
+/// Accounts that are looked through for one question.
+const ACCOUNTS_MAX: usize = 1_000;
+/// Emails that are read for one question, where no index knows the answer.
+const READ_MAX: usize = 100_000;
+/// Emails read at once.
+const READ_AT_ONCE: usize = 500;
+/// Pages of the index that ended early, for they had cost all that one page may.
+const COSTLY_MAX: usize = 100;
+/// How long is waited for what was just done to be found.
+const TOLD_WITHIN: Duration = Duration::from_millis(200);
+
+/// Which emails are meant; what is not named may be anything.
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(default)]
+pub struct EmailsAsked {
+    /// Whose: an id or the owner's address.
+    pub account: Option<String>,
+    /// Where they stand.
+    pub status: Option<EmailStatus>,
+    /// The address of a recipient.
+    pub recipient: Option<Address>,
+    /// The author's address.
+    pub sender: Option<Address>,
+    /// The Message-ID, with or without angle brackets.
+    pub message_id: Option<String>,
+    /// Accepted after this time.
+    pub since: Option<Timestamp>,
+}
+
+/// Which tasks of the queue are meant, by what their emails say; what is not named may be anything.
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(default)]
+pub struct QueueSearch {
+    /// The recipient's address.
+    pub recipient: Option<Address>,
+    /// The author's address, or the one in MAIL FROM.
+    pub sender: Option<Address>,
+    /// The Message-ID, with or without angle brackets.
+    pub message_id: Option<String>,
+}
+
+impl QueueSearch {
+    /// Whether tasks are meant by what they say themselves.
+    pub(super) fn may_be(&self, task: &Task) -> bool {
+        self.recipient.as_ref().is_none_or(|recipient| is_same(recipient, &task.address))
+    }
+
+    /// Whether the emails have to be read.
+    pub(super) fn reads_emails(&self) -> bool {
+        self.sender.is_some() || self.message_id.is_some()
+    }
+
+    /// Whether an email is meant.
+    pub(super) fn is_meant(&self, email: &Email) -> bool {
+        let is_sender = |sender: &Address| {
+            is_same(sender, &email.from.address)
+                || email.reverse_path.as_ref().is_some_and(|path| is_same(sender, path))
+        };
+        self.sender.as_ref().is_none_or(is_sender)
+            && self.message_id.as_deref().is_none_or(|id| bare(id) == email.facts.message_id)
+    }
+}
+
+/// The same address: the case of no letter counts here.
+fn is_same(one: &Address, other: &Address) -> bool {
+    one.to_string().to_lowercase() == other.to_string().to_lowercase()
+}
+
+/// A Message-ID without its angle brackets.
+fn bare(message_id: &str) -> &str {
+    message_id.trim().trim_matches(['<', '>'])
+}
+
+/// Where a list of emails goes on: in this account, with what is older than this email.
+struct Cursor {
+    account: AccountId,
+    before: Option<EmailId>,
+}
+
+impl Cursor {
+    fn read(text: &str) -> Result<Self, String> {
+        let wrong = || format!("`{text}` is no cursor: it is `next_cursor` of the page before");
+        let (account, before) = match text.split_once('/') {
+            Some((account, before)) => (account, Some(before)),
+            None => (text, None),
+        };
+        let before = before.map(|id| id.parse().map_err(|_| wrong())).transpose()?;
+        Ok(Self { account: account.parse().map_err(|_| wrong())?, before })
+    }
+
+    fn text(&self) -> String {
+        match self.before {
+            Some(before) => format!("{}/{before}", self.account),
+            None => self.account.to_string(),
+        }
+    }
+}
+
+/// All accounts, in the order of their birth.
+pub(super) async fn accounts(world: &World, PageAsked { limit, cursor }: PageAsked) -> Answered {
+    let after = cursor.map(|id| id.parse::<AccountId>().map_err(said)).transpose()?;
+    let limit = limit.clamp(1, LISTED_MAX);
+    let mut found = store::account::list(&world.store, after, limit + 1).await.map_err(said)?;
+    let has_more = found.len() > limit;
+    found.truncate(limit);
+    let next = found.last().filter(|_| has_more).map(|last| last.id);
+    Ok(json!({
+        "accounts": found.iter().map(show::account).collect::<Vec<_>>(),
+        "has_more": has_more,
+        "next_cursor": next,
+    }))
+}
+
+/// The sending domains of all accounts, or of one, in the order of their names.
+pub(super) async fn domains(
+    world: &World,
+    account: Option<String>,
+    PageAsked { limit, cursor }: PageAsked,
+) -> Answered {
+    let account = match account {
+        Some(account) => Some(account_of(world, &account).await?),
+        None => None,
+    };
+    let after = cursor.map(|name| name.parse::<Name>().map_err(|_| format!("`{name}` is not a domain name")));
+    let mut after = after.transpose()?;
+    let limit = limit.clamp(1, LISTED_MAX);
+    let (mut found, mut read) = (Vec::new(), 0);
+    let has_more = loop {
+        let page = store::domain::by_names(&world.store, after.as_ref(), READ_AT_ONCE).await.map_err(said)?;
+        let is_last = page.len() < READ_AT_ONCE;
+        read += page.len();
+        for domain in page {
+            if found.len() == limit {
+                break;
+            }
+            after = Some(domain.name.clone());
+            if account.is_none_or(|account| account == domain.account) {
+                found.push(domain);
+            }
+        }
+        match (found.len() == limit, is_last) {
+            // There may be one more: the next page says so.
+            (true, _) => break true,
+            (false, true) => break false,
+            (false, false) if read >= READ_MAX => break true,
+            (false, false) => {}
+        }
+    };
+    Ok(json!({
+        "domains": found.iter().map(show::domain_in_list).collect::<Vec<_>>(),
+        "has_more": has_more,
+        "next_cursor": after.filter(|_| has_more),
+    }))
+}
+
+pub(super) async fn account_of(world: &World, named: &str) -> Result<AccountId, Refused> {
+    let found = store::account::find(&world.store, named).await.map_err(said)?;
+    Ok(found.ok_or_else(|| Refused::of("not_found", format!("there is no account {named}")))?.id)
+}
+
+/// Emails that are meant, newest first within each account.
+pub(super) async fn emails(
+    world: &World,
+    asked: EmailsAsked,
+    PageAsked { limit, cursor }: PageAsked,
+) -> Answered {
+    let as_of = world.hall.tell_within(TOLD_WITHIN).await;
+    let mut search = Search::new(world, asked, limit.clamp(1, LISTED_MAX)).await?;
+    let next = search.run(cursor.as_deref().map(Cursor::read).transpose()?).await?;
+    Ok(json!({
+        "emails": search.found.iter().map(email_in_list).collect::<Vec<_>>(),
+        "has_more": next.is_some(),
+        "next_cursor": next.as_ref().map(Cursor::text),
+        "accounts_searched": search.accounts,
+        "emails_read": search.read,
+        "searched_back_to": search.back_to,
+        "as_of": as_of,
+    }))
+}
+
+struct Search<'a> {
+    world: &'a World,
+    account: Option<AccountId>,
+    filter: Filter,
+    message_id: Option<String>,
+    limit: usize,
+    found: Vec<EmailWithRecipients>,
+    accounts: usize,
+    read: usize,
+    costly: usize,
+    /// When the oldest email that was read was accepted.
+    back_to: Option<Timestamp>,
+}
+
+impl<'a> Search<'a> {
+    async fn new(world: &'a World, asked: EmailsAsked, limit: usize) -> Result<Self, Refused> {
+        let EmailsAsked { account, status, recipient, sender, message_id, since } = asked;
+        let account = match account {
+            Some(account) => Some(account_of(world, &account).await?),
+            None => None,
+        };
+        let filter = Filter {
+            statuses: status.into_iter().collect(),
+            to: recipient.into_iter().collect(),
+            from: sender.into_iter().collect(),
+            after: since,
+            ..Filter::default()
+        };
+        let message_id = message_id.map(|id| bare(&id).to_owned());
+        Ok(Self {
+            world,
+            account,
+            filter,
+            message_id,
+            limit,
+            found: Vec::new(),
+            accounts: 0,
+            read: 0,
+            costly: 0,
+            back_to: None,
+        })
+    }
+
+    /// Searches; where to go on, when there may be more.
+    async fn run(&mut self, cursor: Option<Cursor>) -> Result<Option<Cursor>, Refused> {
+        if let Some(id) = self.message_id.as_deref().and_then(our_own)
+            && let Some(email) = store::email::find(&self.world.store, id).await.map_err(said)?
+            && self.is_meant(&email)
+        {
+            self.found.push(email);
+            return Ok(None);
+        }
+        let mut at = match (cursor, self.account) {
+            (Some(cursor), Some(account)) if cursor.account != account => {
+                return Err("the cursor is of another account".into());
+            }
+            (Some(cursor), _) => Some(cursor),
+            (None, Some(account)) => Some(Cursor { account, before: None }),
+            (None, None) => self.next_account(None).await?,
+        };
+        while let Some(cursor) = at {
+            let Cursor { account, before } = cursor;
+            if self.is_enough() {
+                return Ok(Some(cursor));
+            }
+            at = match self.step(account, before).await? {
+                Some(before) => Some(Cursor { account, before: Some(before) }),
+                None if self.account.is_some() => None,
+                None => self.next_account(Some(account)).await?,
+            };
+            if at.as_ref().is_none_or(|at| at.account != account) {
+                self.accounts += 1;
+            }
+            tokio::task::yield_now().await;
+        }
+        Ok(None)
+    }
+
+    fn is_enough(&self) -> bool {
+        self.found.len() >= self.limit
+            || self.accounts >= ACCOUNTS_MAX
+            || self.read >= READ_MAX
+            || self.costly >= COSTLY_MAX
+    }
+
+    async fn next_account(&self, after: Option<AccountId>) -> Result<Option<Cursor>, Refused> {
+        let next = store::account::page(&self.world.store, after, 1).await.map_err(said)?;
+        Ok(next.first().map(|account| Cursor { account: *account, before: None }))
+    }
+
+    /// Searches an account once more; where to go on in it, when there may be more.
+    async fn step(
+        &mut self,
+        account: AccountId,
+        before: Option<EmailId>,
+    ) -> Result<Option<EmailId>, Refused> {
+        // What has to be read to be known is read in larger steps.
+        let missing = self.limit.saturating_sub(self.found.len());
+        let at_once = if self.message_id.is_some() { READ_AT_ONCE } else { missing.min(READ_AT_ONCE) };
+        let page = store::catalog::search::search(&self.world.store, account, &self.filter, before, at_once);
+        let page = page.await.map_err(said)?;
+        self.read += page.emails.len();
+        self.costly += usize::from(page.next.is_some() && page.emails.len() < at_once);
+        self.back_to = page.emails.last().map(|email| email.email.created_at).or(self.back_to);
+        for email in page.emails {
+            let id = email.email.id;
+            if self.is_meant(&email) {
+                self.found.push(email);
+                if self.found.len() == self.limit {
+                    return Ok(Some(id));
+                }
+            }
+        }
+        Ok(page.next)
+    }
+
+    fn is_meant(&self, found: &EmailWithRecipients) -> bool {
+        let EmailWithRecipients { email, recipients, .. } = found;
+        self.account.is_none_or(|account| account == email.account)
+            && self.message_id.as_ref().is_none_or(|id| *id == email.facts.message_id)
+            && self.filter.holds(email, recipients)
+            && self.filter.after.is_none_or(|after| email.created_at > after)
+    }
+}
+
+/// The email that a Message-ID of ours names ([`mail::message::message_id`]).
+fn our_own(message_id: &str) -> Option<EmailId> {
+    let (local, _) = message_id.split_once('@')?;
+    format!("{}{}", EmailId::PREFIX, local.to_ascii_uppercase()).parse().ok()
+}
+
+/// An email as a list shows it.
+fn email_in_list(found: &EmailWithRecipients) -> Value {
+    let EmailWithRecipients { email, recipients, .. } = found;
+    json!({
+        "id": email.id,
+        "account": email.account,
+        "from": email.from.address,
+        "recipients": recipients.iter().map(|recipient| &recipient.address).collect::<Vec<_>>(),
+        "subject": email.facts.subject,
+        "message_id": email.facts.message_id,
+        "status": Rollup::of(recipients).status,
+        "size_bytes": email.size_bytes,
+        "created_at": email.created_at,
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn our_own_message_ids_name_their_email() {
+        let id = EmailId::new(Timestamp::from_second(1_767_261_601).unwrap(), 7);
+        let author = "ada@example.com".parse().unwrap();
+        assert_eq!(our_own(&mail::message::message_id(id, &author)), Some(id));
+        assert_eq!(our_own("CAB+xyz@mail.example.com"), None);
+        assert_eq!(our_own(""), None);
+    }
+
+    #[test]
+    fn a_cursor_is_read_as_it_is_written() {
+        let at = Timestamp::from_second(1_767_261_601).unwrap();
+        let (account, before) = (AccountId::new(at, 1), EmailId::new(at, 2));
+        for text in [account.to_string(), format!("{account}/{before}")] {
+            assert_eq!(Cursor::read(&text).unwrap().text(), text);
+        }
+        for wrong in ["", "x", "acct_/msg_", &format!("{account}/")] {
+            assert!(Cursor::read(wrong).is_err(), "{wrong}");
+        }
+    }
+}

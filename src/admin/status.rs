@@ -1,0 +1,297 @@
+//! `postrider status`: whether this server is well, on one screen.
+//!
+//! ```text
+//! listeners (connected to) · store · queue (read up to a bound) · DNS (asked) · disk · certificate · last hour
+//!     ─► what is wrong, a sentence each
+//! ```
+//!
+//! Limits: [`QUEUE_READ_MAX`] tasks are read; what is asked of the network is waited for [`ASKED_WITHIN`].
+
+use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr};
+use std::path::{Path, PathBuf};
+use std::time::Duration;
+
+use jiff::{SignedDuration, Timestamp};
+use mail::address::Name;
+use rustls_pki_types::CertificateDer;
+use rustls_pki_types::pem::PemObject as _;
+use serde_json::{Value, json};
+use tokio::net::TcpStream;
+use tokio::time::{Instant, timeout};
+
+use super::answer::{Answered, said};
+use super::{Rights, queue, show};
+use crate::config::Config;
+use crate::doctor::der;
+use crate::world::World;
+
+/// Tasks of the queue that are read.
+const QUEUE_READ_MAX: usize = 100_000;
+/// Tasks read at once.
+const READ_AT_ONCE: usize = 1_000;
+/// How long a listener, or the DNS, may take.
+const ASKED_WITHIN: Duration = Duration::from_secs(5);
+/// A recipient that could be tried and was not for so long: delivery does not keep up.
+const OVERDUE: Duration = Duration::from_secs(15 * 60);
+/// Beyond the reserve; with less the server soon takes no mail.
+const ROOM_NEEDED: u64 = 256 << 20;
+/// A certificate is renewed before.
+const CERTIFICATE_LEFT: SignedDuration = SignedDuration::from_hours(7 * 24);
+
+/// What the configuration says about a status.
+#[derive(Debug, Clone)]
+pub struct StatusFacts {
+    hostname: Name,
+    /// Where we listen, and by which key of the configuration.
+    listeners: Vec<(&'static str, SocketAddr)>,
+    reserve_bytes: u64,
+    /// The chain, where it is a file.
+    certificate: Option<PathBuf>,
+}
+
+impl StatusFacts {
+    /// Of a configuration.
+    #[must_use]
+    pub fn of(config: &Config) -> Self {
+        let named = |name: &'static str, listen: &[SocketAddr]| -> Vec<_> {
+            listen.iter().map(|at| (name, *at)).collect()
+        };
+        let relays: Vec<SocketAddr> = config.relay.iter().flat_map(|relay| relay.listen.clone()).collect();
+        let listeners = [
+            named("submission", &config.submission.listen),
+            named("submission (TLS)", &config.submission.implicit_tls),
+            named("relay", &relays),
+            named("mx", &config.mx.listen),
+            named("api", &config.api.listen),
+            named("ops", &config.ops.listen),
+        ];
+        Self {
+            hostname: config.hostname.clone(),
+            listeners: listeners.into_iter().flatten().collect(),
+            reserve_bytes: config.store.reserve_bytes,
+            certificate: config.tls.certificate.clone(),
+        }
+    }
+}
+
+/// What is wrong, as it is found.
+type Problems = Vec<String>;
+
+/// Whether all is well, and what there is to see.
+pub(super) async fn status(world: &World, rights: &Rights) -> Answered {
+    let (facts, mut problems) = (&rights.status, Problems::new());
+    if let Err(why) = api::health::reason(&world.store.health()) {
+        problems.push(format!("the store is {why}"));
+    }
+    let (open, answer, waiting) = tokio::join!(listeners(facts), dns(world, facts), waiting(world));
+    let queue = match waiting {
+        Ok(waiting) => waiting.shown(world, &mut problems).await?,
+        Err(error) => {
+            problems.push(format!("the queue cannot be read: {error}"));
+            Value::Null
+        }
+    };
+    let listeners = listeners_shown(open, &mut problems);
+    let dns = dns_shown(answer, &mut problems);
+    let disk = disk(rights, &mut problems);
+    let certificate = certificate(rights, world.clock.machine_now(), &mut problems);
+    Ok(json!({
+        "ok": problems.is_empty(),
+        "problems": problems,
+        "hostname": facts.hostname,
+        "version": env!("CARGO_PKG_VERSION"),
+        "nodes": world.worker.leases().nodes(),
+        "listeners": listeners,
+        "queue": queue,
+        "dns": dns,
+        "disk": disk,
+        "certificate": certificate,
+        "last_hour": world.worker.last_hour(),
+    }))
+}
+
+/// "All addresses" is reached at loopback.
+fn reachable(listen: SocketAddr) -> SocketAddr {
+    match listen.ip() {
+        IpAddr::V4(ip) if ip.is_unspecified() => (Ipv4Addr::LOCALHOST, listen.port()).into(),
+        IpAddr::V6(ip) if ip.is_unspecified() => (Ipv6Addr::LOCALHOST, listen.port()).into(),
+        _ => listen,
+    }
+}
+
+type Open = (&'static str, SocketAddr, Result<(), String>);
+
+/// Connects to each, side by side.
+async fn listeners(facts: &StatusFacts) -> Vec<Open> {
+    // A port that the system chose is known to nobody here.
+    let named = facts.listeners.iter().copied().filter(|(_, at)| at.port() != 0);
+    let asked: Vec<_> = named.map(|(name, at)| (name, at, tokio::spawn(connect(at)))).collect();
+    let mut open = Vec::with_capacity(asked.len());
+    for (name, at, connected) in asked {
+        open.push((name, at, connected.await.unwrap_or_else(|error| Err(error.to_string()))));
+    }
+    open
+}
+
+async fn connect(at: SocketAddr) -> Result<(), String> {
+    match timeout(ASKED_WITHIN, TcpStream::connect(reachable(at))).await {
+        Ok(Ok(_)) => Ok(()),
+        Ok(Err(error)) => Err(error.to_string()),
+        Err(_) => Err("it does not answer".to_owned()),
+    }
+}
+
+fn listeners_shown(open: Vec<Open>, problems: &mut Problems) -> Vec<Value> {
+    open.into_iter()
+        .map(|(name, at, open)| {
+            if let Err(why) = &open {
+                problems.push(format!("the listener {name} {at} is not open: {why}"));
+            }
+            json!({"name": name, "address": at, "open": open.is_ok()})
+        })
+        .collect()
+}
+
+/// Asks for a name that no cache can know: any answer will do.
+async fn dns(world: &World, facts: &StatusFacts) -> (Duration, Result<(), String>) {
+    let began = Instant::now();
+    let name = format!("{:016x}.{}", world.entropy.u64(), facts.hostname).parse::<Name>();
+    let answer = match name {
+        Err(_) => Err("the hostname is too long to be asked for".to_owned()),
+        Ok(name) => match timeout(ASKED_WITHIN, world.inbound.resolver().txt(&name)).await {
+            Ok(Ok(_)) => Ok(()),
+            Ok(Err(error)) => Err(error.to_string()),
+            Err(_) => Err(format!("no answer within {} seconds", ASKED_WITHIN.as_secs())),
+        },
+    };
+    (began.elapsed(), answer)
+}
+
+fn dns_shown((took, answer): (Duration, Result<(), String>), problems: &mut Problems) -> Value {
+    if let Err(why) = &answer {
+        problems.push(format!("the DNS does not answer: {why}"));
+    }
+    let took_ms = u64::try_from(took.as_millis()).unwrap_or(u64::MAX);
+    json!({"answers": answer.is_ok(), "took_ms": took_ms, "error": answer.err()})
+}
+
+/// What waits, as far as it was read.
+#[derive(Debug, Default)]
+struct QueueCount {
+    recipients: usize,
+    held: usize,
+    due: usize,
+    overdue: usize,
+    oldest: Option<Timestamp>,
+    has_more: bool,
+}
+
+async fn waiting(world: &World) -> Result<QueueCount, String> {
+    let now = world.clock.now();
+    let overdue = now.checked_sub(OVERDUE).unwrap_or(Timestamp::MIN);
+    let (mut count, mut from) = (QueueCount::default(), None);
+    loop {
+        let slice = store::task::page(&world.store, from, READ_AT_ONCE).await.map_err(said)?;
+        for (task, _) in &slice.tasks {
+            count.recipients += 1;
+            count.oldest = Some(count.oldest.map_or(task.accepted_at, |oldest| oldest.min(task.accepted_at)));
+            if task.held || world.worker.holds_account(task.account) {
+                count.held += 1;
+            } else if task.due <= now && !world.worker.is_put_off(&task.queue()) {
+                count.due += 1;
+                count.overdue += usize::from(task.due < overdue);
+            }
+        }
+        from = slice.next;
+        count.has_more = from.is_some();
+        if from.is_none() || count.recipients >= QUEUE_READ_MAX {
+            return Ok(count);
+        }
+        tokio::task::yield_now().await;
+    }
+}
+
+impl QueueCount {
+    async fn shown(self, world: &World, problems: &mut Problems) -> Result<Value, String> {
+        let hold = queue::hold(world).await?;
+        let paused = world.worker.manners().paused;
+        if hold.is_object() {
+            problems.push("the queue is held since a restore: `queue release --all` resumes it".to_owned());
+        } else if paused {
+            problems.push("delivery is paused by `paused` in [delivery]".to_owned());
+        } else if self.overdue > 0 {
+            let minutes = OVERDUE.as_secs() / 60;
+            problems.push(format!(
+                "{} recipients are due for more than {minutes} minutes: `queue top` shows what limits them",
+                self.overdue
+            ));
+        }
+        Ok(json!({
+            "recipients": self.recipients,
+            "has_more": self.has_more,
+            "held": self.held,
+            "due": self.due,
+            "oldest": self.oldest,
+            "oldest_age": self.oldest.map(|oldest| show::age(oldest, world.clock.now())),
+            "hold": hold,
+            "paused": paused,
+        }))
+    }
+}
+
+fn disk(rights: &Rights, problems: &mut Problems) -> Value {
+    let reserve = rights.status.reserve_bytes;
+    match rustix::fs::statvfs(&rights.data_dir) {
+        Ok(space) => {
+            let free = space.f_bavail.saturating_mul(space.f_frsize);
+            if free < reserve.saturating_add(ROOM_NEEDED) {
+                problems.push(format!("the disk is almost full: {} MiB are free", free >> 20));
+            }
+            json!({"free_bytes": free, "bytes": space.f_blocks.saturating_mul(space.f_frsize)})
+        }
+        Err(error) => {
+            problems.push(format!("{}: {error}", rights.data_dir.display()));
+            Value::Null
+        }
+    }
+}
+
+/// The certificate that is shown: by ACME, or the file's.
+fn certificate(rights: &Rights, now: Timestamp, problems: &mut Problems) -> Value {
+    let (source, expires_at) = match (&rights.certificate, &rights.status.certificate) {
+        (Some(standing), _) => {
+            let standing = standing.borrow();
+            if let Some(failure) = &standing.last_failure {
+                problems.push(format!("the certificate is not renewed: {failure}"));
+            }
+            ("acme", standing.expires_at)
+        }
+        (None, Some(file)) => match expires(file) {
+            Ok(expires_at) => ("file", Some(expires_at)),
+            Err(why) => {
+                problems.push(format!("{}: {why}", file.display()));
+                ("file", None)
+            }
+        },
+        (None, None) => return Value::Null,
+    };
+    match expires_at.map(|at| (at, at.duration_since(now))) {
+        Some((at, left)) if left.is_negative() => problems.push(format!("the certificate expired at {at}")),
+        Some((at, left)) if left < CERTIFICATE_LEFT => {
+            problems.push(format!("the certificate expires at {at}"));
+        }
+        Some(_) => {}
+        None if source == "acme" => {
+            problems.push("there is no certificate yet: a self-signed one is shown".to_owned());
+        }
+        None => {}
+    }
+    json!({"source": source, "expires_at": expires_at})
+}
+
+fn expires(file: &Path) -> Result<Timestamp, String> {
+    let pem = std::fs::read(file).map_err(said)?;
+    let leaf = CertificateDer::pem_slice_iter(&pem).next().ok_or("there is no certificate in it")?;
+    let leaf = leaf.map_err(said)?;
+    der::facts(&leaf).map(|facts| facts.not_after).ok_or_else(|| "it cannot be read".to_owned())
+}

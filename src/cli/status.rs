@@ -1,0 +1,118 @@
+//! `postrider status`: one screen, and an exit code for scripts: 0 all is well, 1 something is wrong.
+
+use std::fmt::Write as _;
+use std::io::Write as _;
+use std::process::ExitCode;
+
+use serde_json::{Value, json};
+
+use super::table::list;
+use crate::admin::{Question, Refused};
+
+/// Asks and tells.
+pub(super) fn run(as_json: bool, ask: &dyn Fn(&Question) -> Result<Value, Refused>) -> ExitCode {
+    let (text, is_well) = match ask(&Question::Status) {
+        Ok(shown) => {
+            let text = if as_json { format!("{shown}\n") } else { screen(&shown) };
+            (text, shown["ok"] == true)
+        }
+        Err(refused) if as_json => (format!("{}\n", json!({"error": refused})), false),
+        Err(refused) => {
+            eprintln!("postrider: {refused}");
+            return ExitCode::FAILURE;
+        }
+    };
+    // Nobody may be listening any more (`… | head`).
+    let _ = std::io::stdout().write_all(text.as_bytes());
+    if is_well { ExitCode::SUCCESS } else { ExitCode::FAILURE }
+}
+
+/// The status on one screen. Texts of the server are shown without control characters.
+fn screen(shown: &Value) -> String {
+    let text = |value: &Value| match value {
+        Value::String(text) => text.chars().map(|c| if c.is_control() { ' ' } else { c }).collect(),
+        Value::Null => "-".to_owned(),
+        other => other.to_string(),
+    };
+    let gib = |value: &Value| format!("{:.1} GiB", value.as_f64().unwrap_or(0.0) / f64::from(1 << 30));
+    let mut out = String::new();
+    let mut line = |name: &str, what: &str| {
+        // Writing to a String does not fail.
+        let _ = writeln!(out, "{name:<12} {what}");
+    };
+    let problems = list(shown, "problems");
+    let state = match problems.len() {
+        0 => "ok".to_owned(),
+        1 => "1 problem".to_owned(),
+        count => format!("{count} problems"),
+    };
+    line("status", &format!("{state} ({}, postrider {})", text(&shown["hostname"]), text(&shown["version"])));
+    problems.iter().for_each(|problem| line("problem", &text(problem)));
+    for listener in list(shown, "listeners") {
+        let open = if listener["open"] == true { "open" } else { "not open" };
+        line("listener", &format!("{} {} {open}", text(&listener["name"]), text(&listener["address"])));
+    }
+    let queue = &shown["queue"];
+    if queue.is_object() {
+        let more = if queue["has_more"] == true { "more than " } else { "" };
+        line(
+            "queue",
+            &format!(
+                "{more}{} recipients, {} due, {} held, oldest {}",
+                text(&queue["recipients"]),
+                text(&queue["due"]),
+                text(&queue["held"]),
+                text(&queue["oldest_age"])
+            ),
+        );
+    }
+    let dns = &shown["dns"];
+    let answers = if dns["answers"] == true { "answers in" } else { "no answer after" };
+    line("dns", &format!("{answers} {} ms", text(&dns["took_ms"])));
+    if shown["disk"].is_object() {
+        line(
+            "disk",
+            &format!("{} of {} free", gib(&shown["disk"]["free_bytes"]), gib(&shown["disk"]["bytes"])),
+        );
+    }
+    match &shown["certificate"] {
+        Value::Null => line("certificate", "none"),
+        certificate => line(
+            "certificate",
+            &format!("valid until {} ({})", text(&certificate["expires_at"]), text(&certificate["source"])),
+        ),
+    }
+    let hour = &shown["last_hour"];
+    let counts = ["accepted", "delivered", "deferred", "bounced", "failed", "received"];
+    let counts = counts.map(|name| format!("{} {name}", text(&hour[name])));
+    line("last hour", &counts.join(", "));
+    out
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn all_is_on_one_screen() {
+        let shown = json!({
+            "ok": false, "problems": ["the DNS does not answer: timeout"], "hostname": "mx1.example.net",
+            "version": "0.1.0", "listeners": [{"name": "mx", "address": "[::]:25", "open": true}],
+            "queue": {"recipients": 100_000, "has_more": true, "held": 1, "due": 2, "oldest_age": "2h03m"},
+            "dns": {"answers": false, "took_ms": 5_000}, "disk": {"free_bytes": 1_u64 << 31, "bytes": 1_u64 << 32},
+            "certificate": {"source": "acme", "expires_at": "2027-01-01T00:00:00Z"},
+            "last_hour": {"accepted": 7, "delivered": 6, "deferred": 5, "bounced": 4, "failed": 3, "received": 2},
+        });
+        assert_eq!(
+            screen(&shown),
+            "status       1 problem (mx1.example.net, postrider 0.1.0)\n\
+             problem      the DNS does not answer: timeout\n\
+             listener     mx [::]:25 open\n\
+             queue        more than 100000 recipients, 2 due, 1 held, oldest 2h03m\n\
+             dns          no answer after 5000 ms\n\
+             disk         2.0 GiB of 4.0 GiB free\n\
+             certificate  valid until 2027-01-01T00:00:00Z (acme)\n\
+             last hour    7 accepted, 6 delivered, 5 deferred, 4 bounced, 3 failed, 2 received\n"
+        );
+    }
+}
