@@ -339,20 +339,14 @@ pub struct SmsSection {
 }
 
 /// `[billing]`
-#[derive(Debug, Clone, Deserialize)]
+#[derive(Debug, Clone, Default, Deserialize)]
 #[serde(deny_unknown_fields, default)]
 pub struct BillingSection {
-    /// Where an account is upgraded, as refusals say: a path on the dashboard, or an address.
-    pub upgrade_url: String,
+    /// Where an account is upgraded, as refusals say: a path on the dashboard, or an address. None: they name no page.
+    pub upgrade_url: Option<String>,
     /// By which the operator's payment processor signs its events; two while one replaces another.
     #[serde(deserialize_with = "one_or_many")]
     pub stripe_webhook_secrets: Vec<Hidden>,
-}
-
-impl Default for BillingSection {
-    fn default() -> Self {
-        Self { upgrade_url: "/settings/billing".to_owned(), stripe_webhook_secrets: Vec::new() }
-    }
 }
 
 /// `[dns]`

@@ -37,6 +37,7 @@ const EXAMPLES: &[&str] = &[
     "clock_offset",
     "mta_sts_port",
     "trust_anchors",
+    "upgrade_url",
 ];
 
 /// A section, a key, and the line that sets it.

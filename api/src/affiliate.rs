@@ -367,8 +367,8 @@ pub(crate) fn refused(room: &Room, refusal: Refusal) -> Problem {
             Problem::new(Code::CONFLICT, sentence(&text)).details(json!({"missing": missing}))
         }
         Refusal::Ban(_) => Problem::new(Code::FORBIDDEN, sentence(&text)),
-        Refusal::Quota(full) => Problem::full(full, &room.options.upgrade_url),
-        Refusal::Counting(noun) => Problem::of_quota(QuotaError::Counting(noun), &room.options.upgrade_url),
+        Refusal::Quota(full) => Problem::full(full, room.upgrade_url()),
+        Refusal::Counting(noun) => Problem::of_quota(QuotaError::Counting(noun), room.upgrade_url()),
         Refusal::Upstream(_) => Problem::new(Code::UPSTREAM_ERROR, sentence(&text)),
         Refusal::Line(refused) => {
             let code = if refused.is_forbidden() { Code::FORBIDDEN } else { Code::CONFLICT };
@@ -379,7 +379,7 @@ pub(crate) fn refused(room: &Room, refusal: Refusal) -> Problem {
         Refusal::Books(Fault::Budget(_)) => Problem::unavailable(sentence(&text), RETRY_AFTER_OUTAGE_S),
         Refusal::Seal | Refusal::Books(_) => Problem::internal(text),
         Refusal::Read(error) => error.into(),
-        Refusal::Commit(error) => Problem::of_refusal(error.into(), &room.options.upgrade_url),
+        Refusal::Commit(error) => Problem::of_refusal(error.into(), room.upgrade_url()),
     }
 }
 

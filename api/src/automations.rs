@@ -146,7 +146,7 @@ async fn commit(
             Ok(true)
         }
         Err(CommitError::Conflict { .. }) => Ok(false),
-        Err(error) => Err(Problem::of_refusal(error.into(), &room.options.upgrade_url)),
+        Err(error) => Err(Problem::of_refusal(error.into(), room.upgrade_url())),
     }
 }
 

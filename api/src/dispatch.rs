@@ -145,7 +145,7 @@ where
     version::check(&head.headers)?;
     if operation.body_bytes_max.is_some() {
         // What has a body takes something on: it is not even read when there is no room.
-        room.hall.ready().map_err(|refusal| Problem::of_refusal(refusal, &room.options.upgrade_url))?;
+        room.hall.ready().map_err(|refusal| Problem::of_refusal(refusal, room.upgrade_url()))?;
     }
     let from = access::peer(head);
     let holder = caller.tenant().map(|tenant| Holder::Account(tenant.account().id));
@@ -225,7 +225,7 @@ async fn reserve(
             Ok(one) => reserved.push(one),
             Err(QuotaError::Full(_) | QuotaError::Counting(_))
                 if idempotency::is_replay(room, tenant, operation.keys, headers).await? => {}
-            Err(error) => return Err(Problem::of_quota(error, &room.options.upgrade_url)),
+            Err(error) => return Err(Problem::of_quota(error, room.upgrade_url())),
         }
     }
     Ok(reserved)

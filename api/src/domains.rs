@@ -189,7 +189,7 @@ fn problem(error: DomainError, room: &Room, tenant: &Tenant) -> Problem {
             let domains = if limit == 1 { "domain" } else { "domains" };
             Problem::new(Code::PLAN_FULL, format!("The plan includes {limit} {domains}"))
                 .details(json!({"limit": "domains", "used": used, "cap": limit}))
-                .upgrade(&room.options.upgrade_url)
+                .upgrade(room.upgrade_url())
         }
         error @ DomainError::TooLong(_) => Problem::field("name", error.to_string()),
         DomainError::Unknown => no_such_domain(),

@@ -166,7 +166,7 @@ pub async fn conclude<T: Reply>(
     {
         return Ok(Once::again(Bytes::from(body)));
     }
-    Err(Problem::of_refusal(refusal, &room.options.upgrade_url))
+    Err(Problem::of_refusal(refusal, room.upgrade_url()))
 }
 
 /// Keeps under keys that nobody knows what came of what was asked with them, as soon as the store is there

@@ -79,8 +79,8 @@ codes! {
     PAYLOAD_TOO_LARGE 413 "payload_too_large" "The body, or the message made of it, is too large.";
     RECIPIENT_BLOCKED 422 "validation_error" "Recipients are suppressed, or opted out of the category: `details`.";
     UPSTREAM_ERROR 422 "upstream_error" "Another party refused for good: a mail server, or a provider that was asked to act.";
-    PLAN_LIMIT 429 "plan_limit" "The plan's daily or monthly limit is reached; `upgrade_url` leads further.";
-    PLAN_FULL 403 "plan_limit" "The plan includes no more of what `details.limit` names; `upgrade_url` leads further.";
+    PLAN_LIMIT 429 "plan_limit" "The plan's daily or monthly limit is reached; `upgrade_url`, if there is one, leads to a larger plan.";
+    PLAN_FULL 403 "plan_limit" "The plan includes no more of what `details.limit` names; `upgrade_url`, if there is one, leads to a larger plan.";
     UNSUPPORTED_MEDIA_TYPE 415 "unsupported_media_type" "The body must be `application/json`, as it is or in gzip or zstd.";
     RATE_LIMIT_EXCEEDED 429 "rate_limit_exceeded" "More requests than the plan includes; see `retry-after`.";
     HEADERS_TOO_LARGE 431 "headers_too_large" "The header has too many fields, or too many bytes.";
@@ -245,10 +245,10 @@ impl Problem {
         self
     }
 
-    /// With where an account gets more.
+    /// With where an account gets more, if the operator has such a page.
     #[must_use]
-    pub fn upgrade(mut self, url: &str) -> Self {
-        self.0.upgrade_url = Some(url.to_owned());
+    pub fn upgrade(mut self, url: Option<&str>) -> Self {
+        self.0.upgrade_url = url.map(str::to_owned);
         self
     }
 
@@ -363,7 +363,7 @@ impl Problem {
 
     /// What the hall's refusal is to an HTTP client.
     #[must_use]
-    pub fn of_refusal(refusal: Refusal, upgrade_url: &str) -> Self {
+    pub fn of_refusal(refusal: Refusal, upgrade_url: Option<&str>) -> Self {
         match refusal {
             Refusal::DomainNotVerified { domain } => Self::new(
                 Code::DOMAIN_NOT_VERIFIED,
@@ -434,7 +434,7 @@ impl Problem {
 
     /// The plan includes no more of a noun.
     #[must_use]
-    pub fn full(full: Full, upgrade_url: &str) -> Self {
+    pub fn full(full: Full, upgrade_url: Option<&str>) -> Self {
         let Full { noun, used, cap } = full;
         Self::new(Code::PLAN_FULL, format!("The plan includes {cap} {}", noun.word().replace('_', " ")))
             .upgrade(upgrade_url)
@@ -443,7 +443,7 @@ impl Problem {
 
     /// Why a quota gives no room.
     #[must_use]
-    pub fn of_quota(error: QuotaError, upgrade_url: &str) -> Self {
+    pub fn of_quota(error: QuotaError, upgrade_url: Option<&str>) -> Self {
         match error {
             QuotaError::Full(full) => Self::full(full, upgrade_url),
             error @ QuotaError::Counting(_) => Self::unavailable(error.to_string(), RETRY_AFTER_OUTAGE_S),

@@ -56,8 +56,8 @@ pub struct Options {
     pub submission: SubmissionFacts,
     /// The shared sandbox sender, if there is one; sign-in links are sent from its domain.
     pub sandbox_sender: Option<Address>,
-    /// Where an account is upgraded: a path on the dashboard, or an address.
-    pub upgrade_url: String,
+    /// Where an account is upgraded: a path on the dashboard, or an address. None when the operator has no such page.
+    pub upgrade_url: Option<String>,
     /// The secrets by which the operator's payment processor signs its events; none: it tells nothing.
     pub billing_secrets: Vec<String>,
     /// Mail from the world is received here.
@@ -86,7 +86,7 @@ impl Options {
             base_url: base_url.trim_end_matches('/').to_owned(),
             submission: SubmissionFacts::default(),
             sandbox_sender: None,
-            upgrade_url: "/settings/billing".to_owned(),
+            upgrade_url: None,
             billing_secrets: Vec::new(),
             receives_mail: false,
             mta_sts: None,
@@ -174,6 +174,11 @@ impl Room {
         })
     }
 
+    /// Where an account is upgraded.
+    pub(crate) fn upgrade_url(&self) -> Option<&str> {
+        self.options.upgrade_url.as_deref()
+    }
+
     /// The hall.
     #[must_use]
     pub fn hall(&self) -> &Hall {
@@ -197,7 +202,7 @@ impl Room {
     /// something, or how large it is. The rest says it in the table ([`operations::Stores`]).
     pub(crate) async fn reserve(&self, tenant: &Tenant, noun: Noun, more: u64) -> Result<Reserved, Problem> {
         let reserved = self.hall.quotas().reserve(tenant.account(), noun, more).await;
-        reserved.map_err(|error| Problem::of_quota(error, &self.options.upgrade_url))
+        reserved.map_err(|error| Problem::of_quota(error, self.upgrade_url()))
     }
 
     /// An id for a request that begins now.

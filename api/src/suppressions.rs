@@ -195,7 +195,7 @@ pub async fn delete_one(room: Arc<Room>, tenant: Tenant, input: DeleteSuppressio
 pub(crate) fn not_written(error: CommitError) -> Problem {
     match error {
         CommitError::Conflict { .. } => Problem::busy(),
-        error => Problem::of_refusal(Refusal::from(error), ""),
+        error => Problem::of_refusal(Refusal::from(error), None),
     }
 }
 

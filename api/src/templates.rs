@@ -162,7 +162,7 @@ async fn commit(room: &Room, batch: Batch) -> Result<bool, Problem> {
             Some(Taken::Name) => Err(taken("name")),
             None => Ok(false),
         },
-        Err(error) => Err(Problem::of_refusal(error.into(), &room.options.upgrade_url)),
+        Err(error) => Err(Problem::of_refusal(error.into(), room.upgrade_url())),
     }
 }
 

@@ -230,7 +230,7 @@ pub async fn tell(room: Arc<Room>, told: TellVisit) -> Result<Heard, Problem> {
     room.visit_limits.site(account.id, now).map_err(often)?;
     if let Some(visit) = visit(&told.visitor_id, &told.url, &told.referrer, now) {
         let taken = room.hall.product_events().visited(account.id, visit).await;
-        taken.map_err(|refusal| Problem::of_refusal(refusal, &room.options.upgrade_url))?;
+        taken.map_err(|refusal| Problem::of_refusal(refusal, room.upgrade_url()))?;
     }
     Ok(Heard)
 }

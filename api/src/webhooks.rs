@@ -96,7 +96,7 @@ pub(crate) fn problem(error: WebhookError, room: &Room) -> Problem {
         WebhookError::Unavailable => Problem::unavailable("Webhooks cannot be queued at the moment", 1),
         WebhookError::Seal => Problem::internal(error),
         WebhookError::Read(error) => error.into(),
-        WebhookError::Commit(error) => Problem::of_refusal(error.into(), &room.options.upgrade_url),
+        WebhookError::Commit(error) => Problem::of_refusal(error.into(), room.upgrade_url()),
     }
 }
 

@@ -111,7 +111,7 @@ pub async fn enable(room: Arc<Room>, owner: Owner, said: Enable) -> Result<One<M
     if !room.hall.plans().of(owner.tenant().account().plan).affiliates {
         let text = "The plan does not include an affiliate program; take a larger plan";
         return Err(Problem::new(Code::PLAN_FULL, text)
-            .upgrade(&room.options.upgrade_url)
+            .upgrade(room.upgrade_url())
             .details(json!({"limit": "affiliates", "used": 0, "cap": 0})));
     }
     let made = room.affiliate.enable(account, (website_url, currency, mode)).await;

@@ -148,7 +148,7 @@ async fn email_lacks(room: &Room, tenant: &Tenant, email: &SendEmail) -> Result<
     };
     let refused = room.hall.may_send(tenant, &author.address).await.err();
     match refused {
-        Some(refusal) if refusal.is_passing() => Err(Problem::of_refusal(refusal, &room.options.upgrade_url)),
+        Some(refusal) if refusal.is_passing() => Err(Problem::of_refusal(refusal, room.upgrade_url())),
         refused => Ok(refused.map(|refusal| format!("`from`: {refusal}"))),
     }
 }

@@ -115,6 +115,6 @@ fn problem(error: AmendError, room: &Room) -> Problem {
                 .details(json!({"status": status}))
         }
         AmendError::Raced => Problem::new(Code::CONFLICT, "The email was sent or changed at the same time"),
-        AmendError::Refused(refusal) => Problem::of_refusal(refusal, &room.options.upgrade_url),
+        AmendError::Refused(refusal) => Problem::of_refusal(refusal, room.upgrade_url()),
     }
 }

@@ -15,7 +15,7 @@ const SECRET: &str = "whsec_operator";
 async fn world() -> World {
     let world = World::with(|options| {
         options.billing_secrets = vec!["whsec_before".to_owned(), SECRET.to_owned()];
-        options.upgrade_url = "https://pay.example.com/upgrade".to_owned();
+        options.upgrade_url = Some("https://pay.example.com/upgrade".to_owned());
     })
     .await;
     let before = account(&world).await;

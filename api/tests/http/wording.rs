@@ -49,6 +49,13 @@ async fn who_needs_production_access_is_told_where_it_is_had() {
         (StatusCode::FORBIDDEN, "production_access_required")
     );
     let error = refused.json()["error"].clone();
+    // Nothing would answer there unless the operator says so.
+    assert_eq!((error.get("upgrade_url"), &error["details"]["upgrade_url"]), (None, &Value::Null));
+    world.end().await;
+    let world = World::with(|options| options.upgrade_url = Some("/settings/billing".to_owned())).await;
+    world.change_account(|account| account.production = false).await;
+    let refused = world.post("/emails", mail(json!({})).to_string()).await;
+    let error = refused.json()["error"].clone();
     assert_eq!(error["details"]["upgrade_url"], "/settings/billing");
     assert_eq!(error["upgrade_url"], error["details"]["upgrade_url"]);
     world.end().await;

@@ -54,7 +54,7 @@ impl Run<'_> {
             Fate::Told(told) => Some(told.clone()),
             Fate::HandedIn(warnings, _) => outcomes.next().map(|outcome| match outcome {
                 Ok(accepted) => Ok(Entry::sent(index, accepted, warnings)),
-                Err(refusal) => Err(Problem::of_refusal(refusal.clone(), &self.room.options.upgrade_url)),
+                Err(refusal) => Err(Problem::of_refusal(refusal.clone(), self.room.upgrade_url())),
             }),
         };
         self.fates.iter().enumerate().filter_map(told).collect()
@@ -67,7 +67,7 @@ impl Run<'_> {
             Fate::Told(told) => Some((index, told.clone().err()?)),
             Fate::HandedIn(..) => {
                 let refusal = outcomes.next()?.clone().err()?;
-                Some((index, Problem::of_refusal(refusal, &self.room.options.upgrade_url)))
+                Some((index, Problem::of_refusal(refusal, self.room.upgrade_url())))
             }
         };
         let problems: Vec<_> = self.fates.iter().enumerate().filter_map(problem).collect();
