@@ -71,21 +71,21 @@ pub struct ServeArguments {
 /// Where the development server is.
 #[derive(Debug, Args)]
 pub struct DevArguments {
-    /// Where to keep mail; a new directory that is removed at the end unless given
+    /// Where to keep mail, the API key and the inbox [default: ~/.local/share/postrider/dev]
     #[arg(long)]
     pub data_dir: Option<PathBuf>,
-    /// The HTTP API
+    /// Remove what earlier runs have kept there, and begin anew
+    #[arg(long)]
+    pub fresh: bool,
+    /// The HTTP API, and the web inbox for a browser
     #[arg(long, default_value = "127.0.0.1:8025")]
     pub api: SocketAddr,
-    /// SMTP submission
+    /// SMTP submission, with a login
     #[arg(long, default_value = "127.0.0.1:1587")]
     pub submission: SocketAddr,
-    /// The mail host that takes mail in
+    /// SMTP without a login: mail for anybody goes into the inbox
     #[arg(long, default_value = "127.0.0.1:1025")]
     pub mx: SocketAddr,
-    /// The web inbox; the port behind the API's unless given
-    #[arg(long)]
-    pub inbox: Option<SocketAddr>,
     /// Print one JSON line when ready
     #[arg(long)]
     pub json: bool,

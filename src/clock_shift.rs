@@ -9,7 +9,7 @@ use std::time::Duration;
 use store::engine::private;
 
 /// The file's name: milliseconds, in digits.
-const FILE: &str = "clock-shift";
+pub const FILE: &str = "clock-shift";
 
 /// By how much the clock was moved in this data directory.
 ///

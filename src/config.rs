@@ -30,7 +30,7 @@ use smtp::limits::Limits;
 pub use check::foreign_addresses;
 use mx::MxSection;
 use pools::PoolSection;
-pub use read::{Problem, from_file, from_file_alone, from_text};
+pub use read::{Problem, environment, from_file, from_file_alone, from_text};
 use smarthosts::SmarthostSection;
 pub(crate) use values::read_duration;
 pub use values::{Dane, Engine, Hidden, SmarthostAddress, Switch, Tls as TlsChoice};

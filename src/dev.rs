@@ -1,46 +1,88 @@
-//! `postrider dev`: everything on loopback, nothing to set up, no mail leaves the machine. (Who sends what is
-//! handed in at the MX door is looked up in the DNS, and webhooks go where they are told to.)
+//! `postrider dev`: everything on loopback, nothing to set up, no mail leaves the machine. (The senders of mail that comes
+//! in for a domain here are looked up in the DNS, and webhooks go to the URLs that they are given.)
 //!
-//! The same world and the same doors as in production; the smarthost is a mail host of its own that
-//! catches everything ([`capture`]) and shows it in a web inbox ([`inbox`], [`page`]). So every message
-//! takes the real path: accepted, on disk, signed, queued, sent over SMTP with TLS.
+//! ```text
+//! submission, API ─► queue ─► SMTP with TLS ─► the smarthost: capture ─► inbox
+//! 1025, no login ─► mail_host ─► received for a domain here, and ─────► inbox ─► page, at / on the API's port
+//! ```
+//!
+//! The services and listeners are those of production; the smarthost is a mail host of its own that catches everything
+//! ([`capture`]). So every message takes the real path: accepted, on disk, signed, queued, sent over SMTP with TLS. The
+//! mail, the keys and the inbox are in a [`directory`] of the user's, and survive a restart.
 
 pub mod capture;
+pub mod directory;
 pub mod inbox;
+pub mod mail_host;
 pub mod page;
+pub mod simulator;
+pub mod terminal;
 
+use std::io::Write as _;
 use std::net::SocketAddr;
-use std::path::PathBuf;
 use std::sync::{Arc, PoisonError, RwLock};
 use std::time::Duration;
 
-use mail::account::Plan;
+use mail::account::{Account, Plan};
+use mail::credential::SecretHash;
 use proxy::proxies::Proxies;
 use queue::domains::{DomainError, NewDomain};
 use queue::enrol::{EnrolError, Enrolled};
+use queue::smarthosts::SmarthostAt;
 use serde_json::json;
 use smtp::limits::Limits;
 use smtp::listener::Door;
+use smtp::mx::Mx;
 use smtp::settings::Role;
 use thiserror::Error;
-use tokio::sync::watch;
+use tokio::net::TcpListener;
+use tokio::sync::{mpsc, watch};
 
-use self::capture::{Capture, Records};
+use self::capture::{Capture, InboxWriter, Records};
+use self::directory::{Directory, Secrets};
 use self::inbox::Inbox;
+use self::mail_host::MailHost;
+use self::page::InboxPages;
+use self::terminal::Terminal;
 use crate::admin;
 use crate::affairs;
 use crate::certificate::Certificate;
 use crate::cli::DevArguments;
-use crate::config::{self, Config, SmarthostAddress, SubmissionSection};
-use crate::serve::{self, Certificates, Doors, ServeError, StopSignals, bind};
+use crate::config::{self, Config, SmarthostAddress};
+use crate::serve::{self, Certificates, Doors, ServeError, Shown, StopSignals, bind};
 use crate::world::{BuildError, World};
 
 /// The account that everything is sent from.
 const OWNER: &str = "dev@example.com";
-/// How long a lookup may take: on a machine without a network mail is taken in all the same, after two of these.
-const LOOKUP_MAX: Duration = Duration::from_secs(1);
 /// Its verified domain (RFC 2606: nobody's).
 const DOMAIN: &str = "example.com";
+/// How long a lookup may take: without a network, mail is received all the same, after two of these.
+const LOOKUP_MAX: Duration = Duration::from_secs(1);
+/// SMTP sessions of one address: all of them come from this machine.
+const SESSIONS_MAX: usize = 1_000;
+
+/// The configuration. The listeners are opened by `dev` itself, where the arguments say. Variables of the environment
+/// override it, as they do for `serve`.
+const CONFIGURATION: &str = r#"
+hostname = "localhost"
+[submission]
+sessions_per_address_max = 1000
+[mx]
+sessions_per_address_max = 1000
+[api]
+listen = "127.0.0.1:0"
+rate_limit = "off"
+[webhooks]
+allow_private_destinations = true
+allow_http = true
+[service]
+auto_verify_domains = true
+sandbox_sender = "sandbox@example.com"
+[billing]
+stripe_webhook_secrets = "whsec_dev"
+[testing]
+clock_offset = "0s"
+"#;
 
 /// Why the development server did not start.
 #[derive(Debug, Error)]
@@ -48,10 +90,29 @@ pub enum DevError {
     /// As in production.
     #[error(transparent)]
     Serve(#[from] ServeError),
-    /// The world could not be built.
+    /// Another program listens there.
+    #[error(
+        "{address} is in use by another program, perhaps another `postrider dev`: stop it, or choose another address \
+         with {option}"
+    )]
+    Taken {
+        /// Where.
+        address: SocketAddr,
+        /// The option that chooses another.
+        option: &'static str,
+    },
+    /// The data directory.
+    #[error("{path}: {error}; --data-dir DIR chooses another directory")]
+    Directory {
+        /// Which.
+        path: String,
+        /// Why it cannot be used.
+        error: std::io::Error,
+    },
+    /// The services could not be built.
     #[error(transparent)]
     Build(#[from] BuildError),
-    /// Account, secrets or domain.
+    /// Account or secrets.
     #[error(transparent)]
     Enrol(#[from] EnrolError),
     /// The domain.
@@ -63,35 +124,53 @@ pub enum DevError {
     /// The system refuses something.
     #[error(transparent)]
     System(#[from] std::io::Error),
-    /// What cannot be: the development configuration is wrong.
-    #[error("the development configuration: {0}")]
+    /// A variable of the environment is wrong.
+    #[error("{0}")]
     Config(String),
     /// Development servers stay on this machine.
     #[error("{0} is not a loopback address; for others write a configuration and run `postrider serve`")]
     NotLoopback(SocketAddr),
 }
 
-/// Where everything is, once it is.
-struct Ready {
+/// The listeners' sockets: bound before anything is opened or written, so that a port that is taken changes nothing.
+struct Sockets {
+    api: TcpListener,
+    submission: TcpListener,
+    mx: TcpListener,
+    capture: TcpListener,
+}
+
+impl Sockets {
+    async fn bind(arguments: &DevArguments) -> Result<Self, DevError> {
+        let open = async |address: SocketAddr, option: &'static str| {
+            if !address.ip().is_loopback() {
+                return Err(DevError::NotLoopback(address));
+            }
+            match bind(address).await {
+                Ok((socket, _)) => Ok(socket),
+                Err(ServeError::Bind { error, .. }) if error.kind() == std::io::ErrorKind::AddrInUse => {
+                    Err(DevError::Taken { address, option })
+                }
+                Err(error) => Err(error.into()),
+            }
+        };
+        Ok(Self {
+            api: open(arguments.api, "--api").await?,
+            submission: open(arguments.submission, "--submission").await?,
+            mx: open(arguments.mx, "--mx").await?,
+            capture: open(SocketAddr::new(arguments.mx.ip(), 0), "--mx").await?,
+        })
+    }
+}
+
+/// What is printed when everything runs.
+struct StartReport {
     api: SocketAddr,
     submission: SocketAddr,
     mx: SocketAddr,
-    inbox: SocketAddr,
-    enrolled: Enrolled,
-}
-
-/// A directory that is removed at the end, unless it was given.
-struct DataDir {
-    path: PathBuf,
-    ours: bool,
-}
-
-impl Drop for DataDir {
-    fn drop(&mut self) {
-        if self.ours {
-            let _ = std::fs::remove_dir_all(&self.path);
-        }
-    }
+    account: Account,
+    secrets: Secrets,
+    directory: Directory,
 }
 
 /// Runs the development server until SIGINT or SIGTERM.
@@ -100,163 +179,179 @@ impl Drop for DataDir {
 /// [`DevError`].
 pub async fn run(arguments: &DevArguments) -> Result<(), DevError> {
     let mut stop = StopSignals::new()?;
-    let inbox_wanted =
-        arguments.inbox.unwrap_or_else(|| behind(arguments.api, [arguments.submission, arguments.mx]));
-    for address in [arguments.api, arguments.submission, arguments.mx, inbox_wanted] {
-        if !address.ip().is_loopback() {
-            return Err(DevError::NotLoopback(address));
-        }
+    let sockets = Sockets::bind(arguments).await?;
+    let directory = Directory::new(arguments.data_dir.as_deref())?;
+    let unusable = |error| DevError::Directory { path: directory.path().display().to_string(), error };
+    if arguments.fresh {
+        directory.clear().map_err(unusable)?;
     }
-    let data_dir = match &arguments.data_dir {
-        Some(path) => DataDir { path: path.clone(), ours: false },
-        None => DataDir { path: own_directory()?, ours: true },
+    let config = configuration(&directory, &sockets)?;
+    let world = World::build(&config).await.map_err(|error| match error {
+        BuildError::Directory { error, .. } => unusable(error),
+        other => other.into(),
+    })?;
+    let opened = open(arguments, sockets, (&config, &world, &directory)).await;
+    let (doors, ready) = match opened {
+        Ok(opened) => opened,
+        Err(error) => {
+            world.close().await;
+            return Err(error);
+        }
     };
-    // The doors' addresses are known before the world is built: the smarthost is one of them.
-    let any_port = SocketAddr::new(arguments.mx.ip(), 0);
-    let (capture_socket, capture_address) = bind(any_port).await?;
-    let config = configuration(&data_dir, capture_address)?;
-    let certificates = Certificates::new(&Certificate::self_signed(&["localhost"])?)?;
-    let world = World::build(&config).await?;
-    let doors = Doors::new(&config, world.entropy.u64());
-    let inbox = Arc::new(Inbox::default());
-    let records: Records = Arc::new(RwLock::new(Vec::new()));
-    let enrolled = enrol(&world, &records).await?;
-    let operator = admin::bind(&config.data_dir)?;
-    let capture = Capture {
-        inbox: Arc::clone(&inbox),
-        records: Arc::clone(&records),
-        store: world.store.clone(),
-        clock: world.clock.clone(),
-    };
-    let session =
-        doors.settings(&config, Role::Mx, Limits { sessions_per_address_max: 1_000, ..Limits::default() });
-    let session = watch::Sender::new(session).subscribe();
-    let networks = watch::Sender::new(Vec::new()).subscribe();
-    let (proxies, tls) = (Proxies::default(), Some(certificates.smtp()));
-    let door = Door { session, networks, proxies, tls, implicit_tls: false };
-    doors.smtp_on(capture_socket, door, capture)?;
-    let mx = doors.mx(&config, &world, arguments.mx, certificates.smtp())?;
-    let submission = doors.submission(&config, &world, arguments.submission, (certificates.smtp(), false))?;
-    let told = Config {
-        submission: SubmissionSection { listen: vec![submission], ..config.submission.clone() },
-        ..config.clone()
-    };
-    let api = doors.api(&world, arguments.api, &told, None).await?;
-    serve::open_operators(&told, &world, &doors, (operator, None));
-    world.start();
-    doors.run(affairs::run(world.hall.clone(), doors.stop.clone()));
-    let inbox = open_inbox(&doors, inbox_wanted, inbox, records).await?;
-    tell(&Ready { api, submission, mx, inbox, enrolled }, arguments.json);
+    tell(&ready, arguments.json);
     stop.asked().await;
     tokio::join!(doors.close(), world.worker.drain());
     world.close().await;
-    drop(data_dir);
     Ok(())
 }
 
-/// A new directory under a name that nobody can have guessed and taken before.
-fn own_directory() -> std::io::Result<PathBuf> {
-    use std::os::unix::fs::DirBuilderExt as _;
-    let name = format!("postrider-dev-{:016x}", queue::entropy::Entropy::default().u64());
-    let path = std::env::temp_dir().join(name);
-    std::fs::DirBuilder::new().mode(0o700).create(&path)?;
-    Ok(path)
+/// Opens the listeners and starts delivery.
+async fn open(
+    arguments: &DevArguments,
+    sockets: Sockets,
+    (config, world, directory): (&Config, &World, &Directory),
+) -> Result<(Doors, StartReport), DevError> {
+    let certificates = Certificates::new(&Certificate::self_signed(&["localhost"])?)?;
+    let doors = Doors::new(config, world.entropy.u64());
+    let records: Records = Arc::new(RwLock::new(Vec::new()));
+    let (account, secrets) = enrol(world, directory, &records).await?;
+    let operator = admin::bind(&config.data_dir)?;
+    let terminal = Terminal::new(world.clock.clone(), arguments.json);
+    let inbox = Arc::new(Inbox::open(directory.inbox(), world.clock.now())?);
+    let writer =
+        InboxWriter { inbox: Arc::clone(&inbox), terminal: terminal.clone(), clock: world.clock.clone() };
+    let (complaints, waiting) = mpsc::channel(simulator::COMPLAINTS_MAX);
+    let capture = Capture {
+        writer: writer.clone(),
+        records: Arc::clone(&records),
+        store: world.store.clone(),
+        complaints,
+    };
+    doors.smtp_on(sockets.capture, mail_host_door(&doors, config, Some(certificates.smtp())), capture)?;
+    let mail_host =
+        MailHost::new(world.inbound.clone(), Mx::new(world.inbound.clone(), config.mx.patience()), writer);
+    // Without TLS: a client that finds STARTTLS uses it, and stops at a certificate that nobody signed.
+    let mx = doors.smtp_on(sockets.mx, mail_host_door(&doors, config, None), mail_host)?;
+    doors.run(simulator::send_complaints(waiting, mx, terminal.clone(), doors.stop.clone()));
+    let submission = doors.submission_on(config, world, sockets.submission, certificates.smtp())?;
+    let mut told = config.clone();
+    told.submission.listen = vec![submission];
+    told.mx.listen = vec![mx];
+    let pages = InboxPages { inbox, records, terminal };
+    let api = doors.api_with(world, sockets.api, &told, Arc::new(pages))?;
+    serve::open_operators(&told, world, &doors, (operator, None));
+    world.start();
+    doors.run(affairs::run(world.hall.clone(), doors.stop.clone()));
+    let directory = directory.clone();
+    Ok((doors, StartReport { api, submission, mx, account, secrets, directory }))
 }
 
-/// The first port behind the API's that no other door was given; any port when the API takes any.
-fn behind(api: SocketAddr, others: [SocketAddr; 2]) -> SocketAddr {
-    let is_free = |port: &u16| others.iter().all(|other| other.port() != *port);
-    let next = (api.port()..=u16::MAX).skip(1).find(is_free);
-    SocketAddr::new(api.ip(), next.filter(|_| api.port() != 0).unwrap_or(0))
+/// A listener that takes mail without a login, with TLS if there is a certificate.
+fn mail_host_door(doors: &Doors, config: &Config, tls: Option<Shown>) -> Door {
+    let limits = Limits { sessions_per_address_max: SESSIONS_MAX, ..Limits::default() };
+    let session = watch::Sender::new(doors.settings(config, Role::Mx, limits, tls.is_some())).subscribe();
+    let networks = watch::Sender::new(Vec::new()).subscribe();
+    Door { session, networks, proxies: Proxies::default(), tls, implicit_tls: false }
 }
 
-fn configuration(data_dir: &DataDir, capture: SocketAddr) -> Result<Config, DevError> {
-    // A relay that is never opened: the file must listen on something, and dev opens its own doors.
-    let text = "hostname = \"localhost\"\n[api]\nlisten = \"127.0.0.1:0\"\nrate_limit = \"off\"\n\
-                [webhooks]\nallow_private_destinations = true\nallow_http = true\n\
-                [service]\nauto_verify_domains = true\n\
-                sandbox_sender = \"sandbox@example.com\"\n[testing]\nclock_offset = \"0s\"\n";
-    let mut config = config::from_text(text, std::iter::empty())
-        .map_err(|problems| DevError::Config(problems.iter().map(ToString::to_string).collect()))?;
-    config.data_dir.clone_from(&data_dir.path);
-    config.delivery.smarthost = Some(SmarthostAddress(queue::smarthosts::SmarthostAt::Address(capture)));
+fn configuration(directory: &Directory, sockets: &Sockets) -> Result<Config, DevError> {
+    let mut config = config::from_text(CONFIGURATION, config::environment()).map_err(|problems| {
+        let problems: Vec<String> = problems.iter().map(ToString::to_string).collect();
+        DevError::Config(problems.join("\n"))
+    })?;
+    for variable in &config.ignored_variables {
+        eprintln!("postrider: warning: {variable} in the environment is no setting, and is ignored");
+    }
+    directory.path().clone_into(&mut config.data_dir);
+    let capture = SmarthostAt::Address(sockets.capture.local_addr()?);
+    config.delivery.smarthost = Some(SmarthostAddress(capture));
     config.dns.deadline = Some(LOOKUP_MAX);
-    config.submission.sessions_per_address_max = 1_000;
-    config.mx.sessions_per_address_max = 1_000;
     Ok(config)
 }
 
-/// The account with new secrets, and its verified domain. A directory that was used before has the
-/// account already: it gets another pair of secrets, since the old ones are known to nobody here.
-async fn enrol(world: &World, records: &Records) -> Result<Enrolled, DevError> {
+/// The account with its secrets and its verified domain. The secrets of an earlier run are kept while they let in.
+async fn enrol(
+    world: &World,
+    directory: &Directory,
+    records: &Records,
+) -> Result<(Account, Secrets), DevError> {
     let owner = OWNER.parse().map_err(|_| DevError::Config(OWNER.to_owned()))?;
     let name: mail::address::Name = DOMAIN.parse().map_err(|_| DevError::Config(DOMAIN.to_owned()))?;
-    let enrolled = match world.enrolment.account(owner, Plan::Dedicated, true).await {
-        Err(EnrolError::Taken(_)) => world.enrolment.secrets(OWNER).await?,
-        other => other?,
+    let (account, secrets) = match world.enrolment.account(owner, Plan::Dedicated, true).await {
+        Err(EnrolError::Taken(_)) => match known(world, directory).await {
+            Some(known) => known,
+            None => keep(directory, world.enrolment.secrets(OWNER).await?)?,
+        },
+        enrolled => keep(directory, enrolled?)?,
     };
     let domains = world.hall.domains();
-    match domains.create(enrolled.account.id, NewDomain::named(name.clone()), None).await {
+    match domains.create(account.id, NewDomain::named(name.clone()), None).await {
         Ok(_) | Err(DomainError::Exists(_)) => {}
         Err(error) => return Err(error.into()),
     }
     let domain = domains.force(&name).await?.domain;
     records.write().unwrap_or_else(PoisonError::into_inner).extend(capture::records_of(&domain));
-    Ok(enrolled)
+    Ok((account, secrets))
 }
 
-async fn open_inbox(
-    doors: &Doors,
-    wanted: SocketAddr,
-    inbox: Arc<Inbox>,
-    records: Records,
-) -> Result<SocketAddr, DevError> {
-    let (listener, address) = bind(wanted).await?;
-    let stop = doors.stop.clone();
-    let answer = move |method: &http::Method, path: &str| {
-        let records = records.read().unwrap_or_else(PoisonError::into_inner).clone();
-        page::answer(&inbox, &records, method, path)
+/// The account and the secrets of an earlier run, if both secrets still let in.
+async fn known(world: &World, directory: &Directory) -> Option<(Account, Secrets)> {
+    let secrets = directory.secrets()?;
+    let tenant = world.hall.by_api_key(&secrets.api_key, None).await.ok()?;
+    let password = SecretHash::of_smtp_password(&secrets.smtp_password)?;
+    world.hall.by_smtp_password(&password, None).await.ok()?;
+    Some((tenant.account().clone(), secrets))
+}
+
+fn keep(directory: &Directory, enrolled: Enrolled) -> Result<(Account, Secrets), DevError> {
+    let secrets = Secrets {
+        api_key: enrolled.api_key.expose().to_owned(),
+        smtp_password: enrolled.smtp_password.expose().to_owned(),
     };
-    doors.run(async move {
-        if let Err(error) = api::serve::pages::pages(listener, answer, stop).await {
-            tracing::error!(%error, "the inbox's listener failed");
-        }
-    });
-    Ok(address)
+    directory.keep(&secrets)?;
+    Ok((enrolled.account, secrets))
 }
 
-fn tell(ready: &Ready, as_json: bool) {
-    let Ready { api, submission, mx, inbox, enrolled } = ready;
-    let (key, password) = (enrolled.api_key.expose(), enrolled.smtp_password.expose());
-    if as_json {
+fn tell(ready: &StartReport, as_json: bool) {
+    let StartReport { api, submission, mx, account, secrets, directory } = ready;
+    let Secrets { api_key: key, smtp_password: password } = secrets;
+    let text = if as_json {
         let line = json!({
             "api": format!("http://{api}"),
             "submission": submission.to_string(),
             "mx": mx.to_string(),
-            "inbox": format!("http://{inbox}"),
-            "account_id": enrolled.account.id,
-            "account_email": enrolled.account.email,
+            "inbox": format!("http://{api}{}", page::PATH),
+            "account_id": account.id,
+            "account_email": account.email,
             "api_key": key,
             "smtp_username": "postrider",
             "smtp_password": password,
             "domain": DOMAIN,
         });
-        println!("{line}");
-        return;
-    }
-    println!(
-        "\n  postrider is running. Nothing leaves this machine; every message arrives in the inbox.\n\n  \
-         inbox       http://{inbox}\n  \
-         API         http://{api}\n  \
-         API key     {key}\n  \
-         submission  {submission}  (STARTTLS; the certificate is self-signed)\n  \
-         user name   postrider\n  \
-         password    {password}\n  \
-         mail host   {mx}\n  \
-         domain      {DOMAIN}\n\n  Try it:\n\n\
-         curl -s http://{api}/emails \\\n  -H 'Authorization: Bearer {key}' -H 'Content-Type: application/json' \\\n  \
-         -d '{{\"from\":\"Ada <ada@{DOMAIN}>\",\"to\":\"you@example.net\",\"subject\":\"First light\",\"html\":\"<h1>It works</h1>\"}}'\n\n\
-         swaks --server {submission} --tls --auth PLAIN --auth-user postrider \\\n  \
-         --auth-password {password} --from ada@{DOMAIN} --to you@example.net\n\n  Ctrl-C ends it.\n"
-    );
+        format!("{line}\n")
+    } else {
+        format!(
+            "\n  postrider is running. No mail leaves this machine: every message arrives in the inbox.\n\n  \
+             inbox       http://{api}\n  \
+             SMTP        {mx}  without a login: takes mail for anybody\n\n  \
+             API         http://{api}\n  \
+             API key     {key}\n  \
+             submission  {submission}  STARTTLS, with a self-signed certificate\n  \
+             user name   postrider\n  \
+             password    {password}\n  \
+             domain      {DOMAIN}  may be sent from\n  \
+             data        {}\n\n  Try it:\n\n\
+             curl -s http://{api}/emails \\\n  -H 'Authorization: Bearer {key}' \\\n  \
+             -H 'Content-Type: application/json' \\\n  \
+             -d '{{\"from\":\"Ada <ada@{DOMAIN}>\",\"to\":\"you@example.net\",\"subject\":\"First light\",\"html\":\"<h1>It works</h1>\"}}'\n\n\
+             swaks --server {mx} --from ada@{DOMAIN} --to you@example.net\n\n  \
+             Recipients that behave: bounced@, deferred@, complained@, slow@{}\n  \
+             Ctrl-C ends it; --fresh begins anew. Requests and deliveries:\n\n",
+            directory.path().display(),
+            simulator::DOMAIN,
+        )
+    };
+    let mut out = std::io::stdout();
+    // Nobody may be reading.
+    let _ = out.write_all(text.as_bytes()).and_then(|()| out.flush());
 }

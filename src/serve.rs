@@ -15,6 +15,7 @@ use std::time::Duration;
 
 use api::mta_sts::OwnPolicy;
 use api::room::Room;
+use api::serve::pages::Overlay;
 use mail::network::Network;
 use metrics_exporter_prometheus::{PrometheusBuilder, PrometheusHandle};
 use proxy::proxies::Proxies;
@@ -239,14 +240,38 @@ impl Doors {
         config: &Config,
         world: &World,
         address: SocketAddr,
-        (tls, implicit_tls): (Shown, bool),
+        tls: (Shown, bool),
     ) -> Result<SocketAddr, ServeError> {
+        let (door, answers) = self.submission_door(config, world, tls);
+        self.smtp(address, door, answers)
+    }
+
+    /// Opens submission with STARTTLS on a socket that is bound already.
+    ///
+    /// # Errors
+    /// [`ServeError::System`].
+    pub fn submission_on(
+        &self,
+        config: &Config,
+        world: &World,
+        socket: TcpListener,
+        tls: Shown,
+    ) -> Result<SocketAddr, ServeError> {
+        let (door, answers) = self.submission_door(config, world, (tls, false));
+        self.smtp_on(socket, door, answers)
+    }
+
+    fn submission_door(
+        &self,
+        config: &Config,
+        world: &World,
+        (tls, implicit_tls): (Shown, bool),
+    ) -> (Door, Submission) {
         let session = self.submission.subscribe();
         let networks = watch::Sender::new(Vec::new()).subscribe();
         let proxies = self.proxies.clone();
         let door = Door { session, networks, proxies, tls: Some(tls), implicit_tls };
-        let username = config.submission.username.clone();
-        self.smtp(address, door, Submission::new(world.hall.clone(), username))
+        (door, Submission::new(world.hall.clone(), config.submission.username.clone()))
     }
 
     /// Opens a door for trusted hosts.
@@ -290,8 +315,8 @@ impl Doors {
 
     /// What all sessions of a door share.
     #[must_use]
-    pub fn settings(&self, config: &Config, role: Role, limits: Limits) -> Arc<Settings> {
-        settings(config, role, limits, &self.capacity)
+    pub fn settings(&self, config: &Config, role: Role, limits: Limits, tls: bool) -> Arc<Settings> {
+        settings(config, (role, tls), limits, &self.capacity)
     }
 
     /// Opens any SMTP door.
@@ -334,7 +359,13 @@ impl Doors {
     }
 
     /// What an API listener shares; it is reached here unless the configuration says otherwise.
-    fn room(&self, world: &World, config: &Config, reached_at: &str) -> Arc<Room> {
+    fn room(
+        &self,
+        world: &World,
+        config: &Config,
+        reached_at: &str,
+        overlay: Option<Arc<dyn Overlay>>,
+    ) -> Arc<Room> {
         let base_url = config.api.base_url.as_deref().unwrap_or(reached_at);
         let secrets = config.billing.stripe_webhook_secrets.iter();
         let options = api::room::Options {
@@ -351,6 +382,7 @@ impl Doors {
                 .sts_mode()
                 .filter(|_| !config.mx.listen.is_empty())
                 .map(|mode| OwnPolicy { mode, mx: config.hostname.clone() }),
+            overlay,
             ..api::room::Options::new(base_url)
         };
         Room::new(world.hall.clone(), options)
@@ -369,7 +401,29 @@ impl Doors {
     ) -> Result<SocketAddr, ServeError> {
         let (listener, local) = bind(address).await?;
         let scheme = if tls.is_some() { "https" } else { "http" };
-        let room = self.room(world, config, &format!("{scheme}://{local}"));
+        let room = self.room(world, config, &format!("{scheme}://{local}"), None);
+        self.api_on(listener, tls, room);
+        Ok(local)
+    }
+
+    /// Opens the API without TLS on a socket that is bound already, with pages beside it.
+    ///
+    /// # Errors
+    /// [`ServeError::System`].
+    pub fn api_with(
+        &self,
+        world: &World,
+        socket: TcpListener,
+        config: &Config,
+        overlay: Arc<dyn Overlay>,
+    ) -> Result<SocketAddr, ServeError> {
+        let local = socket.local_addr()?;
+        let room = self.room(world, config, &format!("http://{local}"), Some(overlay));
+        self.api_on(socket, None, room);
+        Ok(local)
+    }
+
+    fn api_on(&self, listener: TcpListener, tls: Option<api::serve::Tls>, room: Arc<Room>) {
         let _ = self.room.set(Arc::clone(&room));
         let stop = self.stop.clone();
         self.run(async move {
@@ -377,7 +431,6 @@ impl Doors {
                 tracing::error!(%error, "the API's listener failed");
             }
         });
-        Ok(local)
     }
 
     /// Opens the door to which the authority comes for proofs by HTTP-01.
@@ -432,8 +485,8 @@ fn session_settings(config: &Config, capacity: &Capacity) -> [Arc<Settings>; 3] 
     let budget = Arc::clone(capacity.budget(Role::Mx));
     let mx = Settings::new(Role::Mx, config.hostname.clone(), config.mx.limits(), budget, true);
     [
-        settings(config, Role::Submission, Limits::default(), capacity),
-        settings(config, Role::Relay, Limits::relay(), capacity),
+        settings(config, (Role::Submission, true), Limits::default(), capacity),
+        settings(config, (Role::Relay, false), Limits::relay(), capacity),
         Arc::new(mx),
     ]
 }
@@ -447,9 +500,13 @@ fn sizes(config: &Config) -> Sizes {
     }
 }
 
-fn settings(config: &Config, role: Role, limits: Limits, capacity: &Capacity) -> Arc<Settings> {
+fn settings(
+    config: &Config,
+    (role, tls): (Role, bool),
+    limits: Limits,
+    capacity: &Capacity,
+) -> Arc<Settings> {
     let limits = limits_of(config, role, limits);
-    let tls = role != Role::Relay;
     let budget = Arc::clone(capacity.budget(role));
     Arc::new(Settings::new(role, config.hostname.clone(), limits, budget, tls))
 }
@@ -592,7 +649,11 @@ pub fn open_operators(
         may_advance_clock: config.testing.clock_offset.is_some(),
         data_dir: config.data_dir.clone(),
         certificate,
-        room: doors.room.get().cloned().unwrap_or_else(|| doors.room(world, config, "http://localhost")),
+        room: doors
+            .room
+            .get()
+            .cloned()
+            .unwrap_or_else(|| doors.room(world, config, "http://localhost", None)),
         status: admin::StatusFacts::of(config),
         checking: Arc::new(Semaphore::new(1)),
     };

@@ -66,6 +66,14 @@ pub enum BuildError {
     /// The data directory or the key file.
     #[error("{0}")]
     Files(String),
+    /// The data directory cannot be used: it cannot be written, or another process has it.
+    #[error("{path}: {error}")]
+    Directory {
+        /// Which.
+        path: String,
+        /// Why.
+        error: std::io::Error,
+    },
     /// Name servers.
     #[error("[dns] {0}")]
     Dns(String),
@@ -123,15 +131,13 @@ impl World {
     /// # Errors
     /// [`BuildError`].
     pub async fn build(config: &Config) -> Result<Self, BuildError> {
-        private_directory(&config.data_dir)
-            .map_err(|error| BuildError::Files(format!("{}: {error}", config.data_dir.display())))?;
+        let path = config.data_dir.display();
+        let unusable = |error| BuildError::Directory { path: path.to_string(), error };
+        private_directory(&config.data_dir).map_err(unusable)?;
         let entropy = Entropy::default();
-        let identity = Identity::take(&config.data_dir, &config.hostname, entropy.u64())
-            .map_err(|error| BuildError::Files(format!("{}: {error}", config.data_dir.display())))?;
+        let identity = Identity::take(&config.data_dir, &config.hostname, entropy.u64()).map_err(unusable)?;
         let store = open_store(config).await?;
-        identity
-            .write()
-            .map_err(|error| BuildError::Files(format!("{}: {error}", config.data_dir.display())))?;
+        identity.write().map_err(unusable)?;
         let clock = clock(config)?;
         let vault = Arc::new(vault(&config.data_dir, &store).await?);
         let verp = VerpKey::new(secret(&store, &vault, &entropy, RETURN_PATH_KEY).await?);

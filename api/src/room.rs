@@ -27,6 +27,7 @@ use crate::mta_sts::OwnPolicy;
 use crate::operations::{self, Operation};
 use crate::problem::Problem;
 use crate::serve::budget::Budget;
+use crate::serve::pages::Overlay;
 use crate::serve::router::Router;
 use crate::visits::Limits;
 
@@ -76,6 +77,8 @@ pub struct Options {
     pub bytes_in_flight_max: usize,
     /// How long a stop waits for requests that have begun.
     pub drain_max: Duration,
+    /// Pages that share the port (`postrider dev`).
+    pub overlay: Option<Arc<dyn Overlay>>,
 }
 
 impl Options {
@@ -96,6 +99,7 @@ impl Options {
             connections_per_address_max: CONNECTIONS_PER_ADDRESS_MAX,
             bytes_in_flight_max: BYTES_IN_FLIGHT_MAX,
             drain_max: DRAIN_MAX,
+            overlay: None,
         }
     }
 }

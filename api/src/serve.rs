@@ -43,6 +43,7 @@ use tokio_util::task::TaskTracker;
 use self::bare::Worded;
 use self::connection::Answer;
 use self::crowd::Crowd;
+use self::pages::{AnsweredRequest, Overlay};
 use crate::dispatch::dispatch;
 use crate::problem::{Code, Problem};
 use crate::room::Room;
@@ -107,7 +108,10 @@ pub fn api(
             let strict = is_tls && head::is_for(&answering.options.base_url, request.headers());
             let answering = Arc::clone(&answering);
             async move {
-                let mut response = dispatch(answering, request).await;
+                let mut response = match answering.options.overlay.clone() {
+                    Some(overlay) => overlaid(overlay, answering, request).await,
+                    None => dispatch(answering, request).await,
+                };
                 if strict {
                     response.headers_mut().insert(STRICT_TRANSPORT_SECURITY, STRICT);
                 }
@@ -123,6 +127,22 @@ pub fn api(
         room.journal.write(room.hall.store()).await;
         Ok(())
     })
+}
+
+/// Answers a request with a page of the overlay, or else by the API.
+async fn overlaid(
+    overlay: Arc<dyn Overlay>,
+    room: Arc<Room>,
+    request: http::Request<hyper::body::Incoming>,
+) -> http::Response<body::Payload> {
+    if overlay.has(request.uri(), request.headers()) {
+        return pages::answer(overlay, request).await;
+    }
+    let begun = tokio::time::Instant::now();
+    let (method, uri) = (request.method().clone(), request.uri().clone());
+    let response = dispatch(room, request).await;
+    overlay.answered(&AnsweredRequest { method, uri, status: response.status(), took: begun.elapsed() });
+    response
 }
 
 /// How a listener takes those who connect.

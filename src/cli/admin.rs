@@ -26,6 +26,10 @@ use super::{store_check, table};
 use crate::admin::check::progress;
 use crate::admin::{DomainChange, Line, PageAsked, Question, Refused, SOCKET};
 use crate::config;
+use crate::dev::directory::Directory;
+
+/// The configuration file, unless another is named. Where it is missing, a `postrider dev` that runs is meant.
+const CONFIGURATION: &str = "/etc/postrider/postrider.toml";
 
 /// What the operator can do.
 #[derive(Debug, Subcommand)]
@@ -340,6 +344,12 @@ fn directory(arguments: &AdminArguments) -> Result<PathBuf, String> {
     if let Some(directory) = &arguments.data_dir {
         return Ok(directory.clone());
     }
+    if arguments.config.is_none()
+        && !Path::new(CONFIGURATION).exists()
+        && let Some(directory) = Directory::of_running_server()
+    {
+        return Ok(directory);
+    }
     let config = configuration(arguments);
     config
         .map(|config| config.data_dir)
@@ -347,7 +357,7 @@ fn directory(arguments: &AdminArguments) -> Result<PathBuf, String> {
 }
 
 fn configuration(arguments: &AdminArguments) -> Result<config::Config, String> {
-    let file = arguments.config.clone().unwrap_or_else(|| PathBuf::from("/etc/postrider/postrider.toml"));
+    let file = arguments.config.clone().unwrap_or_else(|| PathBuf::from(CONFIGURATION));
     config::from_file_alone(&file).map_err(|problems| {
         let first = problems.first().map(ToString::to_string).unwrap_or_default();
         format!("{}: {first}", file.display())

@@ -52,7 +52,7 @@ impl fmt::Display for Problem {
 pub fn from_file(file: &Path) -> Result<Config, Vec<Problem>> {
     let text = std::fs::read_to_string(file)
         .map_err(|error| vec![Problem { line: None, text: format!("{}: {error}", file.display()) }])?;
-    read(&text, ours(), check::on_this_machine)
+    read(&text, environment(), check::on_this_machine)
 }
 
 /// Reads a file as [`from_file`] does, but not what it names: for who only looks for the server.
@@ -62,7 +62,7 @@ pub fn from_file(file: &Path) -> Result<Config, Vec<Problem>> {
 pub fn from_file_alone(file: &Path) -> Result<Config, Vec<Problem>> {
     let text = std::fs::read_to_string(file)
         .map_err(|error| vec![Problem { line: None, text: format!("{}: {error}", file.display()) }])?;
-    from_text(&text, ours())
+    from_text(&text, environment())
 }
 
 /// Reads a text, with an environment over it. Nothing that it names is looked at.
@@ -77,7 +77,8 @@ pub fn from_text(
 }
 
 /// Our variables of the process's environment. Others may hold what is no text.
-fn ours() -> Vec<(String, String)> {
+#[must_use]
+pub fn environment() -> Vec<(String, String)> {
     let text = |(name, value): (std::ffi::OsString, std::ffi::OsString)| {
         let name = name.into_string().ok().filter(|name| name.starts_with(PREFIX))?;
         Some((name, value.to_string_lossy().into_owned()))

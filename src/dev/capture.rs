@@ -1,5 +1,5 @@
-//! The mail host that catches everything: takes any message for anybody, judges its signatures, and
-//! puts it into the inbox.
+//! The mail host that catches everything: it takes any message for anybody, judges its signatures, and puts it into the
+//! inbox. Recipients of the [`simulator`](super::simulator) are refused, deferred, slow, or complain.
 
 use std::sync::{Arc, PoisonError, RwLock};
 
@@ -10,8 +10,11 @@ use mail::reply::{Enhanced, Reply};
 use queue::clock::Clock;
 use smtp::answers::{Answer, Answers, Message, Question};
 use store::engine::Store;
+use tokio::sync::mpsc;
 
-use super::inbox::{Caught, Inbox, Signature};
+use super::inbox::{Inbox, NewMessage, Signature, Source};
+use super::simulator::{Behaviour, Complaint};
+use super::terminal::Terminal;
 
 /// The DKIM records of the domains here, by name: there is no DNS to ask on a developer's machine.
 pub type Records = Arc<RwLock<Vec<(String, String)>>>;
@@ -24,25 +27,63 @@ pub fn records_of(domain: &Domain) -> [(String, String); 2] {
     [record(&dkim.selector, &dkim.rsa_record), record(&dkim.ed25519_selector(), &dkim.ed25519_record)]
 }
 
+/// Puts messages into the inbox, and tells the terminal.
+#[derive(Clone)]
+pub struct InboxWriter {
+    /// The messages.
+    pub inbox: Arc<Inbox>,
+    /// The terminal.
+    pub terminal: Terminal,
+    /// The time.
+    pub clock: Clock,
+}
+
+impl InboxWriter {
+    /// Puts a message in; 451 when its files cannot be written.
+    pub async fn write(&self, caught: NewMessage) -> Reply {
+        let inbox = Arc::clone(&self.inbox);
+        match tokio::task::spawn_blocking(move || inbox.put(caught)).await {
+            Ok(Ok(entry)) => {
+                self.terminal.caught(&entry);
+                Reply::new(250, Enhanced::new(2, 0, 0), format!("caught as message {}", entry.id))
+            }
+            Ok(Err(error)) => unwritten(&error),
+            Err(error) => unwritten(&error),
+        }
+    }
+}
+
+fn unwritten(error: &dyn std::fmt::Display) -> Reply {
+    tracing::error!(%error, "a message cannot be put into the inbox");
+    Reply::new(451, Enhanced::new(4, 3, 0), "The inbox cannot be written; see the log")
+}
+
 /// Answers for the mail host.
 #[derive(Clone)]
 pub struct Capture {
-    /// Where it goes.
-    pub inbox: Arc<Inbox>,
+    /// Where messages go.
+    pub writer: InboxWriter,
     /// The public keys.
     pub records: Records,
     /// Where the domains are, whose keys those are.
     pub store: Store,
-    /// The time.
-    pub clock: Clock,
+    /// Who sends the complaints of the simulator.
+    pub complaints: mpsc::Sender<Complaint>,
 }
 
 impl Answers for Capture {
     type Visitor = ();
 
-    async fn answer(&self, _: &mut (), question: Question) -> Answer {
+    async fn answer(&self, (): &mut (), question: Question) -> Answer {
         match question {
-            Question::Sender { .. } | Question::Recipient(_) => Answer::Granted,
+            Question::Sender { .. } => Answer::Granted,
+            Question::Recipient(address) => match Behaviour::of(&address).and_then(Behaviour::refusal) {
+                Some(reply) => {
+                    self.writer.terminal.refused(&address, &reply);
+                    Answer::Said(reply)
+                }
+                None => Answer::Granted,
+            },
             Question::Take(message) => self.take(*message).await,
             Question::Authenticate(..) => Answer::Said(Reply::new(
                 502,
@@ -54,7 +95,7 @@ impl Answers for Capture {
 }
 
 impl Capture {
-    /// Takes note of the keys of the domain that a message comes from: it may have been added a moment ago.
+    /// Learns the keys of the domain that a message comes from: it may have been added a moment ago.
     async fn learn(&self, reverse_path: Option<&Address>) {
         let domain = reverse_path.and_then(|sender| sender.domain().as_str().strip_prefix("rp."));
         let Some(name) = domain.and_then(|name| name.parse().ok()) else { return };
@@ -69,28 +110,45 @@ impl Capture {
     }
 
     async fn take(&self, message: Message) -> Answer {
+        // Its share of the memory budget, to the end.
+        let _held = message.held;
         self.learn(message.envelope.reverse_path.as_ref()).await;
         let keys = self.records.read().unwrap_or_else(PoisonError::into_inner).clone();
         let raw = message.content;
         let dkim = verdict::dkim(raw.clone(), PublicKeys::Given(keys)).await;
-        let caught = Caught {
-            id: 0,
-            sender: message.envelope.reverse_path,
-            recipients: message.recipients.into_iter().map(|recipient| recipient.address).collect(),
-            received_at: self.clock.now(),
-            tls: message.trace.tls.is_some(),
-            raw,
-            dkim: dkim
-                .into_iter()
-                .map(|verdict| Signature {
-                    domain: verdict.domain,
-                    selector: verdict.selector,
-                    algorithm: verdict.algorithm.to_owned(),
-                    result: verdict.result.as_str().to_owned(),
-                })
-                .collect(),
-        };
-        let id = self.inbox.put(caught);
-        Answer::Said(Reply::new(250, Enhanced::new(2, 0, 0), format!("caught as message {id}")))
+        let recipients: Vec<Address> =
+            message.recipients.into_iter().map(|recipient| recipient.address).collect();
+        let behaviours: Vec<Behaviour> = recipients.iter().filter_map(Behaviour::of).collect();
+        if behaviours.contains(&Behaviour::Slow) {
+            tokio::time::sleep(Behaviour::SLOW_FOR).await;
+        }
+        let complaint = Complaint::about(message.envelope.reverse_path.as_ref(), &raw, &self.writer.clock);
+        let reply = self
+            .writer
+            .write(NewMessage {
+                source: Source::Delivered,
+                sender: message.envelope.reverse_path,
+                recipients,
+                received_at: self.writer.clock.now(),
+                tls: message.trace.tls.is_some(),
+                raw,
+                dkim: dkim
+                    .into_iter()
+                    .map(|verdict| Signature {
+                        domain: verdict.domain,
+                        selector: verdict.selector,
+                        algorithm: verdict.algorithm.to_owned(),
+                        result: verdict.result.as_str().to_owned(),
+                    })
+                    .collect(),
+            })
+            .await;
+        if behaviours.contains(&Behaviour::Complained)
+            && let Some(complaint) = complaint
+            && self.complaints.try_send(complaint).is_err()
+        {
+            self.writer.terminal.complained("not sent: too many at once");
+        }
+        Answer::Said(reply)
     }
 }

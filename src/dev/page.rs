@@ -1,144 +1,244 @@
-//! The web inbox: a page that shows what was caught and refreshes itself, and the JSON behind it.
+//! The web inbox, on the API's port: the page at `/` and what it asks for below `/inbox`.
 //!
 //! ```text
-//! GET /                          the page
-//! GET /messages                  {messages: [{id, from, to, subject, received_at, size, tls, dkim}]}
-//! GET /messages/{id}             one, with headers, text and parts
-//! GET /messages/{id}/raw         message/rfc822
-//! GET /messages/{id}/html        the HTML part alone, scripts and remote content shut off
-//! GET /dkim-records              [{name, value}] of all domains here
-//! DELETE /messages               throws everything away
+//! GET /                                     the page
+//! GET /inbox/messages[?search=&since=]      {version, total, messages}; {version} alone where `since` is the version
+//! DELETE /inbox/messages                    removes all
+//! GET, DELETE /inbox/messages/{id}          one, with headers, text and attachments
+//! GET /inbox/messages/{id}/raw              message/rfc822
+//! GET /inbox/messages/{id}/html[?remote=1]  the HTML alone: no scripts; remote content only if asked for
+//! GET /inbox/messages/{id}/attachments/{n}  the n-th file, from 0
+//! GET /inbox/dkim-records                   [{name, value}] of the domains here
 //! ```
+//!
+//! Only requests for this machine by name (`localhost`, a loopback address) get these pages: by DNS rebinding a web site
+//! could else read the mail.
 
-use std::sync::Arc;
+use std::net::IpAddr;
+use std::sync::{Arc, PoisonError};
 
-use api::serve::pages::Page;
+use api::serve::pages::{AnsweredRequest, Overlay, Page, Policy};
+use base64::Engine as _;
+use base64::prelude::BASE64_STANDARD;
 use bytes::Bytes;
-use http::{Method, StatusCode};
-use mail::message;
-use mail_parser::{MessageParser, MimeHeaders as _};
+use http::header::HOST;
+use http::uri::Authority;
+use http::{HeaderMap, Method, StatusCode, Uri};
+use mail::received::Reading;
 use serde_json::{Value, json};
 
-use super::inbox::{Caught, Inbox};
+use super::capture::Records;
+use super::inbox::{self, Entry, Inbox};
+use super::terminal::Terminal;
 
 const HTML: &str = "text/html; charset=utf-8";
 const JSON: &str = "application/json";
 /// The page itself: one file, no other resource.
 const PAGE: &str = include_str!("inbox.html");
+/// Where what the page asks for is.
+pub const PATH: &str = "/inbox";
 
-/// Answers for the inbox. `records` lists the DKIM records of the domains here.
-pub fn answer(inbox: &Arc<Inbox>, records: &[(String, String)], method: &Method, path: &str) -> Page {
-    let parts: Vec<&str> = path.trim_matches('/').split('/').collect();
-    match (method.as_str(), parts.as_slice()) {
-        ("GET", [""]) => Page::of(HTML, PAGE),
-        ("GET", ["messages"]) => {
-            let messages: Vec<Value> = inbox.list().iter().map(summary).collect();
-            Page::of(JSON, json!({"messages": messages}).to_string())
-        }
-        ("DELETE", ["messages"]) => {
-            inbox.clear();
-            Page::of(JSON, json!({"ok": true}).to_string())
-        }
-        ("GET", ["dkim-records"]) => {
-            let records: Vec<Value> =
-                records.iter().map(|(name, value)| json!({"name": name, "value": value})).collect();
-            Page::of(JSON, Value::Array(records).to_string())
-        }
-        ("GET", ["messages", id, rest @ ..]) => match id.parse().ok().and_then(|id| inbox.get(id)) {
-            Some(caught) => part(&caught, rest),
-            None => Page::not_found("no such message\n"),
-        },
-        ("GET" | "DELETE", _) => Page::not_found("no such page\n"),
-        _ => {
-            Page { status: StatusCode::METHOD_NOT_ALLOWED, ..Page::of("text/plain", "GET or DELETE only\n") }
-        }
+/// The inbox's pages, and a line on the terminal for each request to the API.
+#[derive(Debug)]
+pub struct InboxPages {
+    /// The messages.
+    pub inbox: Arc<Inbox>,
+    /// The DKIM records of the domains here.
+    pub records: Records,
+    /// Where requests are told.
+    pub terminal: Terminal,
+}
+
+impl Overlay for InboxPages {
+    fn has(&self, uri: &Uri, headers: &HeaderMap) -> bool {
+        let path = uri.path();
+        let below = path.strip_prefix(PATH).is_some_and(|rest| rest.is_empty() || rest.starts_with('/'));
+        (path == "/" || below) && is_local(headers)
+    }
+
+    fn page(&self, method: &Method, uri: &Uri) -> Page {
+        let parts: Vec<&str> = uri.path().split('/').filter(|part| !part.is_empty()).collect();
+        let made = match (method.as_str(), parts.as_slice()) {
+            ("GET", [] | ["inbox"]) => Ok(Page::of(HTML, PAGE)),
+            ("GET", ["inbox", "messages"]) => Ok(self.list(uri)),
+            ("DELETE", ["inbox", "messages"]) => self.inbox.clear().map(|()| done()),
+            ("GET", ["inbox", "dkim-records"]) => Ok(self.dkim_records()),
+            ("GET" | "DELETE", ["inbox", "messages", id, rest @ ..]) => match id.parse() {
+                Ok(id) => self.message(method, id, (rest, uri)),
+                Err(_) => Ok(missing()),
+            },
+            _ => Ok(missing()),
+        };
+        made.unwrap_or_else(|error| {
+            Page::error(StatusCode::INTERNAL_SERVER_ERROR, format!("The inbox's files: {error}\n"))
+        })
+    }
+
+    fn answered(&self, answered: &AnsweredRequest) {
+        self.terminal.request(answered);
     }
 }
 
-fn part(caught: &Caught, rest: &[&str]) -> Page {
-    match rest {
-        [] => Page::of(JSON, whole(caught).to_string()),
-        ["raw"] => Page::foreign("message/rfc822", caught.raw.clone()),
-        ["html"] => {
-            let html = read(caught).and_then(|content| content.html).unwrap_or_default();
-            Page::foreign(HTML, html)
+impl InboxPages {
+    fn list(&self, uri: &Uri) -> Page {
+        let version = self.inbox.version().to_string();
+        if query(uri, "since").as_deref() == Some(&version) {
+            return Page::of(JSON, json!({"version": version}).to_string());
         }
-        _ => Page::not_found("no such part\n"),
+        let messages = self.inbox.list(&query(uri, "search").unwrap_or_default());
+        let messages: Vec<Value> = messages.iter().map(summary).collect();
+        let total = self.inbox.count();
+        Page::of(JSON, json!({"version": version, "total": total, "messages": messages}).to_string())
+    }
+
+    fn dkim_records(&self) -> Page {
+        let records = self.records.read().unwrap_or_else(PoisonError::into_inner);
+        let records = records.iter().map(|(name, value)| json!({"name": name, "value": value}));
+        Page::of(JSON, Value::Array(records.collect()).to_string())
+    }
+
+    fn message(&self, method: &Method, id: u64, (rest, uri): (&[&str], &Uri)) -> std::io::Result<Page> {
+        if *method == Method::DELETE {
+            let removed = rest.is_empty() && self.inbox.remove(id)?;
+            return Ok(if removed { done() } else { missing() });
+        }
+        let Some((entry, raw)) = self.inbox.get(id)? else { return Ok(missing()) };
+        Ok(match rest {
+            [] => Page::of(JSON, whole(&entry, &inbox::read(&raw)).to_string()),
+            ["raw"] => Page::foreign("message/rfc822", raw),
+            ["html"] => {
+                let remote = query(uri, "remote").is_some();
+                let policy = if remote { Policy::ForeignRemote } else { Policy::Foreign };
+                Page { policy, ..Page::foreign(HTML, shown_html(inbox::read(&raw))) }
+            }
+            ["attachments", place] => attachment(&raw, place).unwrap_or_else(missing),
+            _ => missing(),
+        })
     }
 }
 
-fn summary(caught: &Caught) -> Value {
-    let header = message::read(&caught.raw).ok();
-    let from = header.as_ref().and_then(|h| h.from.as_ref()).map(ToString::to_string);
-    json!({
-        "id": caught.id,
-        "from": from,
-        "envelope_from": caught.sender,
-        "to": caught.recipients,
-        "subject": header.map(|h| h.facts.subject).unwrap_or_default(),
-        "received_at": caught.received_at,
-        "size": caught.raw.len(),
-        "tls": caught.tls,
-        "dkim": caught.dkim,
+/// Whether a request names this machine in `Host`.
+fn is_local(headers: &HeaderMap) -> bool {
+    let named = headers.get(HOST).and_then(|host| host.to_str().ok()?.parse::<Authority>().ok());
+    named.is_some_and(|named| {
+        let host = named.host().trim_start_matches('[').trim_end_matches(']');
+        host.eq_ignore_ascii_case("localhost") || host.parse::<IpAddr>().is_ok_and(|host| host.is_loopback())
     })
 }
 
-fn whole(caught: &Caught) -> Value {
-    let mut shown = summary(caught);
-    let (fields, body) = message::fields(&caught.raw);
-    let headers: Vec<Value> = fields
-        .iter()
-        .map(|field| {
-            let name = caught.raw.get(field.start..field.name_end).unwrap_or_default();
-            let value = caught.raw.get(field.name_end..field.end).unwrap_or_default();
-            let value = String::from_utf8_lossy(value);
-            json!({
-                "name": String::from_utf8_lossy(name),
-                "value": value.trim_start_matches([' ', '\t']).strip_prefix(':').unwrap_or(&value).trim(),
-            })
+/// A parameter of the query.
+fn query(uri: &Uri, name: &str) -> Option<String> {
+    let pairs = url::form_urlencoded::parse(uri.query().unwrap_or_default().as_bytes());
+    pairs.into_iter().find(|(key, _)| key == name).map(|(_, value)| value.into_owned())
+}
+
+fn done() -> Page {
+    Page::of(JSON, json!({"ok": true}).to_string())
+}
+
+fn missing() -> Page {
+    Page::error(StatusCode::NOT_FOUND, "No such page or message\n")
+}
+
+fn summary(entry: &Entry) -> Value {
+    json!({
+        "id": entry.id,
+        "source": entry.source,
+        "from": entry.from,
+        "envelope_from": entry.envelope_from,
+        "to": entry.to,
+        "subject": entry.subject,
+        "preview": entry.preview,
+        "received_at": entry.received_at,
+        "size": entry.size,
+        "tls": entry.tls,
+        "attachment_count": entry.attachment_count,
+        "dkim": entry.dkim,
+    })
+}
+
+fn whole(entry: &Entry, reading: &Reading) -> Value {
+    let headers = reading.headers.iter().map(|(name, value)| json!({"name": name, "value": value}));
+    let attachments = reading.attachments.iter().map(|attachment| {
+        json!({
+            "filename": attachment.file.filename,
+            "content_type": attachment.file.content_type,
+            "size": attachment.file.size_bytes,
+            "disposition": attachment.disposition,
         })
-        .collect();
-    let content = read(caught);
-    let content = content.unwrap_or_else(|| Content {
-        text: Some(String::from_utf8_lossy(caught.raw.get(body..).unwrap_or_default()).into_owned()),
-        html: None,
-        attachments: Vec::new(),
     });
-    if let Some(fields) = shown.as_object_mut() {
-        fields.insert("headers".to_owned(), Value::Array(headers));
-        fields.insert("text".to_owned(), json!(content.text));
-        fields.insert("has_html".to_owned(), json!(content.html.is_some()));
-        fields.insert("attachments".to_owned(), Value::Array(content.attachments));
+    let more = json!({
+        "headers": headers.collect::<Vec<_>>(),
+        "text": reading.text,
+        "html": reading.html,
+        "has_html": reading.html.is_some(),
+        "attachments": attachments.collect::<Vec<_>>(),
+    });
+    let mut shown = summary(entry);
+    if let (Value::Object(shown), Value::Object(more)) = (&mut shown, more) {
+        shown.extend(more);
     }
     shown
 }
 
-struct Content {
-    text: Option<String>,
-    html: Option<String>,
-    attachments: Vec<Value>,
+/// The HTML as it is shown: inline images (RFC 2392) in place of their names, links in a new window.
+fn shown_html(reading: Reading) -> String {
+    let mut html = reading.html.unwrap_or_default();
+    for attachment in &reading.attachments {
+        let Some(id) = attachment.content_id.as_deref().filter(|id| !id.is_empty()) else { continue };
+        let name = format!("cid:{id}");
+        if attachment.file.content_type.starts_with("image/") && html.contains(&name) {
+            let data = BASE64_STANDARD.encode(&attachment.data);
+            html = html.replace(&name, &format!("data:{};base64,{data}", attachment.file.content_type));
+        }
+    }
+    html.insert_str(head_at(&html), "<base target=\"_blank\">");
+    html
 }
 
-/// The readable parts of a message; none when the parser meets a bug of its own, which hostile mail
-/// is known to find.
-fn read(caught: &Caught) -> Option<Content> {
-    let raw: Bytes = caught.raw.clone();
-    std::panic::catch_unwind(move || {
-        let parsed = mail::mime::parse(&MessageParser::default(), raw.as_ref())?;
-        let attachments = parsed
-            .attachments()
-            .map(|part| {
-                let kind = part.content_type().map(|c| format!("{}/{}", c.ctype(), c.subtype().unwrap_or("*")));
-                json!({"filename": part.attachment_name(), "content_type": kind, "size": part.contents().len()})
-            })
-            .collect();
-        let is_html = |n: usize| parsed.html_body.get(n).is_some();
-        Some(Content {
-            text: parsed.body_text(0).map(std::borrow::Cow::into_owned),
-            html: is_html(0).then(|| parsed.body_html(0)).flatten().map(std::borrow::Cow::into_owned),
-            attachments,
-        })
-    })
-    .ok()
-    .flatten()
+/// Where the head of an HTML document begins, or where it may: text before the document type changes how it is shown.
+fn head_at(html: &str) -> usize {
+    let lower = html.to_ascii_lowercase();
+    let behind = |tag: &str| {
+        let at = lower.find(tag)?;
+        let rest = lower.get(at + tag.len()..)?;
+        // `<header>` is another tag.
+        rest.starts_with(|next: char| next == '>' || next.is_ascii_whitespace()).then_some(())?;
+        Some(at + tag.len() + rest.find('>')? + 1)
+    };
+    behind("<head").or_else(|| behind("<html")).or_else(|| behind("<!doctype")).unwrap_or(0)
+}
+
+fn attachment(raw: &Bytes, place: &str) -> Option<Page> {
+    let attachment = Reading::attachment(raw, place.parse().ok()?)?;
+    let page = Page::foreign(attachment.file.content_type, attachment.data);
+    Some(Page { file_name: Some(attachment.file.filename), ..page })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn only_this_machine_by_name_has_the_inbox() {
+        let host = |host: &str| is_local(&[(HOST, host.parse().unwrap())].into_iter().collect());
+        for local in ["localhost:8025", "127.0.0.1:8025", "[::1]:8025", "LOCALHOST", "127.0.0.1"] {
+            assert!(host(local), "{local}");
+        }
+        for other in ["evil.example:8025", "localhost.evil.example", "192.0.2.1", "mta-sts.example.com", ""] {
+            assert!(!host(other), "{other}");
+        }
+    }
+
+    #[test]
+    fn the_base_stands_in_the_head() {
+        for (html, at) in [
+            ("<!DOCTYPE html><html lang=en><HEAD class=x><title>", 43),
+            ("<html><header>", 6),
+            ("<!doctype html>\n<p>", 15),
+            ("<p>x", 0),
+        ] {
+            assert_eq!(head_at(html), at, "{html}");
+        }
+    }
 }

@@ -14,6 +14,7 @@ mod certificates;
 mod dead_destination;
 mod deadlines;
 mod delivery;
+mod development;
 mod dkim2;
 mod doctor;
 mod earlier_store;

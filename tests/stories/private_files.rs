@@ -16,13 +16,12 @@ fn postrider(arguments: &[&str]) -> Command {
 
 pub(crate) fn start(data_dir: &Path) -> Child {
     let any = "127.0.0.1:0";
-    let mut child =
-        postrider(&["dev", "--json", "--api", any, "--submission", any, "--mx", any, "--inbox", any])
-            .arg("--data-dir")
-            .arg(data_dir)
-            .stdout(Stdio::piped())
-            .spawn()
-            .unwrap();
+    let mut child = postrider(&["dev", "--json", "--api", any, "--submission", any, "--mx", any])
+        .arg("--data-dir")
+        .arg(data_dir)
+        .stdout(Stdio::piped())
+        .spawn()
+        .unwrap();
     let mut ready = String::new();
     BufReader::new(child.stdout.take().unwrap()).read_line(&mut ready).unwrap();
     assert!(ready.starts_with('{'), "{ready}");

@@ -1,97 +1,194 @@
-//! A small listener of plain pages beside the API: the operator's, or the development inbox.
+//! Pages that share the API's port: the web inbox of `postrider dev`.
+//!
+//! ```text
+//! request ─► Overlay::has? ─► Overlay::page (on a blocking thread) ─► response
+//!                 └─ no ────► the API's dispatch ─► Overlay::answered
+//! ```
+//!
+//! An overlay claims whole paths that no API operation has. GET, HEAD (answered like GET, without the body) and DELETE
+//! reach it; a request body is not read.
 
-use std::future::ready;
-use std::io;
+use std::borrow::Cow;
+use std::fmt::Debug;
 use std::sync::Arc;
 use std::time::Duration;
 
 use bytes::Bytes;
-use http::header::{CONTENT_LENGTH, CONTENT_TYPE, HeaderValue};
-use http::{Method, Response, StatusCode};
-use tokio::net::TcpListener;
-use tokio_util::sync::CancellationToken;
+use http::header::{CONTENT_DISPOSITION, CONTENT_LENGTH, CONTENT_TYPE, HeaderName, HeaderValue};
+use http::{HeaderMap, Method, Request, Response, StatusCode, Uri};
 
 use super::body::Payload;
 use super::budget::Share;
-use super::connection::answering;
-use super::{Terms, listen};
 
-/// Connections at once.
-const CONNECTIONS_MAX: usize = 64;
-/// How long a stop waits for answers that have begun.
-const DRAIN_MAX: Duration = Duration::from_secs(2);
+/// Pages beside the API, and an observer of the API's answers.
+pub trait Overlay: Debug + Send + Sync + 'static {
+    /// Whether a request is for one of its pages. All others are the API's.
+    fn has(&self, uri: &Uri, headers: &HeaderMap) -> bool;
+
+    /// Answers a request that it [`has`](Self::has). It may read files.
+    fn page(&self, method: &Method, uri: &Uri) -> Page;
+
+    /// The API has answered a request.
+    fn answered(&self, answered: &AnsweredRequest);
+}
+
+/// A request that the API has answered.
+#[derive(Debug, Clone)]
+pub struct AnsweredRequest {
+    /// The method.
+    pub method: Method,
+    /// The target.
+    pub uri: Uri,
+    /// The status of the response.
+    pub status: StatusCode,
+    /// From the head of the request to the head of the response.
+    pub took: Duration,
+}
+
+/// What a page may load and do, as its Content-Security-Policy says.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Policy {
+    /// A page of our own: its scripts, its styles, its frames, and requests to its own origin.
+    Own,
+    /// Foreign content: no scripts, nothing from other hosts. Links open in a new window.
+    Foreign,
+    /// Foreign content with its remote images, styles and fonts. No scripts.
+    ForeignRemote,
+}
+
+impl Policy {
+    const fn header(self) -> &'static str {
+        match self {
+            Self::Own => {
+                "default-src 'none'; connect-src 'self'; frame-src 'self'; img-src 'self' data:; \
+                 script-src 'unsafe-inline'; style-src 'unsafe-inline'; frame-ancestors 'self'; form-action 'none'"
+            }
+            Self::Foreign => {
+                "sandbox allow-popups allow-popups-to-escape-sandbox; default-src 'none'; img-src data:; \
+                 style-src 'unsafe-inline'; form-action 'none'; frame-ancestors 'self'"
+            }
+            Self::ForeignRemote => {
+                "sandbox allow-popups allow-popups-to-escape-sandbox; default-src 'none'; \
+                 img-src data: http: https:; style-src 'unsafe-inline' http: https:; font-src data: http: https:; \
+                 form-action 'none'; frame-ancestors 'self'"
+            }
+        }
+    }
+}
 
 /// A page.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Page {
     /// The status.
     pub status: StatusCode,
-    /// What the bytes are.
-    pub media_type: &'static str,
+    /// The media type. One that is no header value becomes `application/octet-stream`.
+    pub media_type: Cow<'static, str>,
     /// The bytes.
     pub body: Bytes,
-    /// What the page may do (Content-Security-Policy).
-    pub policy: &'static str,
+    /// What the page may load and do.
+    pub policy: Policy,
+    /// The file name under which a browser saves it; none shows it.
+    pub file_name: Option<String>,
 }
-
-/// A page of our own: its own scripts and styles, its own frames, nothing from elsewhere.
-const OWN: &str = "default-src 'none'; connect-src 'self'; frame-src 'self'; img-src 'self' data:; \
-                   script-src 'unsafe-inline'; style-src 'unsafe-inline'; frame-ancestors 'self'; form-action 'none'";
-/// What somebody sent: no scripts, no remote content, no navigation.
-const FOREIGN: &str = "sandbox; default-src 'none'; img-src data:; style-src 'unsafe-inline'; form-action 'none'; \
-                       frame-ancestors 'self'";
 
 impl Page {
     /// A page with status 200.
     #[must_use]
-    pub fn of(media_type: &'static str, body: impl Into<Bytes>) -> Self {
-        Self { status: StatusCode::OK, media_type, body: body.into(), policy: OWN }
+    pub fn of(media_type: impl Into<Cow<'static, str>>, body: impl Into<Bytes>) -> Self {
+        Self {
+            status: StatusCode::OK,
+            media_type: media_type.into(),
+            body: body.into(),
+            policy: Policy::Own,
+            file_name: None,
+        }
     }
 
-    /// A page that somebody else wrote: it can do nothing.
+    /// A page with foreign content.
     #[must_use]
-    pub fn foreign(media_type: &'static str, body: impl Into<Bytes>) -> Self {
-        Self { policy: FOREIGN, ..Self::of(media_type, body) }
+    pub fn foreign(media_type: impl Into<Cow<'static, str>>, body: impl Into<Bytes>) -> Self {
+        Self { policy: Policy::Foreign, ..Self::of(media_type, body) }
     }
 
-    /// No such page.
+    /// An error in plain text.
     #[must_use]
-    pub fn not_found(hint: &'static str) -> Self {
-        Self { status: StatusCode::NOT_FOUND, ..Self::of("text/plain; charset=utf-8", hint) }
+    pub fn error(status: StatusCode, text: impl Into<String>) -> Self {
+        Self { status, ..Self::of("text/plain; charset=utf-8", text.into()) }
+    }
+
+    fn into_response(self, is_head: bool) -> Response<Payload> {
+        let length = self.body.len();
+        let body = if is_head { Bytes::new() } else { self.body };
+        let mut response = Response::new(Payload::new(body, Share::default()));
+        *response.status_mut() = self.status;
+        let headers = response.headers_mut();
+        let media_type = HeaderValue::from_str(&self.media_type)
+            .unwrap_or(HeaderValue::from_static("application/octet-stream"));
+        headers.insert(CONTENT_TYPE, media_type);
+        headers.insert(CONTENT_LENGTH, length.into());
+        // The content came from anybody's mail: a browser must not guess its type, and others must not frame it.
+        for (name, value) in [
+            ("x-content-type-options", "nosniff"),
+            ("cache-control", "no-store"),
+            ("content-security-policy", self.policy.header()),
+            ("referrer-policy", "no-referrer"),
+        ] {
+            headers.insert(HeaderName::from_static(name), HeaderValue::from_static(value));
+        }
+        if let Some(disposition) = self.file_name.as_deref().and_then(attachment) {
+            headers.insert(CONTENT_DISPOSITION, disposition);
+        }
+        response
     }
 }
 
-/// Serves pages until `stop`: GET, HEAD (made of GET) and DELETE; `answer` is given the method and the
-/// path, and does not wait.
-///
-/// # Errors
-/// The listener itself cannot be used.
-pub async fn pages(
-    listener: TcpListener,
-    answer: impl Fn(&Method, &str) -> Page + Send + Sync + 'static,
-    stop: CancellationToken,
-) -> io::Result<()> {
-    let answer = Arc::new(answer);
-    let respond = answering(move |request| {
-        let head = request.method() == Method::HEAD;
-        let method = if head { &Method::GET } else { request.method() };
-        ready(response(answer(method, request.uri().path()), head))
+/// `Content-Disposition: attachment` with a name in UTF-8 (RFC 6266 5, RFC 8187 3.2).
+fn attachment(name: &str) -> Option<HeaderValue> {
+    use std::fmt::Write as _;
+    let mut encoded = String::with_capacity(name.len());
+    for byte in name.bytes() {
+        if byte.is_ascii_alphanumeric() || b"-._".contains(&byte) {
+            encoded.push(char::from(byte));
+        } else {
+            // Writing to a String does not fail.
+            let _ = write!(encoded, "%{byte:02X}");
+        }
+    }
+    HeaderValue::from_str(&format!("attachment; filename*=UTF-8''{encoded}")).ok()
+}
+
+/// Answers a request for one of the overlay's pages.
+pub(super) async fn answer<B>(overlay: Arc<dyn Overlay>, request: Request<B>) -> Response<Payload> {
+    let is_head = request.method() == Method::HEAD;
+    let (head, _) = request.into_parts();
+    if ![Method::GET, Method::HEAD, Method::DELETE].contains(&head.method) {
+        let page = Page::error(StatusCode::METHOD_NOT_ALLOWED, "Use GET, HEAD or DELETE\n");
+        return page.into_response(false);
+    }
+    let method = if is_head { Method::GET } else { head.method };
+    let made = tokio::task::spawn_blocking(move || overlay.page(&method, &head.uri)).await;
+    let page = made.unwrap_or_else(|error| {
+        tracing::error!(%error, "a page failed");
+        Page::error(StatusCode::INTERNAL_SERVER_ERROR, "The page failed; see the log\n")
     });
-    listen(listener, Terms::plain(CONNECTIONS_MAX, DRAIN_MAX), respond, stop).await
+    page.into_response(is_head)
 }
 
-fn response(page: Page, head: bool) -> Response<Payload> {
-    let length = page.body.len();
-    let body = if head { Bytes::new() } else { page.body };
-    let mut response = Response::new(Payload::new(body, Share::default()));
-    *response.status_mut() = page.status;
-    let headers = response.headers_mut();
-    headers.insert(CONTENT_TYPE, HeaderValue::from_static(page.media_type));
-    headers.insert(CONTENT_LENGTH, length.into());
-    // What is shown came from anybody's mail: it is not to be guessed at, framed by others or kept.
-    headers.insert("x-content-type-options", HeaderValue::from_static("nosniff"));
-    headers.insert("cache-control", HeaderValue::from_static("no-store"));
-    headers.insert("content-security-policy", HeaderValue::from_static(page.policy));
-    headers.insert("referrer-policy", HeaderValue::from_static("no-referrer"));
-    response
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn file_names_are_encoded() {
+        let header = |name: &str| attachment(name).unwrap().to_str().unwrap().to_owned();
+        assert_eq!(header("a b.pdf"), "attachment; filename*=UTF-8''a%20b.pdf");
+        assert_eq!(header("ä\"\r\n.txt"), "attachment; filename*=UTF-8''%C3%A4%22%0D%0A.txt");
+    }
+
+    #[test]
+    fn a_media_type_that_is_no_header_value_is_replaced() {
+        let response = Page::foreign("text/\r\nx", "x").into_response(true);
+        assert_eq!(response.headers()[CONTENT_TYPE], "application/octet-stream");
+        assert_eq!(response.headers()[CONTENT_LENGTH], "1");
+    }
 }

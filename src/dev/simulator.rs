@@ -1,0 +1,237 @@
+//! Recipients that behave: addresses at `simulator.postrider.test` by which a developer tries what mail hosts do.
+//!
+//! ```text
+//! delivered@   250
+//! bounced@     550 5.1.1 at RCPT: the recipient bounces, hard
+//! deferred@    451 4.2.1 at RCPT, at every attempt: the recipient is delayed until it expires
+//! complained@  250, and a complaint (RFC 5965) to the return path, by SMTP
+//! slow@        250, after ten seconds
+//! ```
+//!
+//! A tag is allowed (`bounced+order-42@`). Everything takes the real path: these are replies of the mail host.
+
+use std::net::SocketAddr;
+use std::time::Duration;
+
+use bytes::Bytes;
+use mail::address::Address;
+use mail::message;
+use mail::reply::{Enhanced, Reply};
+use queue::clock::Clock;
+use tokio::io::{AsyncBufReadExt as _, AsyncReadExt as _, AsyncWriteExt as _, BufReader};
+use tokio::net::TcpStream;
+use tokio::sync::mpsc;
+use tokio::time::timeout;
+use tokio_util::sync::CancellationToken;
+
+use super::terminal::Terminal;
+
+/// The domain of all of them (RFC 6761 6.2: nobody's).
+pub const DOMAIN: &str = "simulator.postrider.test";
+/// Complaints that wait to be sent.
+pub const COMPLAINTS_MAX: usize = 256;
+/// Header bytes of the email that a complaint encloses.
+const ENCLOSED_BYTES_MAX: usize = 32 << 10;
+/// How often a complaint is sent while the answer is 4yz: the email may still be under way.
+const TRIES_MAX: u32 = 20;
+/// The pause before the next try.
+const TRY_PAUSE: Duration = Duration::from_millis(250);
+/// How long a conversation with our own mail host may take.
+const CONVERSATION_MAX: Duration = Duration::from_secs(30);
+/// The longest line of a reply (RFC 5321 4.5.3.1.5 says 512).
+const REPLY_LINE_BYTES_MAX: u64 = 2_048;
+
+/// What a recipient does.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Behaviour {
+    /// Takes the message.
+    Delivered,
+    /// Is refused for good.
+    Bounced,
+    /// Is refused for now.
+    Deferred,
+    /// Takes the message and complains about it.
+    Complained,
+    /// Takes the message after [`Self::SLOW_FOR`].
+    Slow,
+}
+
+impl Behaviour {
+    /// How long a slow recipient takes.
+    pub const SLOW_FOR: Duration = Duration::from_secs(10);
+
+    /// What an address does; none when it is not one of the simulator's.
+    #[must_use]
+    pub fn of(address: &Address) -> Option<Self> {
+        if address.domain().as_str() != DOMAIN {
+            return None;
+        }
+        let local = address.local().to_ascii_lowercase();
+        match local.split('+').next().unwrap_or_default() {
+            "bounced" => Some(Self::Bounced),
+            "deferred" => Some(Self::Deferred),
+            "complained" => Some(Self::Complained),
+            "slow" => Some(Self::Slow),
+            _ => Some(Self::Delivered),
+        }
+    }
+
+    /// The reply to RCPT, where it is not 250.
+    #[must_use]
+    pub fn refusal(self) -> Option<Reply> {
+        match self {
+            Self::Bounced => Some(Reply::new(550, Enhanced::new(5, 1, 1), "No such mailbox (simulated)")),
+            Self::Deferred => {
+                Some(Reply::new(451, Enhanced::new(4, 2, 1), "Mailbox temporarily unavailable (simulated)"))
+            }
+            Self::Delivered | Self::Complained | Self::Slow => None,
+        }
+    }
+}
+
+/// A complaint to be sent.
+#[derive(Debug)]
+pub struct Complaint {
+    return_path: Address,
+    message: String,
+}
+
+impl Complaint {
+    /// A complaint about a message; none about one from the null path, which nobody could be told of.
+    #[must_use]
+    pub fn about(return_path: Option<&Address>, raw: &Bytes, clock: &Clock) -> Option<Self> {
+        let return_path = return_path?.clone();
+        let (_, header_end) = message::fields(raw);
+        let header = raw.get(..header_end.min(ENCLOSED_BYTES_MAX)).unwrap_or_default();
+        let (header, date) = (String::from_utf8_lossy(header), message::date(clock.now()));
+        let header = header.trim_end();
+        let message = format!(
+            "From: Feedback loop <fbl@{DOMAIN}>\r\nTo: <{return_path}>\r\nDate: {date}\r\n\
+             Subject: A recipient calls this message spam\r\nMIME-Version: 1.0\r\n\
+             Content-Type: multipart/report; report-type=feedback-report; boundary=\"=_simulated\"\r\n\r\n\
+             --=_simulated\r\nContent-Type: text/plain; charset=us-ascii\r\n\r\n\
+             complained@{DOMAIN} calls this message spam. (The simulator of postrider dev.)\r\n\r\n\
+             --=_simulated\r\nContent-Type: message/feedback-report\r\n\r\n\
+             Feedback-Type: abuse\r\nUser-Agent: postrider-dev/1\r\nVersion: 1\r\n\
+             Original-Mail-From: <{return_path}>\r\nOriginal-Rcpt-To: <complained@{DOMAIN}>\r\n\
+             Arrival-Date: {date}\r\n\r\n\
+             --=_simulated\r\nContent-Type: text/rfc822-headers\r\n\r\n{header}\r\n\r\n--=_simulated--\r\n"
+        );
+        Some(Self { return_path, message })
+    }
+
+    /// Hands it in at the mail host: again while the answer is temporary.
+    async fn send(&self, mx: SocketAddr) -> Result<(), String> {
+        let mut last = String::new();
+        for _ in 0..TRIES_MAX {
+            match timeout(CONVERSATION_MAX, self.hand_in(mx)).await {
+                Ok(Ok(())) => return Ok(()),
+                Ok(Err(HandInError::Refused(reply))) if !reply.starts_with('4') => return Err(reply),
+                Ok(Err(error)) => last = error.to_string(),
+                Err(_) => "our own mail host does not answer".clone_into(&mut last),
+            }
+            tokio::time::sleep(TRY_PAUSE).await;
+        }
+        Err(last)
+    }
+
+    async fn hand_in(&self, mx: SocketAddr) -> Result<(), HandInError> {
+        let mut stream = BufReader::new(TcpStream::connect(mx).await?);
+        expect(&mut stream, '2').await?;
+        for (command, wanted) in [
+            (format!("EHLO {DOMAIN}\r\n"), '2'),
+            ("MAIL FROM:<>\r\n".to_owned(), '2'),
+            (format!("RCPT TO:<{}>\r\n", self.return_path), '2'),
+            ("DATA\r\n".to_owned(), '3'),
+            (format!("{}.\r\n", self.message.replace("\r\n.", "\r\n..")), '2'),
+        ] {
+            stream.get_mut().write_all(command.as_bytes()).await?;
+            expect(&mut stream, wanted).await?;
+        }
+        stream.get_mut().write_all(b"QUIT\r\n").await?;
+        Ok(())
+    }
+}
+
+/// Why a complaint was not taken.
+#[derive(Debug, thiserror::Error)]
+enum HandInError {
+    #[error("{0}")]
+    Refused(String),
+    #[error(transparent)]
+    Io(#[from] std::io::Error),
+}
+
+/// Reads a reply whose code begins with this digit.
+async fn expect(stream: &mut BufReader<TcpStream>, wanted: char) -> Result<(), HandInError> {
+    loop {
+        let mut line = String::new();
+        (&mut *stream).take(REPLY_LINE_BYTES_MAX).read_line(&mut line).await?;
+        if line.as_bytes().get(3) == Some(&b'-') {
+            continue;
+        }
+        return match line.starts_with(wanted) {
+            true => Ok(()),
+            false => Err(HandInError::Refused(line.trim_end().to_owned())),
+        };
+    }
+}
+
+/// Sends complaints to our own mail host until `stop`.
+pub async fn send_complaints(
+    mut complaints: mpsc::Receiver<Complaint>,
+    mx: SocketAddr,
+    terminal: Terminal,
+    stop: CancellationToken,
+) {
+    loop {
+        let next = tokio::select! {
+            () = stop.cancelled() => return,
+            next = complaints.recv() => next,
+        };
+        let Some(complaint) = next else { return };
+        let sent = tokio::select! {
+            () = stop.cancelled() => return,
+            sent = complaint.send(mx) => sent,
+        };
+        match sent {
+            Ok(()) => terminal.complained(format_args!("to {}", complaint.return_path)),
+            Err(why) => terminal.complained(format_args!("not taken: {why}")),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use mail::returned::{self, Said};
+
+    use super::*;
+
+    #[test]
+    fn addresses_behave() {
+        let of = |address: &str| Behaviour::of(&address.parse().unwrap());
+        assert_eq!(of("bounced@simulator.postrider.test"), Some(Behaviour::Bounced));
+        assert_eq!(of("Deferred+order-42@Simulator.Postrider.test"), Some(Behaviour::Deferred));
+        assert_eq!(of("complained@simulator.postrider.test"), Some(Behaviour::Complained));
+        assert_eq!(of("slow+1@simulator.postrider.test"), Some(Behaviour::Slow));
+        assert_eq!(of("anybody@simulator.postrider.test"), Some(Behaviour::Delivered));
+        assert_eq!(of("bounced@example.com"), None);
+        let reply = |behaviour: Behaviour| behaviour.refusal().map(|reply| reply.to_string());
+        assert!(reply(Behaviour::Bounced).unwrap().starts_with("550 5.1.1 "));
+        assert!(reply(Behaviour::Deferred).unwrap().starts_with("451 4.2.1 "));
+        assert_eq!(reply(Behaviour::Slow), None);
+    }
+
+    #[test]
+    fn a_complaint_is_read_as_one() {
+        let raw = Bytes::from_static(b"From: ada@example.com\r\nMessage-ID: <1@example.com>\r\n\r\n.x\r\n");
+        let path: Address = "b-1@rp.example.com".parse().unwrap();
+        let complaint = Complaint::about(Some(&path), &raw, &Clock::default()).unwrap();
+        assert!(
+            complaint.message.contains("Message-ID: <1@example.com>") && !complaint.message.contains(".x")
+        );
+        let said = returned::read(complaint.message.as_bytes(), None, None);
+        assert!(matches!(said, Said::Complaint(_)), "{said:?}");
+        assert!(Complaint::about(None, &raw, &Clock::default()).is_none());
+    }
+}
