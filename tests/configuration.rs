@@ -159,3 +159,12 @@ fn every_key_is_taken_on_or_left_at_a_reload() {
         documented
     );
 }
+
+#[test]
+fn a_build_that_is_not_optimised_says_so_once() {
+    let mut serve = std::process::Command::new(env!("CARGO_BIN_EXE_postrider"));
+    let done =
+        serve.args(["serve", "--config", "/nowhere/postrider.toml"]).env_remove("RUST_LOG").output().unwrap();
+    let told = String::from_utf8_lossy(&done.stderr).matches("this build is not optimised").count();
+    assert_eq!(told, usize::from(cfg!(debug_assertions)), "{done:?}");
+}

@@ -65,6 +65,12 @@ fn tell(arguments: &ConfigArguments, problems: &[Problem]) {
 #[must_use]
 pub fn serve(arguments: &ServeArguments) -> ExitCode {
     begin_log("info,hickory_net=error");
+    if cfg!(debug_assertions) {
+        tracing::warn!(
+            "this build is not optimised and serves several times more slowly; for production, build it with `cargo build \
+             --release`"
+        );
+    }
     raise_file_limit();
     make_private_files();
     let config = match read(&arguments.config) {
