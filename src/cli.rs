@@ -2,6 +2,7 @@
 
 pub mod admin;
 pub mod affiliate;
+pub mod check;
 mod copy;
 pub mod destination;
 pub mod doctor;

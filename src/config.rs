@@ -5,6 +5,7 @@
 //! (`POSTRIDER_SECTION_KEY`) overrides it; [`check`] looks at what contradicts itself.
 
 mod check;
+mod explain;
 pub mod mx;
 mod plans;
 pub mod pools;
@@ -30,7 +31,7 @@ use smtp::limits::Limits;
 pub use check::foreign_addresses;
 use mx::MxSection;
 use pools::PoolSection;
-pub use read::{Problem, environment, from_file, from_file_alone, from_text};
+pub use read::{Problem, environment, from_file, from_file_alone, from_text, line_in};
 use smarthosts::SmarthostSection;
 pub(crate) use values::read_duration;
 pub use values::{Dane, Engine, Hidden, SmarthostAddress, Switch, Tls as TlsChoice};

@@ -16,7 +16,7 @@ fn main() -> ExitCode {
     match arguments.command {
         Command::Serve(serve) => cli::run::serve(&serve),
         Command::Dev(dev) => cli::run::dev(&dev),
-        Command::Check(check) => cli::run::check(&check),
+        Command::Check(check) => cli::check::check(&check),
         Command::Doctor(doctor) => cli::doctor::run(&doctor),
         Command::Status(status) => cli::admin::run(&status.into()),
         Command::Admin(admin) => cli::admin::run(&admin),

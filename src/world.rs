@@ -7,6 +7,7 @@ use dns::lookup::{Resolver, Validation};
 use dns::seal::Vault;
 use dns::setup::Inspector;
 use dns::signing_pool::SigningPool;
+use mail::address::Name;
 use mail::classify::Shaping;
 use mail::link::LinkKey;
 use mail::setup::Facts;
@@ -202,11 +203,7 @@ impl World {
     pub async fn warn_of_sandbox(&self) {
         match self.hall.sandbox_fault().await {
             Ok(None) => {}
-            Ok(Some(domain)) => tracing::warn!(
-                domain.name = %domain,
-                "the domain of `sandbox_sender` is not verified here: no account can send from it, and the service's own \
-                 mail does not go out; add the domain to an account of yours and publish its records"
-            ),
+            Ok(Some(domain)) => tracing::warn!(domain.name = %domain, "{}", sandbox_not_set_up(domain)),
             Err(error) => tracing::warn!(%error, "the domain of `sandbox_sender` cannot be read"),
         }
     }
@@ -234,6 +231,16 @@ impl World {
         self.worker.drain().await;
         self.store.close().await;
     }
+}
+
+/// What the operator is told when the domain of the sandbox sender is not verified here.
+#[must_use]
+pub fn sandbox_not_set_up(domain: &Name) -> String {
+    format!(
+        "the sandbox is not set up on this server: {domain}, the domain of `sandbox_sender`, is not verified here, so no \
+         account can send from it, and sign-in links and other mail of the service do not go out; add the domain to an \
+         account of yours (`postrider admin domain create {domain} --account …`) and publish its records"
+    )
 }
 
 /// The machine's clock; where it may be moved, as far ahead as it was moved and as the configuration says.

@@ -1,13 +1,12 @@
-//! `postrider serve`, `dev` and `check`: from arguments to an exit code.
+//! `postrider serve` and `dev`: from arguments to an exit code.
 
 use std::fmt::Write as _;
-use std::io::{IsTerminal as _, Write as _};
+use std::io::IsTerminal as _;
 use std::process::ExitCode;
 
-use serde_json::{Value, json};
+use serde_json::Value;
 
 use super::{ConfigArguments, DevArguments, ServeArguments};
-use crate::acme::Wish;
 use crate::config::{self, Config, Problem};
 use crate::{dev, serve};
 
@@ -41,24 +40,12 @@ fn begin_log(default: &str) {
         .try_init();
 }
 
-fn read(arguments: &ConfigArguments) -> Result<Config, Vec<Problem>> {
+pub(super) fn read(arguments: &ConfigArguments) -> Result<Config, Vec<Problem>> {
     let config = config::from_file(&arguments.config)?;
     for variable in &config.ignored_variables {
         eprintln!("postrider: warning: {variable} in the environment is no setting, and is ignored");
     }
     Ok(config)
-}
-
-fn tell(arguments: &ConfigArguments, problems: &[Problem]) {
-    if arguments.json {
-        let shown: Vec<Value> = problems.iter().map(|p| json!({"line": p.line, "problem": p.text})).collect();
-        // Nobody may be listening any more (`… | head`).
-        let _ = writeln!(std::io::stdout(), "{}", json!({"ok": problems.is_empty(), "problems": shown}));
-        return;
-    }
-    for problem in problems {
-        eprintln!("{}: {problem}", arguments.config.display());
-    }
 }
 
 /// Runs the server until it is told to stop.
@@ -75,10 +62,7 @@ pub fn serve(arguments: &ServeArguments) -> ExitCode {
     make_private_files();
     let config = match read(&arguments.config) {
         Ok(config) => config,
-        Err(problems) => {
-            tell(&arguments.config, &problems);
-            return ExitCode::FAILURE;
-        }
+        Err(problems) => return super::check::refuse(&arguments.config, problems),
     };
     let (file, send) = (arguments.config.config.clone(), arguments.send);
     end(runtime().map_err(|error| error.to_string()).and_then(|runtime| {
@@ -104,45 +88,6 @@ fn end(done: Result<(), String>) -> ExitCode {
             eprintln!("postrider: {error}");
             ExitCode::FAILURE
         }
-    }
-}
-
-/// Checks a configuration: 0, or 1 and each problem with its line.
-#[must_use]
-pub fn check(arguments: &ConfigArguments) -> ExitCode {
-    match read(arguments) {
-        Ok(config) => {
-            tell(arguments, &[]);
-            if !arguments.json {
-                println!("{}: good", arguments.config.display());
-                if let Some(wish) = Wish::of(&config) {
-                    println!("{wish}");
-                }
-                tell_request_key(&config);
-            }
-            for address in crate::config::foreign_addresses(&config) {
-                eprintln!(
-                    "postrider: {address} is not an address of this machine: no mail can leave from there"
-                );
-            }
-            ExitCode::SUCCESS
-        }
-        Err(problems) => {
-            tell(arguments, &problems);
-            ExitCode::FAILURE
-        }
-    }
-}
-
-/// What is to be published of the key that signs requests of Domain Connect.
-fn tell_request_key(config: &Config) {
-    let name = config.service.domain_connect_key_name.as_ref();
-    if let (Some(name), Ok(Some(key))) = (name, config.domain_connect_key()) {
-        println!(
-            "Requests of Domain Connect are signed. Publish, and set \"syncPubKeyDomain\": \"{}\" in the template:\n{}",
-            key.domain(),
-            crate::doctor::connect::records(&key, name)
-        );
     }
 }
 
@@ -205,6 +150,8 @@ fn bare(value: &Value) -> String {
 
 #[cfg(test)]
 mod tests {
+    use serde_json::json;
+
     use super::*;
 
     #[test]

@@ -476,14 +476,17 @@ mod tests {
             ("[[delivery.replies]]\naction = \"stop\"\ntext = \"x\"\n", "line 5: `stop` is no action"),
             ("[[delivery.replies]]\naction = \"back-off\"\n", "line 4: [[delivery.replies]] needs"),
             ("[[delivery.replies]]\naction = \"temporary\"\ncode = \"4yz\"\n", "line 5: what is refused"),
-            ("[[delivery.replies]]\naction = \"pause\"\ncode = \"250\"\n", "line 6: `250` is no code"),
+            (
+                "[[delivery.replies]]\naction = \"pause\"\ncode = \"250\"\n",
+                "line 6: `code` in [delivery.replies]: `250` is no code",
+            ),
             (
                 "[[delivery.replies]]\naction = \"pause\"\ntext = \"x\"\nfor = \"0s\"\n",
                 "line 7: `for` is at least 1s",
             ),
             (
                 "[[delivery.replies]]\naction = \"pause\"\ncode = \"5.7.649-606\"\n",
-                "line 6: `5.7.649-606` is no code of a refusal: no number is in it",
+                "line 6: `code` in [delivery.replies]: `5.7.649-606` is no code of a refusal: no number is in it",
             ),
             ("[[delivery.pace]]\nmessages_per_second = -1.0\n", "line 5: `messages_per_second`"),
             ("[[delivery.pace]]\nmessages_per_second = 0.0\n", "line 5: `messages_per_second`"),
@@ -518,11 +521,11 @@ mod tests {
         for (more, said) in [
             (
                 "[delivery]\nsmarthost = \"relay.example.net:0\"\n".to_owned(),
-                "line 5: nobody listens on port 0",
+                "line 5: `smarthost` in [delivery]: nobody listens on port 0",
             ),
             (
                 "[[delivery.smarthosts]]\nname = \"a\"\nhosts = [\"192.0.2.1:0\"]\n".to_owned(),
-                "line 6: `192.0.2.1:0`: nobody listens on port 0",
+                "line 6: `hosts` in [delivery.smarthosts]: `192.0.2.1:0`: nobody listens on port 0",
             ),
             (block("a", com) + &block("b", com), "line 11: `a` takes the mail of `example.com` already"),
             (

@@ -189,8 +189,11 @@ mod tests {
             ),
             (NEW.replace("113.2", "113.1"), vec!["line 6: 203.0.113.1 is in the pool `default` already"]),
             (format!("{NEW}warm_up_messages = [10, 0]\n"), vec!["line 7: `warm_up_messages` must name"]),
-            (format!("{NEW}warm_up = \"soon\"\n"), vec!["line 7: `soon` is not a day"]),
-            (format!("{NEW}warm_up = 7\n"), vec!["line 7: `7` is not a day"]),
+            (
+                format!("{NEW}warm_up = \"soon\"\n"),
+                vec!["line 7: `warm_up` in [delivery.pools]: `soon` is not a day"],
+            ),
+            (format!("{NEW}warm_up = 7\n"), vec!["line 7: `warm_up` in [delivery.pools]: `7` is not a day"]),
             (
                 format!("{NEW}plans = [\"pro\"]\n{OLD}plans = [\"pro\"]\n"),
                 vec!["line 11: the mail of a plan leaves from one pool: `new`"],

@@ -16,6 +16,7 @@ use serde::Deserialize as _;
 use toml::Spanned;
 use toml::de::{DeTable, DeValue};
 
+use super::explain::{Key, explain, is_unknown_key};
 use super::{Config, check};
 
 /// The environment's variables that are ours start so.
@@ -110,8 +111,11 @@ fn read(
                 variables.push((section, key, variable));
             }
             // Another program's, or a later version's: it does not stop the start.
-            Err(what) if what.contains("unknown field") => ignored.push(variable),
-            Err(what) => problems.push(Problem { line: None, text: format!("{variable}: {what}") }),
+            Err(error) if is_unknown_key(&error) => ignored.push(variable),
+            Err(error) => {
+                let key = Key { section: section.to_owned(), name: key };
+                problems.push(Problem { line: None, text: format!("{variable}: {}", explain(&error, &key)) });
+            }
         }
     }
     if table.get("hostname").and_then(toml::Value::as_str) == Some(NO_HOSTNAME)
@@ -122,7 +126,7 @@ fn read(
     let config = match table.try_into::<Config>() {
         Ok(config) => Config { ignored_variables: ignored, ..config },
         Err(error) => {
-            problems.push(Problem { line: None, text: one_line(error.message()) });
+            problems.push(Problem { line: None, text: explain(error.message(), &Key::default()) });
             return Err(in_order(problems));
         }
     };
@@ -179,7 +183,9 @@ fn without_faults(text: &str, given: Spanned<DeTable<'_>>) -> (toml::Table, Vec<
             Ok(table) => return (table, problems),
             Err(error) => error,
         };
-        problems.push(of_error(text, &error));
+        let key = error.span().and_then(|span| key_at(&table, span.start)).unwrap_or_default();
+        let line = error.span().map(|span| line_at(text, span.start));
+        problems.push(Problem { line, text: explain(error.message(), &key) });
         if !error.span().is_some_and(|span| take_out(&mut table, span.start)) {
             break;
         }
@@ -207,6 +213,39 @@ fn take_out(table: &mut DeTable<'_>, byte: usize) -> bool {
     let here = table.iter().find(|(key, value)| key.span().contains(&byte) || value.span().contains(&byte));
     let Some(key) = here.map(|(key, _)| key.clone()) else { return false };
     table.remove(&key).is_some()
+}
+
+/// The innermost key that stands at this byte of the text, or whose value does.
+fn key_at(table: &DeTable<'_>, byte: usize) -> Option<Key> {
+    // A section's span is that of its head: what is in it is looked at first, wherever it stands.
+    let inside = table.iter().find_map(|(name, value)| {
+        let inner = match value.get_ref() {
+            DeValue::Table(inner) => key_at(inner, byte),
+            DeValue::Array(items) => items.iter().find_map(|item| match item.get_ref() {
+                DeValue::Table(inner) => key_at(inner, byte),
+                _ => None,
+            }),
+            _ => None,
+        }?;
+        let section = match inner.section.as_str() {
+            "" => name.get_ref().to_string(),
+            section => format!("{}.{section}", name.get_ref()),
+        };
+        Some(Key { section, name: inner.name })
+    });
+    inside.or_else(|| {
+        let is_here = |place: std::ops::Range<usize>| place.contains(&byte);
+        let (key, _) = table.iter().find(|(key, value)| is_here(key.span()) || is_here(value.span()))?;
+        Some(Key { section: String::new(), name: key.get_ref().to_string() })
+    })
+}
+
+/// The line of a key in a configuration's text: of the `index`-th section where there are several of a name. The
+/// section's own line when it lacks the key; none when the text lacks the section.
+#[must_use]
+pub fn line_in(text: &str, section: &'static str, index: usize, key: &'static str) -> Option<usize> {
+    let (given, _) = DeTable::parse_recoverable(text);
+    line_of(text, given.get_ref(), &check::Fault { section, index, key, text: String::new() })
 }
 
 /// Where a fault is: its key, or else its section.
@@ -389,6 +428,31 @@ mod tests {
         assert!(found[2].starts_with("line 7: ") && found[3].contains("hostname"), "{found:#?}");
         let found = problems("hostname = \"a\nport = [\n");
         assert!(!found.is_empty() && found.iter().all(|problem| problem.starts_with("line ")), "{found:#?}");
+    }
+
+    #[test]
+    fn no_sentence_of_serde_reaches_a_person() {
+        let text = "hostname = 5\ndata_dir = true\nwebhooks = 1\n[api]\nlisten = 8025\ntls = \"yes\"\nrate_limit = 3\n\
+                    [delivery]\nretry = 5\nport = \"a\"\nsmarthost_password = 7\nsmarthost = [1]\ndkim2 = \"maybe\"\n\
+                    tls = true\ngive_up_after = 4\n[plans.free]\ndomains = \"many\"\naffiliates = 1\n\
+                    [[delivery.pace]]\nmessages_per_second = \"x\"\nconnections_max = -1\n[[relay]]\nlisten = \"x\"\n\
+                    networks = [5]\naccount = 1\n[submission]\nsessions_max = -1\nrecipients_max = 2.5\n[dns]\n\
+                    servers = [1]\n[store]\nengine = 2026-01-01\nreserve_bytes = 1e3\n[tls]\ncertificate = 1\n\
+                    [tls.acme]\nnames = \"x y\"\ncolour = 1\n[service]\nauto_verify_domains = [true]\n";
+        let found = problems(text);
+        assert_eq!(found.len(), text.matches(" = ").count(), "{found:#?}");
+        for problem in &found {
+            for sentence in
+                ["invalid ", "expected", "unknown ", "struct", "wanted", "floating point", "sequence"]
+            {
+                assert!(!problem.contains(sentence), "{problem}");
+            }
+        }
+        assert_eq!(
+            found[0], "line 1: `hostname` is the number 5, and takes a text in quotation marks",
+            "{found:#?}"
+        );
+        assert!(!found.iter().any(|problem| problem.contains('7') && problem.contains("password")));
     }
 
     #[test]

@@ -139,7 +139,7 @@ where
     impl<'de, T: FromStr<Err: fmt::Display>> de::Visitor<'de> for OneOrMany<T> {
         type Value = Vec<T>;
         fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-            f.write_str("a string or a list of strings")
+            f.write_str("a text in quotation marks, or a list of texts")
         }
         fn visit_str<E: de::Error>(self, text: &str) -> Result<Vec<T>, E> {
             Ok(vec![text.parse().map_err(|error| E::custom(format!("`{text}`: {error}")))?])
@@ -184,7 +184,7 @@ pub(super) fn duration_option<'de, D: Deserializer<'de>>(input: D) -> Result<Opt
 
 /// `["1m", "5m"]`, not empty.
 pub(super) fn durations<'de, D: Deserializer<'de>>(input: D) -> Result<Vec<Duration>, D::Error> {
-    let texts = Vec::<String>::deserialize(input)?;
+    let texts = one_or_many::<D, String>(input)?;
     if texts.is_empty() {
         return Err(D::Error::custom("at least one wait is needed"));
     }

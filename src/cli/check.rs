@@ -1,0 +1,257 @@
+//! `postrider check`: every problem of a configuration with its line, and notes on what is missing around it.
+//!
+//! ```text
+//! file, environment ─► config ─► problems (exit 1)
+//!                        └──► store, when no server holds it ─► accounts of [[relay]], the sandbox sender's domain
+//! ```
+
+use std::io::Write as _;
+use std::os::unix::fs::MetadataExt as _;
+use std::path::Path;
+use std::process::ExitCode;
+
+use mail::domain::DomainState;
+use serde_json::json;
+use store::engine::{OpenError, ReadError, Store};
+
+use super::ConfigArguments;
+use super::run::{make_private_files, read, runtime};
+use crate::acme::Wish;
+use crate::config::{self, Config, Problem};
+use crate::world;
+
+/// What was found besides the problems of the file itself.
+#[derive(Debug, Default)]
+struct CheckReport {
+    /// Exit 1.
+    problems: Vec<Problem>,
+    /// Told, and no reason not to start.
+    notes: Vec<String>,
+}
+
+/// Checks a configuration: 0, or 1 and each problem with its line.
+#[must_use]
+pub fn check(arguments: &ConfigArguments) -> ExitCode {
+    let (config, findings) = match read(arguments) {
+        Ok(config) => {
+            let findings = look(&config, &arguments.config);
+            (Some(config), findings)
+        }
+        Err(problems) => (None, CheckReport { problems, notes: Vec::new() }),
+    };
+    tell(arguments, &findings);
+    if !findings.problems.is_empty() {
+        return ExitCode::FAILURE;
+    }
+    if let Some(config) = config.filter(|_| !arguments.json) {
+        tell_requests(&config);
+    }
+    ExitCode::SUCCESS
+}
+
+/// Tells the problems of a configuration that is not served.
+pub(super) fn refuse(arguments: &ConfigArguments, problems: Vec<Problem>) -> ExitCode {
+    tell(arguments, &CheckReport { problems, notes: Vec::new() });
+    ExitCode::FAILURE
+}
+
+fn tell(arguments: &ConfigArguments, CheckReport { problems, notes }: &CheckReport) {
+    let mut out = std::io::stdout();
+    // Nobody may be reading any more (`… | head`).
+    if arguments.json {
+        let shown: Vec<_> = problems.iter().map(|p| json!({"line": p.line, "problem": p.text})).collect();
+        let _ = writeln!(out, "{}", json!({"ok": problems.is_empty(), "problems": shown, "notes": notes}));
+        return;
+    }
+    let file = arguments.config.display();
+    problems.iter().for_each(|problem| eprintln!("{file}: {problem}"));
+    if problems.is_empty() {
+        let _ = writeln!(out, "{file}: good");
+    }
+    for note in notes {
+        let _ = writeln!(out, "note: {note}");
+    }
+}
+
+/// What the operator has still to do outside of the file.
+fn tell_requests(config: &Config) {
+    let mut out = std::io::stdout();
+    if let Some(wish) = Wish::of(config) {
+        let _ = writeln!(out, "{wish}");
+    }
+    let name = config.service.domain_connect_key_name.as_ref();
+    if let (Some(name), Ok(Some(key))) = (name, config.domain_connect_key()) {
+        let _ = writeln!(
+            out,
+            "Requests of Domain Connect are signed. Publish, and set \"syncPubKeyDomain\": \"{}\" in the template:\n{}",
+            key.domain(),
+            crate::doctor::connect::records(&key, name)
+        );
+    }
+}
+
+fn look(config: &Config, file: &Path) -> CheckReport {
+    let mut findings = CheckReport { problems: Vec::new(), notes: lacking(config) };
+    for address in config::foreign_addresses(config) {
+        findings
+            .notes
+            .push(format!("{address} is not an address of this machine: no mail can leave from there"));
+    }
+    if config.relay.is_empty() && config.service.sandbox_sender.is_none() {
+        return findings;
+    }
+    let asked = unreadable(config).map_or_else(|| ask_store(config), Err);
+    match asked {
+        Ok(StoreFacts { missing, sandbox_works }) => {
+            let text = std::fs::read_to_string(file).unwrap_or_default();
+            findings.problems.extend(missing.into_iter().map(|index| {
+                let account = config.relay.get(index).map_or("", |relay| relay.account.as_str());
+                Problem {
+                    line: config::line_in(&text, "relay", index, "account"),
+                    text: format!(
+                        "[[relay]] the account {account} does not exist, so its mail is refused: create it \
+                         (`postrider admin account create --email …`), or name another"
+                    ),
+                }
+            }));
+            if let Some(sender) = config.service.sandbox_sender.as_ref().filter(|_| !sandbox_works) {
+                findings.notes.push(world::sandbox_not_set_up(sender.domain()));
+            }
+        }
+        Err(why) => findings.notes.push(format!(
+            "the accounts of [[relay]] and the domain of `sandbox_sender` were not checked: {why}"
+        )),
+    }
+    findings
+}
+
+/// The kinds of listeners that a configuration has none of, and what cannot be done without.
+fn lacking(config: &Config) -> Vec<String> {
+    let submission = config.submission.listen.is_empty() && config.submission.implicit_tls.is_empty();
+    [
+        (submission, "submission", "programs cannot hand in mail by SMTP with a login"),
+        (config.mx.listen.is_empty(), "mx", "no mail comes in, and no bounces or complaints come back"),
+        (config.api.listen.is_empty(), "api", "there is no HTTP API, and links in mail lead nowhere"),
+        (config.ops.listen.is_empty(), "ops", "there are no /metrics"),
+    ]
+    .into_iter()
+    .filter(|(is_missing, ..)| *is_missing)
+    .map(|(_, section, without)| format!("no listener in [{section}]: {without}"))
+    .collect()
+}
+
+/// What the store knows.
+struct StoreFacts {
+    /// Which sections of [[relay]] name an account that is not there.
+    missing: Vec<usize>,
+    /// The sandbox sender's domain is verified.
+    sandbox_works: bool,
+}
+
+/// Why the store is not to be opened by this process.
+fn unreadable(config: &Config) -> Option<String> {
+    if world::database(config).is_some() {
+        return None;
+    }
+    let directory = world::store_options(config).directory;
+    match std::fs::metadata(&directory) {
+        Err(error) if error.kind() == std::io::ErrorKind::NotFound => {
+            Some("there is no store yet; the first start makes it".to_owned())
+        }
+        Err(error) => Some(format!("{}: {error}", directory.display())),
+        // What is opened is written to: files of another user would be in the way of the server.
+        Ok(found) if found.uid() != rustix::process::geteuid().as_raw() => {
+            Some(format!("{} belongs to another user; run this command as that user", directory.display()))
+        }
+        Ok(_) => None,
+    }
+}
+
+fn ask_store(config: &Config) -> Result<StoreFacts, String> {
+    make_private_files();
+    let runtime = runtime().map_err(|error| error.to_string())?;
+    runtime.block_on(async {
+        let opened = match world::database(config) {
+            Some(database) => Store::connect(&database).await,
+            None => Store::open(&world::store_options(config)),
+        };
+        let store = opened.map_err(|error| match error {
+            OpenError::InUse { .. } => "the server is running and holds the store".to_owned(),
+            other => other.to_string(),
+        })?;
+        let known = known(&store, config).await.map_err(|error| error.to_string());
+        store.close().await;
+        known
+    })
+}
+
+async fn known(store: &Store, config: &Config) -> Result<StoreFacts, ReadError> {
+    let mut missing = Vec::new();
+    for (index, relay) in config.relay.iter().enumerate() {
+        if store::account::find(store, &relay.account).await?.is_none() {
+            missing.push(index);
+        }
+    }
+    let sandbox_works = match &config.service.sandbox_sender {
+        None => true,
+        Some(sender) => {
+            let domain = store::domain::by_name(store, sender.domain()).await?;
+            domain.is_some_and(|domain| domain.state == DomainState::Verified)
+        }
+    };
+    Ok(StoreFacts { missing, sandbox_works })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const HEAD: &str = "hostname = \"mx.example.net\"\n";
+
+    fn config(data_dir: &Path, more: &str) -> (Config, std::path::PathBuf) {
+        let text = format!("{HEAD}data_dir = {data_dir:?}\n{more}");
+        let file = data_dir.join("postrider.toml");
+        std::fs::write(&file, &text).unwrap();
+        (config::from_text(&text, []).unwrap(), file)
+    }
+
+    #[test]
+    fn a_relay_without_its_account_is_a_problem_with_its_line() {
+        let directory = tempfile::tempdir().unwrap();
+        let relay = "[[relay]]\nlisten = \"127.0.0.1:1\"\nnetworks = \"127.0.0.0/8\"\naccount = \"owner@example.net\"\n\
+                     [service]\nsandbox_sender = \"sandbox@example.net\"\n";
+        let (config, file) = config(directory.path(), relay);
+        let found = look(&config, &file);
+        assert!(found.problems.is_empty() && found.notes.iter().any(|note| note.contains("no store yet")));
+
+        let other = runtime().unwrap();
+        let store = other.block_on(async { Store::open(&world::store_options(&config)).unwrap() });
+        let found = look(&config, &file);
+        assert!(found.problems.is_empty(), "{found:?}");
+        assert!(found.notes.iter().any(|note| note.contains("were not checked: the server is running")));
+        other.block_on(store.close());
+        drop(store);
+
+        let found = look(&config, &file);
+        assert_eq!(found.problems.len(), 1, "{found:?}");
+        assert_eq!(found.problems[0].line, Some(6));
+        assert!(found.problems[0].text.contains("the account owner@example.net does not exist"));
+        assert!(
+            found.notes.iter().any(|note| note.contains("the sandbox is not set up on this server")),
+            "{found:?}"
+        );
+    }
+
+    #[test]
+    fn kinds_of_listeners_that_are_missing_are_named() {
+        let directory = tempfile::tempdir().unwrap();
+        let (config, file) = config(directory.path(), "[api]\nlisten = \"127.0.0.1:1\"\n");
+        let found = look(&config, &file);
+        let named: Vec<_> = found.notes.iter().filter_map(|note| note.split([':']).next()).collect();
+        assert_eq!(
+            named,
+            ["no listener in [submission]", "no listener in [mx]", "no listener in [ops]"],
+            "{found:?}"
+        );
+    }
+}
