@@ -1,0 +1,301 @@
+#!/usr/bin/env python3
+"""Runs the code blocks of the guides (README.md, docs/*.md) against a running `postrider dev`.
+
+    tests/guides/run.py --postrider target/debug/postrider              all guides
+    tests/guides/run.py --postrider target/debug/postrider WEBHOOKS     some of them
+
+Each guide has a server of its own and one shell, in which its `sh` blocks run in order; a guide that says
+`<!-- continues: OTHER.md -->` goes on in the shell of that one. A command that fails, or a request that is answered
+with an error, fails the block. The shell knows $API, $KEY, $DOMAIN, $SMTP and $STX_SMTP, which the server prints;
+`rnl_…` is the key, and the default addresses are those of the server. Any other `…` in a block that runs is a failure.
+
+    <!-- not run: WHY -->        before a block: it is not run
+    <!-- run first: COMMANDS --> commands that a reader does not need, before the next block
+
+A `json` block must be JSON; where it comes right behind a block that runs, that block must have printed an object with
+these keys. A `toml` block, put into a configuration, must pass `postrider check`. `python` and `js` blocks must parse.
+"""
+
+import argparse
+import json
+import os
+import re
+import shutil
+import signal
+import subprocess
+import sys
+import tempfile
+import threading
+from pathlib import Path
+
+ROOT = Path(__file__).resolve().parents[2]
+BLOCK_S = 60
+START_S = 30
+DEFAULTS = {"api": "127.0.0.1:8025", "submission": "127.0.0.1:1587", "mx": "127.0.0.1:1025"}
+FENCE = re.compile(r"^```(\w*)\n(.*?)^```$", re.M | re.S)
+NOT_RUN = re.compile(r"<!-- not run: (.+?) -->\s*$", re.S)
+FIRST = re.compile(r"<!-- run first:(.+?)-->", re.S)
+CONTINUES = re.compile(r"<!-- continues: (\w+)\.md -->")
+
+
+class Failed(Exception):
+    """A block does not do what a reader expects."""
+
+
+class Block:
+    def __init__(self, guide, line, kind, text):
+        self.guide, self.line, self.kind, self.text = guide, line, kind, text
+        self.reason, self.first, self.follows = None, "", False
+
+    def __str__(self):
+        return f"{self.guide.name}:{self.line} ({self.kind})"
+
+
+def blocks_of(guide):
+    text, found, end = guide.read_text(), [], 0
+    for fence in FENCE.finditer(text):
+        between = text[end : fence.start()]
+        block = Block(guide, text.count("\n", 0, fence.start()) + 1, fence[1], fence[2])
+        if reason := NOT_RUN.search(between):
+            block.reason = reason[1]
+        block.first = "".join(commands[1] for commands in FIRST.finditer(between))
+        block.follows = not between.strip()
+        found.append(block)
+        end = fence.end()
+    return found
+
+
+# The server and the shell
+
+
+class Shell:
+    """A server with its shell."""
+
+    def __init__(self, binary, directory):
+        self.directory = Path(directory)
+        tools = self.directory / "tools"
+        tools.mkdir()
+        (tools / "postrider").symlink_to(binary)
+        curl = tools / "curl"
+        # An answer that is an error is a failure.
+        curl.write_text(f'#!/bin/sh\nexec {shutil.which("curl")} --fail-with-body "$@"\n')
+        curl.chmod(0o755)
+        environment = {name: value for name, value in os.environ.items() if not name.startswith("POSTRIDER_")}
+        environment |= {"PATH": f"{tools}:{environment['PATH']}", "XDG_DATA_HOME": str(self.directory)}
+        any_port = "127.0.0.1:0"
+        self.log = (self.directory / "log").open("w")
+        command = [binary, "dev", "--json", "--api", any_port, "--submission", any_port, "--mx", any_port]
+        self.server = subprocess.Popen(command, stdout=subprocess.PIPE, stderr=self.log, text=True, env=environment)
+        ready = self.server.stdout.readline()
+        if not ready:
+            raise Failed("postrider dev does not start:\n" + (self.directory / "log").read_text())
+        self.ready = json.loads(ready)
+        addresses = {name: self.ready[name].split("//")[-1] for name in DEFAULTS}
+        self.known = [(DEFAULTS[name], addresses[name]) for name in DEFAULTS] + [("rnl_…", self.ready["api_key"])]
+        environment |= {
+            "API": self.ready["api"],
+            "KEY": self.ready["api_key"],
+            "DOMAIN": self.ready["domain"],
+            "SMTP": addresses["submission"],
+            "STX_SMTP": self.ready["smtp_password"],
+        }
+        self.shell = subprocess.Popen(
+            ["bash"], stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True,
+            env=environment, cwd=self.directory, start_new_session=True,
+        )
+        self.count = 0
+
+    def run(self, commands):
+        """What the commands print."""
+        for shown, real in self.known:
+            commands = commands.replace(shown, real)
+        if "…" in commands:
+            raise Failed("a reader cannot run `…`")
+        self.count += 1
+        script, end = self.directory / f"block-{self.count}", f"== end of block {self.count} =="
+        script.write_text(f"set -e -o pipefail\n{commands}\n")
+        # A command that fails ends the shell: `set -e`.
+        told = f"trap 'code=$?; echo; echo \"{end} $code\"' EXIT; source {script}; trap - EXIT; set +e; echo; echo '{end} 0'\n"
+        try:
+            self.shell.stdin.write(told)
+            self.shell.stdin.flush()
+        except BrokenPipeError:
+            raise Failed("the shell ended before") from None
+        watch = threading.Timer(BLOCK_S, self.kill)
+        watch.start()
+        try:
+            return self.read(end)
+        finally:
+            watch.cancel()
+
+    def read(self, end):
+        """What is printed before the end of a block."""
+        printed = []
+        for line in self.shell.stdout:
+            if line.startswith(end):
+                if int(line.split()[-1]) != 0:
+                    raise Failed("exit " + line.split()[-1] + ":\n" + "".join(printed)[-3000:])
+                return "".join(printed)
+            printed.append(line)
+        raise Failed(f"the shell ended, or took longer than {BLOCK_S} s:\n" + "".join(printed)[-3000:])
+
+    def kill(self):
+        """Ends the shell, with what it has started."""
+        try:
+            os.killpg(self.shell.pid, signal.SIGKILL)
+        except ProcessLookupError:
+            pass
+
+    def close(self):
+        self.kill()
+        self.server.terminate()
+        try:
+            self.server.wait(START_S)
+        except subprocess.TimeoutExpired:
+            self.server.kill()
+            raise Failed("postrider dev does not end") from None
+        finally:
+            self.log.close()
+
+
+# Blocks of each kind
+
+
+def like(shown, printed, where="it"):
+    """What is printed has every key that is shown."""
+    if isinstance(shown, dict):
+        for key, value in shown.items():
+            if not isinstance(printed, dict) or key not in printed:
+                raise Failed(f"{where} has no `{key}`: {json.dumps(printed)[:2000]}")
+            like(value, printed[key], f"{where}.{key}")
+    elif isinstance(shown, list) and shown:
+        if not isinstance(printed, list) or not printed:
+            raise Failed(f"{where} is no list with something in it: {json.dumps(printed)[:2000]}")
+        like(shown[0], printed[0], f"{where}[0]")
+
+
+def last_value(printed):
+    """The last JSON value of what was printed."""
+    for line in reversed(printed.strip().splitlines()):
+        try:
+            return json.loads(line)
+        except ValueError:
+            continue
+    return None
+
+
+def check_json(block, printed):
+    shown = json.loads(block.text)
+    if block.follows and printed is not None:
+        like(shown, last_value(printed))
+
+
+def check_toml(block, binary):
+    text = block.text
+    with tempfile.TemporaryDirectory() as name:
+        directory = Path(name)
+        key, certificate = directory / "key.pem", directory / "certificate.pem"
+        command = f"openssl req -x509 -newkey rsa:2048 -nodes -subj /CN=mx1.example.net -keyout {key} -out {certificate}"
+        subprocess.run(command.split(), capture_output=True, check=True)
+        text = re.sub(r'"/etc/[^"]*\.pem"', f'"{key}"', text)
+        if "hostname = " not in text.split("[")[0]:
+            text = f'hostname = "mx1.example.net"\ndata_dir = "{directory}/data"\n{text}'
+        if "[tls]" not in text:
+            text += f'\n[tls]\ncertificate = "{certificate}"\nprivate_key = "{key}"\n'
+        if "[api]" not in text:
+            text += '\n[api]\nlisten = "127.0.0.1:8080"\n'
+        if "[service]" not in text:
+            text += '\n[service]\nsandbox_sender = "sandbox@example.net"\n'
+        file = directory / "postrider.toml"
+        file.write_text(text)
+        done = subprocess.run([binary, "check", "--config", file], capture_output=True, text=True)
+        if done.returncode != 0:
+            raise Failed(done.stderr)
+
+
+def check_js(block):
+    with tempfile.TemporaryDirectory() as name:
+        file = Path(name, "block.mjs")
+        file.write_text(block.text)
+        done = subprocess.run(["node", "--check", file], capture_output=True, text=True)
+        if done.returncode != 0:
+            raise Failed(done.stderr)
+
+
+def lacks(block):
+    """A program that a block needs and that is not here."""
+    wanted = {"sh": ["swaks", "jq", "openssl"], "toml": ["openssl"], "js": ["node"]}.get(block.kind, [])
+    used = [name for name in wanted if block.kind != "sh" or re.search(rf"\b{name}\b", block.text + block.first)]
+    return next((name for name in used if not shutil.which(name)), None)
+
+
+def run_block(block, shell, binary, printed):
+    """What the block printed; none when it is not one that runs."""
+    if block.kind == "sh":
+        return shell.run(block.first + block.text)
+    if block.kind == "json":
+        check_json(block, printed)
+    elif block.kind == "toml":
+        check_toml(block, binary)
+    elif block.kind == "python":
+        compile(block.text, str(block), "exec")
+    elif block.kind == "js":
+        check_js(block)
+    return None
+
+
+def run_guides(guides, binary):
+    """How many blocks of guides that share a server fail."""
+    failures, counts = 0, {"run": 0, "not run": 0}
+    with tempfile.TemporaryDirectory() as directory:
+        shell = Shell(binary, directory)
+        try:
+            for block in [block for guide in guides for block in blocks_of(guide)]:
+                if block.kind == "sh" and block.reason:
+                    counts["not run"] += 1
+                    printed = None
+                    continue
+                if missing := lacks(block):
+                    print(f"  {block}: skipped: {missing} is not here")
+                    continue
+                try:
+                    printed = run_block(block, shell, binary, printed if block.follows else None)
+                    counts["run"] += 1
+                except (Failed, ValueError, SyntaxError) as failure:
+                    print(f"  {block}: FAILED: {failure}")
+                    failures += 1
+                    if block.kind == "sh":
+                        # The shell has ended, and what follows builds on this.
+                        break
+        finally:
+            shell.close()
+    names = ", ".join(guide.name for guide in guides)
+    print(f"  {names}: {counts['run']} blocks run, {counts['not run']} not, {failures} failed", flush=True)
+    return failures
+
+
+def grouped(guides):
+    """Guides, each behind the one that it continues."""
+    groups = {guide.stem: [guide] for guide in guides}
+    for guide in guides:
+        if before := CONTINUES.search(guide.read_text()):
+            groups.setdefault(before[1], [ROOT / "docs" / f"{before[1]}.md"]).append(guide)
+            groups.pop(guide.stem)
+    return groups.values()
+
+
+def main():
+    parser = argparse.ArgumentParser(description="Runs the code blocks of the guides.")
+    parser.add_argument("--postrider", required=True, help="the binary")
+    parser.add_argument("guides", nargs="*", help="WEBHOOKS, README, …")
+    arguments = parser.parse_args()
+    guides = [ROOT / "README.md", *sorted((ROOT / "docs").glob("*.md"))]
+    if arguments.guides:
+        guides = [guide for guide in guides if guide.stem in arguments.guides]
+    binary = str(Path(arguments.postrider).resolve())
+    failures = sum(run_guides(group, binary) for group in grouped(guides))
+    sys.exit(1 if failures else 0)
+
+
+if __name__ == "__main__":
+    main()
