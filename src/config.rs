@@ -6,6 +6,7 @@
 
 mod check;
 mod explain;
+pub mod log;
 pub mod mx;
 mod plans;
 pub mod pools;
@@ -29,6 +30,7 @@ use serde::Deserialize;
 use smtp::limits::Limits;
 
 pub use check::foreign_addresses;
+use log::LogSection;
 use mx::MxSection;
 use pools::PoolSection;
 pub use read::{Problem, environment, from_file, from_file_alone, from_text, line_in};
@@ -71,6 +73,9 @@ pub struct Config {
     /// Metrics and health.
     #[serde(default)]
     pub ops: OpsSection,
+    /// The log.
+    #[serde(default)]
+    pub log: LogSection,
     /// Name servers.
     #[serde(default)]
     pub dns: DnsSection,

@@ -2,7 +2,7 @@
 //! doors; [`dev`] does the same for a developer's machine; [`doctor`] looks for what
 //! is wrong with an operator's; [`admin`] is the operator's door and
 //! [`cli`] knocks at it. [`acme`] keeps certificates fresh, [`affairs`] runs what the
-//! affiliate program does by itself, and [`clock_shift`] is how far the operator moved the clock.
+//! affiliate program does by itself, [`log`] writes the log, and [`clock_shift`] is how far the operator moved the clock.
 
 pub mod acme;
 pub mod admin;
@@ -13,6 +13,7 @@ pub mod clock_shift;
 pub mod config;
 pub mod dev;
 pub mod doctor;
+pub mod log;
 pub mod metric_help;
 pub mod node;
 pub mod reload;

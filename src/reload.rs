@@ -142,6 +142,9 @@ const KEYS: &[Key] = &[
     restart!(api.connections_per_address_max),
     restart!(api.forwarding_networks),
     restart!(ops.listen),
+    restart!(log.format),
+    restart!(log.level),
+    live!(log.addresses),
     restart!(dns.servers),
     restart!(dns.trust_anchors),
     restart!(delivery.port),
@@ -304,6 +307,7 @@ impl Reload {
         self.running = next;
         inside.world.adopt(&self.running);
         inside.doors.adopt(&self.running);
+        mail::log_text::show_addresses(self.running.log.addresses);
         let taken = if changes.taken.is_empty() { "nothing".to_owned() } else { changes.taken.join(", ") };
         tracing::info!(taken, "configuration read again");
         if !changes.left.is_empty() {

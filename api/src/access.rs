@@ -20,6 +20,7 @@ use store::access::{AccessError, Denial, SignedIn, Tenant};
 use store::engine::Batch;
 
 use crate::auth::cookie;
+use crate::auth::login_log::LoginKind;
 use crate::operations::{Action, Operation};
 use crate::problem::{Code, Problem};
 use crate::room::Room;
@@ -80,14 +81,11 @@ pub async fn authenticate(room: &Arc<Room>, found: &Found<'_>, head: &Parts) -> 
             by_key(room, head).await.map(Caller::Program)
         }
         (Action::Either(..), Side::Browser) => {
-            by_session(
-                room,
-                &cookie::token(&head.headers).ok_or_else(|| Problem::unauthorized(Denial::Missing))?,
-            )
-            .await
+            let token = cookie::token(&head.headers).ok_or_else(|| Problem::unauthorized(Denial::Missing))?;
+            by_session(room, &token, peer(head)).await
         }
         (Action::SignedIn(..) | Action::Owner(_), _) => match cookie::token(&head.headers) {
-            Some(token) => by_session(room, &token).await,
+            Some(token) => by_session(room, &token, peer(head)).await,
             // Who has a key instead hears that it is not the key that is wrong (see `permit`).
             None => by_key(room, head).await.map(Caller::Program),
         },
@@ -100,12 +98,19 @@ pub async fn authenticate(room: &Arc<Room>, found: &Found<'_>, head: &Parts) -> 
 /// As [`authenticate`].
 pub async fn by_key(room: &Room, head: &Parts) -> Result<Tenant, Problem> {
     let secret = bearer(&head.headers).map_err(Problem::unauthorized)?;
-    room.hall.by_api_key(secret, peer(head)).await.map_err(refused)
+    let from = peer(head);
+    room.hall.by_api_key(secret, from).await.map_err(|error| {
+        log_refused(room, LoginKind::ApiKey, from, &error);
+        refused(error)
+    })
 }
 
-async fn by_session(room: &Arc<Room>, token: &SessionToken) -> Result<Caller, Problem> {
+async fn by_session(room: &Arc<Room>, token: &SessionToken, from: Option<IpAddr>) -> Result<Caller, Problem> {
     let (store, now) = (room.hall.store(), room.hall.clock().now());
-    let who = store::access::by_session(store, token, now).await.map_err(refused)?;
+    let who = store::access::by_session(store, token, now).await.map_err(|error| {
+        log_refused(room, LoginKind::Session, from, &error);
+        refused(error)
+    })?;
     if let Some(later) = who.session().extended(now) {
         let (store, before) = (store.clone(), who.session().clone());
         room.tasks.spawn(async move {
@@ -116,6 +121,17 @@ async fn by_session(room: &Arc<Room>, token: &SessionToken) -> Result<Caller, Pr
         });
     }
     Ok(Caller::SignedIn(who))
+}
+
+/// Logs who was not let in. A session that has ended is no attack: its browser asks once more.
+fn log_refused(room: &Room, kind: LoginKind, from: Option<IpAddr>, error: &AccessError) {
+    let reason = match error {
+        AccessError::Denied(Denial::Expired) if kind == LoginKind::Session => return,
+        AccessError::Denied(why) => why.word(),
+        AccessError::Elsewhere => "ip_not_allowed",
+        AccessError::Unavailable(_) => return,
+    };
+    room.login_log.failed(kind, from, reason, room.hall.clock().now());
 }
 
 fn refused(error: AccessError) -> Problem {

@@ -11,6 +11,7 @@
 
 pub mod cookie;
 pub mod link;
+pub(crate) mod login_log;
 pub mod mailed;
 pub mod password;
 pub mod passwords;

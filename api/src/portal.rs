@@ -47,6 +47,7 @@ use self::asked::{AtDoor, OfForm, OfLink, OfPage, OfPayout, UseLink};
 use self::frame::View;
 use self::html::Html;
 use crate::affiliate::refused;
+use crate::auth::login_log::LoginKind;
 use crate::call::{Also, Answer, Cookies, PAGE, Reply};
 use crate::operations::{Entry, Operation, operation};
 use crate::problem::{Code, Problem};
@@ -415,9 +416,16 @@ async fn let_in(
             let to = PortalPage::to(status, &first_page(room, asked))?;
             Ok(to.with_cookie(cookie::set(&token, is_secure(room))))
         }
-        Err(Refusal::Obstacle(Obstacle::LinkOver)) => Ok(over()),
+        Err(Refusal::Obstacle(Obstacle::LinkOver)) => Ok(refused_link(room, asked)),
         Err(refusal) => Err(refused(room, refusal)),
     }
+}
+
+/// Logs a link that lets nobody in, and says that it is over.
+fn refused_link(room: &Room, asked: &Asked) -> PortalPage {
+    let now = room.hall.clock().now();
+    room.login_log.failed(LoginKind::PortalLink, asked.from, "used_or_expired", now);
+    over()
 }
 
 /// `GET /portal/enter/{token}`: the program's server has asked for the link a moment ago, and sent a browser here. Who
@@ -435,7 +443,7 @@ pub async fn enter(room: Arc<Room>, OfLink(asked): OfLink) -> Result<PortalPage,
         };
         return match behind.filter(is_login) {
             Some(_) => let_in(&room, &asked, &secret, StatusCode::FOUND).await,
-            None => Ok(over()),
+            None => Ok(refused_link(&room, &asked)),
         };
     }
     let behind = room.affiliate.behind(&secret).await.map_err(|refusal| refused(&room, refusal))?;

@@ -20,6 +20,7 @@ use tokio_util::sync::CancellationToken;
 use tokio_util::task::TaskTracker;
 
 use crate::access::watch::AccessWatch;
+use crate::auth::login_log::LoginLog;
 use crate::auth::passwords::Passwords;
 use crate::auth::throttle::Throttle;
 use crate::journal::Journal;
@@ -134,6 +135,8 @@ pub struct Room {
     pub(crate) journal: Journal,
     pub(crate) passwords: Passwords,
     pub(crate) throttle: Throttle,
+    /// How many failed logins were logged lately.
+    pub(crate) login_log: LoginLog,
     pub(crate) visit_limits: Limits,
     /// The same for what pages tell an affiliate program.
     pub(crate) click_limits: Limits,
@@ -169,6 +172,7 @@ impl Room {
             journal: Journal::default(),
             passwords: Passwords::default(),
             throttle: Throttle::default(),
+            login_log: LoginLog::default(),
             visit_limits: Limits::default(),
             click_limits: Limits::default(),
             people_told: Arc::new(Semaphore::new(PEOPLE_TOLD_MAX)),

@@ -7,14 +7,15 @@
 //!
 //! Aliases are followed (8 deep). "Nothing there" is an answer, not an error: an empty list, or a
 //! variant of [`MailHosts`]. An error is only ever "ask again later" or "what stands there is no
-//! answer". Limits: [`LOOKUPS_MAX`] at once, each within its deadline.
+//! answer". Limits: [`LOOKUPS_MAX`] at once, each within its deadline. When several lookups in a row get no answer
+//! at all, the log says so, once a minute at most.
 //!
 //! Standards: RFC 1035, RFC 2181 10.3, RFC 2308, RFC 5321 5.1, RFC 7505.
 
 use std::net::{IpAddr, SocketAddr};
 use std::path::PathBuf;
 use std::pin::pin;
-use std::sync::Arc;
+use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
 use futures_util::future::BoxFuture;
@@ -32,6 +33,7 @@ use hickory_resolver::proto::rr::{Name as WireName, RData, Record, RecordType};
 use hickory_resolver::proto::serialize::txt::ParseError;
 use mail::address::Name;
 use mail::dane::Tlsa;
+use mail::outage::Outage;
 use thiserror::Error;
 use tokio::sync::Semaphore;
 use tokio::time::{Instant, timeout};
@@ -55,6 +57,9 @@ const BURST_HOLD: Duration = Duration::from_millis(50);
 const TTL_UNKNOWN: Duration = Duration::from_secs(60);
 /// How long the addresses of one family wait for those of the other.
 const FAMILY_GRACE: Duration = Duration::from_secs(2);
+/// After so many lookups in a row without any answer the name servers are said not to answer: a single one may be the
+/// fault of a zone.
+const UNANSWERED_MIN: u64 = 3;
 /// The port of a server written without one.
 const PORT: u16 = 53;
 
@@ -179,6 +184,35 @@ struct Shared {
     bursts: Semaphore,
     deadline: Duration,
     ipv6: Ipv6,
+    outage: Mutex<Outage>,
+    began: Instant,
+}
+
+impl Shared {
+    /// Logs that the name servers do not answer, or do again. An error code is an answer: it is the zone's fault.
+    fn note_answer(&self, name: &WireName, kind: RecordType, asked: Option<&Result<Lookup, NetError>>) {
+        let error: Option<&dyn std::fmt::Display> = match asked {
+            Some(Ok(_) | Err(NetError::Dns(_))) => None,
+            Some(Err(error)) => Some(error),
+            None => Some(&"timed out"),
+        };
+        let now = self.began.elapsed();
+        let mut outage = self.outage.lock().unwrap_or_else(PoisonError::into_inner);
+        match error {
+            None => {
+                if let Some(ended) = outage.answered(now) {
+                    let (lasted_s, unanswered) = (ended.lasts.as_secs(), ended.failures);
+                    tracing::info!(lasted_s, unanswered, "the DNS servers answer again");
+                }
+            }
+            Some(error) => {
+                if let Some(notice) = outage.failed(now) {
+                    let (since_s, unanswered) = (notice.lasts.as_secs(), notice.failures);
+                    tracing::warn!(%error, %name, %kind, since_s, unanswered, "the DNS servers do not answer");
+                }
+            }
+        }
+    }
 }
 
 impl std::fmt::Debug for Resolver {
@@ -242,7 +276,16 @@ impl Resolver {
         let bursts = Semaphore::new(BURST_MAX);
         let ipv6 = Ipv6::new(!settings.ipv4_where_no_route);
         let cache = AnswerCache::new(settings.cache_bytes_max, settings.negative_ttl_max);
-        Ok(Self(Arc::new(Shared { resolver, cache, turns, bursts, deadline: settings.deadline, ipv6 })))
+        Ok(Self(Arc::new(Shared {
+            resolver,
+            cache,
+            turns,
+            bursts,
+            deadline: settings.deadline,
+            ipv6,
+            outage: Mutex::new(Outage::after(UNANSWERED_MIN)),
+            began: Instant::now(),
+        })))
     }
 
     /// Forgets every answer kept.
@@ -483,7 +526,6 @@ impl Resolver {
     /// Asks, and says whether the answer may be kept: a refusal without a SOA record may not (RFC 2308 5), nor may one that
     /// the validator has not tied to a TTL.
     async fn query(&self, name: &WireName, kind: RecordType) -> Result<(DnsAnswer, bool), LookupError> {
-        let temporary = |reason: String| LookupError::Temporary { name: name.to_ascii(), reason };
         let asked = timeout(self.0.deadline, async {
             // The semaphores are never closed; if they were, we would ask without waiting.
             let _turn = self.0.turns.acquire().await;
@@ -497,7 +539,9 @@ impl Resolver {
                 }
             }
         });
-        match asked.await {
+        let asked = asked.await;
+        self.0.note_answer(name, kind, asked.as_ref().ok());
+        match asked {
             Err(_) => Err(temporary("timed out".to_owned())),
             Ok(Ok(lookup)) => Ok((DnsAnswer::Records(Arc::new(lookup)), true)),
             Ok(Err(NetError::Dns(DnsError::NoRecordsFound(none)))) => {

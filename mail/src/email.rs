@@ -29,6 +29,19 @@ pub enum Door {
     System,
 }
 
+impl Door {
+    /// The word for it in the log.
+    #[must_use]
+    pub fn word(self) -> &'static str {
+        match self {
+            Self::Api => "api",
+            Self::Submission => "smtp",
+            Self::Relay => "relay",
+            Self::System => "system",
+        }
+    }
+}
+
 /// What an email is for: decides its order in the queue (and, later, who may opt out of it).
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Default, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]

@@ -368,7 +368,7 @@ impl Hall {
         match tokio::time::timeout(at_most, telling).await {
             Ok(Ok(Ok(()))) => return None,
             Ok(Ok(Err(error))) => {
-                tracing::warn!(%error, "events cannot be told at the moment: lists may be behind");
+                store::warn_unless_away!(self.worker.store, %error, "events cannot be told at the moment: lists may be behind");
             }
             Ok(Err(_)) | Err(_) => {}
         }
@@ -638,6 +638,7 @@ impl Hall {
         metrics::counter!("postrider_emails_accepted_total").increment(number);
         self.worker.figures.last_hour.count(Counted::Accepted, number, now);
         for ((one, event), (partition, reservation)) in staged.into_iter().zip(events).zip(reservations) {
+            one.log();
             match one.fate {
                 Fate::Later(at) => self.appointments.note(partition, at),
                 Fate::Refuse(..) => self.worker.settled.notify_waiters(),

@@ -59,7 +59,7 @@ impl Worker {
             for partition in due {
                 self.deadlines.begin(partition);
                 let next = self.end_past(partition).await.unwrap_or_else(|error| {
-                    tracing::warn!(%error, partition, "what has passed its deadline cannot be read at the moment");
+                    store::warn_unless_away!(self.store, %error, partition, "what has passed its deadline cannot be read at the moment");
                     Some(self.later(AGAIN))
                 });
                 next.into_iter().for_each(|next| self.deadlines.note(partition, next));

@@ -110,7 +110,7 @@ impl Worker {
                 continue;
             };
             if let Err(error) = self.tell_delays(&queue, &obstacle, told).await {
-                tracing::warn!(%error, domain = %queue.domain, "mail that waits cannot be read at the moment");
+                store::warn_unless_away!(self.store, %error, domain = %queue.domain, "mail that waits cannot be read at the moment");
             }
         }
     }
@@ -164,7 +164,7 @@ impl Worker {
             Ok(Some(found)) => found,
             Ok(None) => return false,
             Err(error) => {
-                tracing::warn!(%error, email.id = %task.id.email, "a recipient cannot be read");
+                store::warn_unless_away!(self.store, %error, email.id = %task.id.email, "a recipient cannot be read");
                 return false;
             }
         };
@@ -212,7 +212,7 @@ impl Worker {
             // It is being settled, or the operator changed it.
             Err(CommitError::Conflict { .. }) => false,
             Err(error) => {
-                tracing::warn!(%error, email.id = %task.id.email, "a delay cannot be told at the moment");
+                store::warn_unless_away!(self.store, %error, email.id = %task.id.email, "a delay cannot be told at the moment");
                 false
             }
         }

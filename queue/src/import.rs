@@ -40,7 +40,7 @@ impl Worker {
             if self.leases.is_active(0)
                 && let Err(error) = read_open(&contacts, self.quotas.get(), &self.stop).await
             {
-                tracing::warn!(%error, "importing suppressions; trying again in {LOOK_AGAIN:?}");
+                store::warn_unless_away!(self.store, %error, "importing suppressions; trying again in {LOOK_AGAIN:?}");
             }
             tokio::select! {
                 () = tokio::time::sleep(LOOK_AGAIN) => {}

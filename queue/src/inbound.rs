@@ -439,7 +439,7 @@ impl Inbound {
                     let taken = self.0.returned.take(*mailbox, &arrival, &manners.reporters).await;
                     let taken = taken.map_err(|error| {
                         // It comes again: to what is still being delivered in a while, to a store in need later.
-                        tracing::warn!(%error, "what came back is not booked yet");
+                        store::warn_unless_away!(self.0.hall.worker.store, %error, "what came back is not booked yet");
                         NotTaken::Unavailable
                     })?;
                     // People write to `abuse` as well as machines do (RFC 2142 4).

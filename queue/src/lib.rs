@@ -11,6 +11,7 @@
 pub mod accept;
 mod appointments;
 mod attempt;
+mod attempt_log;
 pub mod automations;
 pub mod billing;
 pub mod bodies;

@@ -124,7 +124,7 @@ impl Hall {
                 next.into_iter().for_each(|next| appointments.note(partition, next));
             }
             Err(error) => {
-                tracing::warn!(%error, "notices for owners cannot be read at the moment");
+                store::warn_unless_away!(self.worker.store, %error, "notices for owners cannot be read at the moment");
                 appointments.note(partition, self.worker.later(AGAIN));
             }
         }

@@ -113,7 +113,7 @@ impl Worker {
                 () = self.stop.cancelled() => {}
             }
             if let Err(error) = self.uses.write(&self.store).await {
-                tracing::warn!(%error, "when keys were last used could not be written");
+                store::warn_unless_away!(self.store, %error, "when keys were last used could not be written");
             }
             if self.stop.is_cancelled() {
                 return;

@@ -66,7 +66,7 @@ impl Worker {
             Ok(listed) => listed,
             Err(error) => {
                 self.flights.scan_ends();
-                tracing::error!(%error, domain = %queue.domain, "reading due tasks failed");
+                store::warn_unless_away!(self.store, %error, domain = %queue.domain, "reading due tasks failed");
                 return self.scheduled.note(queue, self.later(LOOK_AGAIN), from);
             }
         };

@@ -133,7 +133,9 @@ fn blocked_text(blocked: &[Blocked]) -> String {
 
 impl From<ReadError> for Refusal {
     fn from(error: ReadError) -> Self {
-        tracing::error!(%error, "the store cannot be read");
+        if !error.is_away() {
+            tracing::error!(%error, "the store cannot be read");
+        }
         Self::Unavailable
     }
 }

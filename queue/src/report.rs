@@ -194,7 +194,7 @@ impl Worker {
                 done = done.and(one);
             }
             if let Err(error) = done {
-                tracing::warn!(%error, "senders cannot be told at the moment what became of their mail");
+                store::warn_unless_away!(self.store, %error, "senders cannot be told at the moment what became of their mail");
                 tokio::time::sleep(AGAIN).await;
                 self.reports.heard.notify_one();
             }

@@ -60,7 +60,7 @@ impl Worker {
                 Ok(forgotten) => tracing::info!(forgotten, "old emails were forgotten"),
                 // Somebody wrote what was to be forgotten, or the store is in need.
                 Err(error) => {
-                    tracing::warn!(%error, "forgetting what is old; going on in a minute");
+                    store::warn_unless_away!(self.store, %error, "forgetting what is old; going on in a minute");
                     wait = AGAIN;
                 }
             }

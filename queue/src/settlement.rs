@@ -5,12 +5,12 @@ use std::sync::Arc;
 
 use jiff::Timestamp;
 use mail::id::{EventId, SuppressionId};
-use mail::outcome::Outcome;
 use mail::suppression::Suppression;
 use mail::task::Task;
 use store::engine::{Batch, CommitError, ReadError};
 use store::suppression::Found;
 
+use crate::attempt_log::log_attempt;
 use crate::notification;
 use crate::settle::{self, Attempted, Next};
 use crate::site::Ready;
@@ -96,7 +96,7 @@ impl Worker {
         }
         self.untold.notify_one();
         self.settled.notify_waiters();
-        log(task, attempted, &next);
+        log_attempt(task, attempted, &next);
         booked
     }
 
@@ -128,7 +128,7 @@ impl Worker {
                 Ok(before) => break before,
                 // The booking would wait for the database, too.
                 Err(error @ ReadError::Away(_)) if !self.cut.is_cancelled() => {
-                    tracing::warn!(%error, email.id = %task.id.email, "an attempt cannot be booked yet");
+                    store::warn_unless_away!(self.store, %error, email.id = %task.id.email, "an attempt cannot be booked yet");
                     self.wait_to_book().await;
                 }
                 Err(error) => {
@@ -160,7 +160,7 @@ impl Worker {
                 Err(error @ (CommitError::Full | CommitError::Away(_) | CommitError::Unknown(_)))
                     if !self.cut.is_cancelled() =>
                 {
-                    tracing::warn!(%error, email.id = %task.id.email, "an attempt cannot be booked yet");
+                    store::warn_unless_away!(self.store, %error, email.id = %task.id.email, "an attempt cannot be booked yet");
                     self.wait_to_book().await;
                 }
                 Err(CommitError::Conflict { key }) if store::suppression::is_about_one(&key) => {
@@ -187,25 +187,5 @@ impl Suppressing {
     /// The suppression as it stands afterwards.
     fn stands(&self) -> Option<&Suppression> {
         self.after.as_ref().or(self.before.as_ref().map(|found| &found.suppression))
-    }
-}
-
-fn log(task: &Task, attempted: &Attempted, next: &Next) {
-    let at: Option<Timestamp> = match next {
-        Next::Retry { at } => Some(*at),
-        _ => None,
-    };
-    match &attempted.outcome {
-        Outcome::Delivered(_) => {
-            tracing::debug!(email.id = %task.id.email, recipient = task.id.recipient, "delivered")
-        }
-        _ => tracing::info!(
-            email.id = %task.id.email,
-            recipient = task.id.recipient,
-            host = attempted.mx_host.as_deref(),
-            code = attempted.outcome.reply().map(|r| r.code),
-            next_attempt_at = at.map(tracing::field::display),
-            "not delivered"
-        ),
     }
 }

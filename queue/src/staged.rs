@@ -13,6 +13,7 @@ use mail::address::{Address, Name};
 use mail::email::{Door, Email};
 use mail::event::{Event, EventKind};
 use mail::id::EventId;
+use mail::log_text;
 use mail::moment;
 use mail::recipient::{Notify, Recipient, RecipientKind, RecipientState};
 use mail::schedule::{Schedule, ScheduleState};
@@ -114,6 +115,30 @@ impl Placed {
 }
 
 impl Staged {
+    /// Logs that it was accepted, or that a scheduled one was released.
+    pub(crate) fn log(&self) {
+        if !tracing::enabled!(tracing::Level::INFO) {
+            return;
+        }
+        let (word, scheduled_at) = match (&self.fate, &self.appointment) {
+            (Fate::Send, None) => ("accepted", None),
+            (Fate::Send, Some(_)) => ("released", None),
+            (Fate::Later(at), _) => ("scheduled", Some(*at)),
+            (Fate::Refuse(..), _) => ("not sent", None),
+        };
+        let email = &self.email;
+        tracing::info!(
+            email.id = %email.id,
+            account.id = %email.account,
+            source = email.door.word(),
+            bytes = email.size_bytes,
+            recipients = self.addressees.len(),
+            from = log_text::shows_addresses().then(|| tracing::field::display(&email.from.address)),
+            scheduled_at = scheduled_at.map(tracing::field::display),
+            "{word}"
+        );
+    }
+
     /// Finds places, each task's in the partition that `choose` says; none when it says of one that there is
     /// none.
     pub(crate) fn place(&self, choose: impl Fn(&Name) -> Option<u16>) -> Option<Placed> {

@@ -80,7 +80,7 @@ impl Worker {
             if let Err(error) = told {
                 // Said once, however long it lasts.
                 if !failed_before {
-                    tracing::warn!(%error, "events cannot be told at the moment");
+                    store::warn_unless_away!(self.store, %error, "events cannot be told at the moment");
                 }
                 tokio::time::sleep(LOOK).await;
                 self.untold.notify_one();
@@ -147,7 +147,7 @@ impl Worker {
     /// ([`crate::meter`]).
     pub(crate) async fn catch_up(self: Arc<Self>) {
         while let Err(error) = self.tell().await {
-            tracing::warn!(%error, "events of the time before cannot be told yet");
+            store::warn_unless_away!(self.store, %error, "events of the time before cannot be told yet");
             tokio::time::sleep(LOOK).await;
         }
         self.meter.caught_up();

@@ -86,7 +86,7 @@ impl Hall {
             let leases = worker.leases.changed();
             let next = match worker.leases.is_active(0) {
                 true => self.report_days(reporter).await.unwrap_or_else(|error| {
-                    tracing::warn!(%error, "reports about TLS cannot be made at the moment");
+                    store::warn_unless_away!(self.store(), %error, "reports about TLS cannot be made at the moment");
                     worker.later(AGAIN)
                 }),
                 false => Timestamp::MAX,
@@ -209,7 +209,7 @@ impl Hall {
             Ok(()) => Ok(booked),
             Err(error) => {
                 if !matches!(error, CommitError::Conflict { .. }) {
-                    tracing::warn!(%error, "the report of a day cannot be booked at the moment");
+                    store::warn_unless_away!(self.store(), %error, "the report of a day cannot be booked at the moment");
                 }
                 Err(self.worker.later(AGAIN))
             }

@@ -150,7 +150,7 @@ impl Worker {
         let taken: Vec<_> = taken.into_iter().collect();
         for some in taken.chunks(BATCH_ROWS) {
             if let Err(error) = self.write_some_sessions(some).await {
-                tracing::warn!(%error, "how TLS went cannot be written at the moment");
+                store::warn_unless_away!(self.store, %error, "how TLS went cannot be written at the moment");
                 for (at, counts) in some {
                     self.tls_sessions.note(at.clone(), |known| known.add(counts));
                 }

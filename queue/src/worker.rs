@@ -22,6 +22,8 @@ use futures_util::future::BoxFuture;
 use jiff::Timestamp;
 use mail::address::Name;
 use mail::classify::Shaping;
+use mail::given_name::SmarthostName;
+use mail::outage::Outage;
 use mail::task::{QueueName, Task};
 use mail::verp::VerpKey;
 use store::engine::{Key, Store};
@@ -206,6 +208,8 @@ pub struct Worker {
     pub(crate) holds: Holds,
     /// Where mail leaves from.
     pub(crate) pools: Pools,
+    /// Which smarthosts do not answer, for the log. The configuration bounds how many there are.
+    pub(crate) smarthost_outages: Mutex<HashMap<SmarthostName, Outage>>,
     pub(crate) resolving: Mutex<HashMap<Name, Vec<Ready>>>,
     /// Where the rows lie that are no tasks, as far as they were told.
     pub(crate) aside: Mutex<HashSet<Key>>,
@@ -271,6 +275,7 @@ impl Worker {
             destinations: Destinations::default(),
             holds: Holds::default(),
             pools: Pools::new(settings.source_addresses.clone(), settings.pools.clone()),
+            smarthost_outages: Mutex::default(),
             resolving: Mutex::default(),
             aside: Mutex::default(),
             manners: watch::Sender::new(Arc::new(settings.manners.clone())),
@@ -348,7 +353,7 @@ impl Worker {
                 () = self.stop.cancelled() => return,
             };
             if let Err(error) = looked {
-                tracing::warn!(%error, "the other nodes cannot be seen");
+                store::warn_unless_away!(self.store, %error, "the other nodes cannot be seen");
             }
         }
     }

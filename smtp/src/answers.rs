@@ -9,6 +9,7 @@ use std::net::IpAddr;
 
 use bytes::Bytes;
 use mail::address::{Address, Name};
+use mail::credential::{API_KEY_PREFIX, API_KEY_PREFIX_LEGACY, SMTP_PASSWORD_PREFIX};
 use mail::draft::{DraftRecipient, Envelope, Release};
 use mail::id::AccountId;
 use mail::reply::Reply;
@@ -67,6 +68,18 @@ pub struct Credentials {
     pub username: String,
     /// The password.
     pub password: String,
+}
+
+impl Credentials {
+    /// The user name for the log. One that has the form of a secret of ours is not shown: who swaps user name and
+    /// password sends one.
+    #[must_use]
+    pub fn user_to_log(&self) -> String {
+        let is_secret = [API_KEY_PREFIX, API_KEY_PREFIX_LEGACY, SMTP_PASSWORD_PREFIX]
+            .iter()
+            .any(|prefix| self.username.contains(prefix));
+        if is_secret { "(a secret)".to_owned() } else { self.username.clone() }
+    }
 }
 
 impl std::fmt::Debug for Credentials {

@@ -127,7 +127,9 @@ impl Mx {
                     return Ok(());
                 }
                 Err(Nowhere::Unread(error)) => {
-                    tracing::error!(%error, "recipients cannot be looked up");
+                    if !error.is_away() {
+                        tracing::error!(%error, "recipients cannot be looked up");
+                    }
                     return Err(reply(451, (4, 3, 0), "Recipients cannot be looked up; try again later"));
                 }
                 Err(Nowhere::Unknown) => reply(550, (5, 1, 1), "No such mailbox"),

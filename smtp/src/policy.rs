@@ -75,7 +75,9 @@ impl Submission {
                 Err(reply(535, (5, 7, 1), text))
             }
             Err(AccessError::Unavailable(error)) => {
-                tracing::error!(%error, "logins cannot be checked");
+                if !error.is_away() {
+                    tracing::error!(%error, "logins cannot be checked");
+                }
                 Err(reply(454, (4, 7, 0), "Logins cannot be checked at the moment; try again later"))
             }
         }

@@ -1,14 +1,14 @@
 //! `postrider serve` and `dev`: from arguments to an exit code.
 
 use std::fmt::Write as _;
-use std::io::IsTerminal as _;
 use std::process::ExitCode;
 
 use serde_json::Value;
 
 use super::{ConfigArguments, DevArguments, ServeArguments};
+use crate::config::log::LogSection;
 use crate::config::{self, Config, Problem};
-use crate::{dev, serve};
+use crate::{dev, log, serve};
 
 /// A mail server holds thousands of connections: what the hard limit allows, we take.
 fn raise_file_limit() {
@@ -27,19 +27,6 @@ pub(super) fn runtime() -> std::io::Result<tokio::runtime::Runtime> {
     tokio::runtime::Builder::new_multi_thread().enable_all().build()
 }
 
-/// Diagnostics go to standard error: text, at `info`, unless `RUST_LOG` says otherwise. The resolver tells each answer that
-/// does not hold at length, and strangers could fill the log with them.
-fn begin_log(default: &str) {
-    let filter = tracing_subscriber::EnvFilter::try_from_default_env()
-        .unwrap_or_else(|_| tracing_subscriber::EnvFilter::new(default));
-    // A second call (in tests) keeps the first.
-    let _ = tracing_subscriber::fmt()
-        .with_env_filter(filter)
-        .with_ansi(std::io::stderr().is_terminal())
-        .with_writer(std::io::stderr)
-        .try_init();
-}
-
 pub(super) fn read(arguments: &ConfigArguments) -> Result<Config, Vec<Problem>> {
     let config = config::from_file(&arguments.config)?;
     for variable in &config.ignored_variables {
@@ -51,19 +38,19 @@ pub(super) fn read(arguments: &ConfigArguments) -> Result<Config, Vec<Problem>> 
 /// Runs the server until it is told to stop.
 #[must_use]
 pub fn serve(arguments: &ServeArguments) -> ExitCode {
-    begin_log("info,hickory_net=error");
-    if cfg!(debug_assertions) {
-        tracing::warn!(
-            "this build is not optimised and serves several times more slowly; for production, build it with `cargo build \
-             --release`"
-        );
-    }
     raise_file_limit();
     make_private_files();
     let config = match read(&arguments.config) {
         Ok(config) => config,
         Err(problems) => return super::check::refuse(&arguments.config, problems),
     };
+    log::begin(&config.log);
+    if cfg!(debug_assertions) {
+        tracing::warn!(
+            "this build is not optimised and serves several times more slowly; for production, build it with `cargo build \
+             --release`"
+        );
+    }
     let (file, send) = (arguments.config.config.clone(), arguments.send);
     end(runtime().map_err(|error| error.to_string()).and_then(|runtime| {
         runtime.block_on(serve::serve(config, file, send)).map_err(|error| error.to_string())
@@ -73,7 +60,7 @@ pub fn serve(arguments: &ServeArguments) -> ExitCode {
 /// Runs the development server until it is told to stop.
 #[must_use]
 pub fn dev(arguments: &DevArguments) -> ExitCode {
-    begin_log("warn,hickory_net=error");
+    log::begin(&LogSection { level: "warn".to_owned(), ..LogSection::default() });
     raise_file_limit();
     make_private_files();
     end(runtime()

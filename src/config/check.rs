@@ -91,6 +91,9 @@ pub(super) fn in_itself(config: &Config) -> Vec<Fault> {
             faults.push(fault(section, "requests_per_second", text));
         }
     }
+    if let Err(what) = super::log::filter(&config.log.level) {
+        faults.push(fault("log", "level", what));
+    }
     listeners(config, &mut faults);
     faults
 }

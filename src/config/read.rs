@@ -275,7 +275,7 @@ fn line_of(text: &str, table: &DeTable<'_>, fault: &check::Fault) -> Option<usiz
 
 /// The section and the key that a variable's name says; a key at the top is in no section.
 fn split(path: &str) -> (&'static str, String) {
-    const SECTIONS: [&str; 24] = [
+    const SECTIONS: [&str; 25] = [
         "store",
         // The longer name first.
         "tls.acme",
@@ -285,6 +285,7 @@ fn split(path: &str) -> (&'static str, String) {
         "proxy",
         "api",
         "ops",
+        "log",
         "dns",
         "delivery",
         "sms",

@@ -260,6 +260,13 @@ impl Store {
         }
     }
 
+    /// Whether the database does not answer. The store logs that itself, once a minute: whoever meets the outage need
+    /// not.
+    #[must_use]
+    pub fn is_away(&self) -> bool {
+        matches!(self.health().state, State::Away(_))
+    }
+
     /// Writes everything to its place and lets the directory go. Commits after it are refused.
     pub async fn close(&self) {
         match &self.0 {

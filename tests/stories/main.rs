@@ -23,6 +23,7 @@ mod fail_over;
 mod give_up;
 mod holds;
 mod inbound;
+mod logs;
 mod new_keys;
 mod operator;
 mod operator_search;

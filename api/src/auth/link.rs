@@ -15,6 +15,7 @@ use queue::people::People;
 use serde_json::{Value, json};
 use store::engine::Batch;
 
+use super::login_log::LoginKind;
 use super::sign_in::begin;
 use super::view::{OneSession, WithCookie};
 use super::{EMAIL, email, mailed, problem, user_agent};
@@ -197,7 +198,9 @@ pub async fn use_link(room: Arc<Room>, link: OfLink) -> Result<LinkUsed, Problem
             Ok(used)
         }
         Err(problem) => {
-            if problem.code() != Code::UNAUTHORIZED {
+            if problem.code() == Code::UNAUTHORIZED {
+                room.login_log.failed(LoginKind::SignInLink, from, "used_or_expired", now);
+            } else {
                 tried.void();
             }
             Err(problem)

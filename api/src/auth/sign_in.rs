@@ -9,7 +9,7 @@ use queue::people::People;
 use store::engine::Batch;
 
 use super::view::{OneSession, SessionView, WithCookie};
-use super::{EMAIL, PASSWORD, cookie, email, password, problem, user_agent};
+use super::{EMAIL, PASSWORD, cookie, email, login_log, password, problem, user_agent};
 use crate::call::{Call, Input, SMALL_BYTES_MAX, Takes};
 use crate::fields::{Names, Notes};
 use crate::problem::{Code, Problem};
@@ -71,6 +71,7 @@ pub async fn sign_in(room: Arc<Room>, asked: SignIn) -> Result<WithCookie<OneSes
         }
     };
     let Some(user) = user else {
+        login_log::wrong_password(from, &text);
         return Err(Problem::new(Code::UNAUTHORIZED, "The address or the password is wrong"));
     };
     tried.right();

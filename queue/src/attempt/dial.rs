@@ -2,7 +2,7 @@
 //! reached.
 
 use std::net::{IpAddr, SocketAddr};
-use std::sync::Arc;
+use std::sync::{Arc, PoisonError};
 use std::time::Duration;
 
 use dns::lookup::Dane;
@@ -10,6 +10,7 @@ use jiff::Timestamp;
 use mail::address::Name;
 use mail::attempt::TlsPolicy;
 use mail::mta_sts::Mode;
+use mail::outage::Outage;
 use mail::outcome::{Outcome, Phase};
 use mail::reply::{Enhanced, Reply};
 use mail::task::{Task, TlsDemand};
@@ -74,6 +75,9 @@ pub(super) async fn dial(worker: &Arc<Worker>, site: &Arc<Site>, task: &Task) ->
     let dialled = dial_any(worker, site, (addresses, of), seed, task).await;
     let is_reached = dialled.as_ref().err().is_none_or(|failed| !failed.unreachable);
     site.dialled(is_reached && took_less(SOON, dials_at, worker.clock.now()));
+    if let Some(smarthost) = of {
+        worker.note_smarthost(smarthost, dialled.as_ref().err());
+    }
     let failed = match dialled {
         Ok(open) => return Ok(open.line(permit)),
         Err(failed) => failed,
@@ -82,13 +86,36 @@ pub(super) async fn dial(worker: &Arc<Worker>, site: &Arc<Site>, task: &Task) ->
         return Err(failed);
     };
     let addresses = worker.planner.smarthost_addresses(smarthost, ADDRESSES_MAX).await;
-    match dial_any(worker, site, (addresses, Some(smarthost)), seed, task).await {
+    let dialled = dial_any(worker, site, (addresses, Some(smarthost)), seed, task).await;
+    worker.note_smarthost(smarthost, dialled.as_ref().err());
+    match dialled {
         Ok(open) => Ok(open.line(permit)),
         // What is wrong with the recipient's own hosts is what the sender is told.
-        Err(no_line) => {
-            let (smarthost, outcome) = (&smarthost.name, &no_line.attempted.outcome);
-            tracing::warn!(%smarthost, ?outcome, "the smarthost that steps in cannot be reached either");
-            Err(failed)
+        Err(_) => Err(failed),
+    }
+}
+
+impl Worker {
+    /// Logs that a smarthost does not answer, once a minute at most, or does again.
+    fn note_smarthost(&self, smarthost: &Smarthost, failed: Option<&NoLine>) {
+        let now = self.clock.now();
+        let since_1970 = Duration::from_millis(u64::try_from(now.as_millisecond()).unwrap_or(0));
+        let mut outages = self.smarthost_outages.lock().unwrap_or_else(PoisonError::into_inner);
+        let name = &smarthost.name;
+        match failed {
+            Some(failed) => {
+                let outage = outages.entry(name.clone()).or_insert(Outage::after(1));
+                if let Some(notice) = outage.failed(since_1970) {
+                    let (error, since_s) = (failed.attempted.error(), notice.lasts.as_secs());
+                    tracing::warn!(smarthost = %name, error, since_s, "the smarthost does not answer");
+                }
+            }
+            None => {
+                if let Some(ended) = outages.get_mut(name).and_then(|outage| outage.answered(since_1970)) {
+                    let lasted_s = ended.lasts.as_secs();
+                    tracing::info!(smarthost = %name, lasted_s, "the smarthost answers again");
+                }
+            }
         }
     }
 }

@@ -100,7 +100,7 @@ impl Hall {
                     work.extend(first.due.into_iter().map(|due| (*partition, due)));
                 }
                 Err(error) => {
-                    tracing::warn!(%error, "what automations have to do cannot be read at the moment");
+                    store::warn_unless_away!(self.store(), %error, "what automations have to do cannot be read at the moment");
                     appointments.note(*partition, self.worker.later(AGAIN));
                 }
             }
@@ -115,7 +115,7 @@ impl Hall {
             any |= matches!(outcome, Ok(Tried::Committed));
             if !matches!(outcome, Ok(Tried::Committed | Tried::Changed)) {
                 if let Err(error) = outcome {
-                    tracing::warn!(%error, "an automation cannot go on at the moment");
+                    store::warn_unless_away!(self.store(), %error, "an automation cannot go on at the moment");
                 }
                 self.worker.ears.appointments.note(partition, self.worker.later(AGAIN));
             }
@@ -250,7 +250,7 @@ impl Hall {
             }
             Err(CommitError::Conflict { .. }) => Ok(Tried::Changed),
             Err(error) => {
-                tracing::warn!(%error, "what automations do cannot be written at the moment");
+                store::warn_unless_away!(self.store(), %error, "what automations do cannot be written at the moment");
                 Ok(Tried::Again)
             }
         }

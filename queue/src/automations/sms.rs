@@ -122,7 +122,7 @@ impl Hall {
                 let outcome = gate.post(&text, key).await;
                 if let Err(error) = hall.texted(about, tries, &outcome).await {
                     // What came of it is asked of the provider again, under the same key.
-                    tracing::warn!(%error, run.id = %about.2, "what came of a text message is not booked");
+                    store::warn_unless_away!(hall.store(), %error, run.id = %about.2, "what came of a text message is not booked");
                 }
                 drop(place);
             });

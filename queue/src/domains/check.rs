@@ -157,7 +157,7 @@ impl Domains {
             let now = self.worker.clock.now();
             if reads_at <= now {
                 more = self.read_due(&mut line, now).await.unwrap_or_else(|error| {
-                    tracing::warn!(%error, "which domains are to be looked at cannot be read now");
+                    store::warn_unless_away!(self.worker.store, %error, "which domains are to be looked at cannot be read now");
                     false
                 });
                 reads_at = self.worker.later(LOOK_EVERY);
@@ -169,7 +169,7 @@ impl Domains {
                 Some((about, looked)) = looks.next() => {
                     line.done(about, matches!(looked, Ok(true)));
                     if let Err(error) = looked {
-                        tracing::warn!(%error, "the records of domains cannot be looked at now");
+                        store::warn_unless_away!(self.worker.store, %error, "the records of domains cannot be looked at now");
                         // They are due still, and read again.
                         line.leave();
                     }

@@ -358,7 +358,7 @@ impl Domains {
             if self.worker.leases.is_active(0)
                 && let Err(error) = self.look_at_claims(&limit).await
             {
-                tracing::warn!(%error, "claims to domains cannot be looked at now");
+                store::warn_unless_away!(self.worker.store, %error, "claims to domains cannot be looked at now");
             }
             let next = self.worker.later(LOOK_EVERY);
             tokio::select! {

@@ -10,6 +10,7 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use mail::event::{Event, EventKind};
 use mail::id::{AccountId, EventId, ReceivedId};
+use mail::log_text;
 use mail::received::{Received, data_of};
 
 use store::engine::{Batch, Body, CommitError};
@@ -101,12 +102,13 @@ impl Line {
         accounts.dedup();
         for _ in 0..TRIES_MAX {
             let heads = received::heads(&self.worker.store, &accounts).await.map_err(|error| {
-                tracing::error!(%error, "received mail cannot be taken");
+                store::warn_unless_away!(self.worker.store, %error, "received mail cannot be taken");
                 NotTaken::Unavailable
             })?;
             let (batch, events) = self.batch(intakes(), heads);
             match self.worker.store.commit(batch).await {
                 Ok(()) => {
+                    intakes().for_each(log_received);
                     events.into_iter().for_each(|event| self.worker.fresh.keep(event, None));
                     self.worker.untold.notify_one();
                     return Ok(());
@@ -114,7 +116,7 @@ impl Line {
                 Err(CommitError::Conflict { key }) if received::is_about_order(&key) => {}
                 Err(CommitError::Full) => return Err(NotTaken::Full),
                 Err(error) => {
-                    tracing::error!(%error, "received mail cannot be kept");
+                    store::warn_unless_away!(self.worker.store, %error, "received mail cannot be kept");
                     return Err(NotTaken::Unavailable);
                 }
             }
@@ -157,6 +159,22 @@ impl Line {
         let partition = self.worker.leases.any().unwrap_or(u16::from(last) % PARTITIONS);
         store::event::record(batch, &event, partition);
         event
+    }
+}
+
+/// Logs the emails that a message from the world became, one an account's mailbox.
+fn log_received(intake: &Intake) {
+    for received in &intake.received {
+        tracing::info!(
+            email.id = %received.id,
+            account.id = %received.account,
+            source = "mx",
+            bytes = received.size_bytes,
+            recipients = 1,
+            domain = received.rcpt_to.domain().as_str(),
+            to = log_text::shows_addresses().then(|| tracing::field::display(&received.rcpt_to)),
+            "accepted"
+        );
     }
 }
 

@@ -140,7 +140,7 @@ impl Worker {
                 Ok(Part::Whole) => Duration::MAX,
                 Ok(Part::Busy) => LOOK_AGAIN,
                 Err(error) => {
-                    tracing::warn!(%error, "an order about the queue cannot be carried out yet");
+                    store::warn_unless_away!(self.store, %error, "an order about the queue cannot be carried out yet");
                     LOOK_AGAIN
                 }
             };

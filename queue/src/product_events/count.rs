@@ -58,7 +58,7 @@ impl Worker {
             if let Err(error) = counted {
                 // Said once, however long it lasts.
                 if !failed_before {
-                    tracing::warn!(%error, "product events cannot be counted at the moment");
+                    store::warn_unless_away!(self.store, %error, "product events cannot be counted at the moment");
                 }
                 tokio::time::sleep(LOOK).await;
                 self.uncounted.notify_one();

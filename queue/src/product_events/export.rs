@@ -154,7 +154,7 @@ impl Worker {
             let next = match self.export_due().await {
                 Ok((_, next)) => next,
                 Err(error) => {
-                    tracing::warn!(%error, "conversions cannot be exported at the moment");
+                    store::warn_unless_away!(self.store, %error, "conversions cannot be exported at the moment");
                     None
                 }
             };

@@ -84,7 +84,7 @@ impl Worker {
         let next = match self.serve_due(line, wake).await {
             Ok(next) => next,
             Err(error) => {
-                tracing::warn!(%error, webhook.id = %line.webhook, "deliveries cannot be read at the moment");
+                store::warn_unless_away!(self.store, %error, webhook.id = %line.webhook, "deliveries cannot be read at the moment");
                 Some(self.later(AGAIN))
             }
         };

@@ -193,6 +193,9 @@ fn next_attempt(ladder: &[Duration], tried: &Tried, now: Timestamp) -> Option<Ti
 }
 
 fn warn(error: &CommitError, line: LineName) {
+    if error.is_away() {
+        return;
+    }
     tracing::warn!(%error, webhook.id = %line.webhook, "attempts of deliveries cannot be booked at the moment");
 }
 

@@ -179,6 +179,7 @@ impl<A: Answers> Connection<A> {
         };
         let (logins, peer) = (Arc::clone(self.shared.peers.logins()), self.session.peer());
         let key = logins.key(&credentials);
+        let user = credentials.user_to_log();
         let question = Question::Authenticate(credentials, from);
         // Always looked at: what others fail with from the same address shuts nobody out.
         let answer = self.shared.answers.answer(&mut self.visitor, question).await;
@@ -187,7 +188,9 @@ impl<A: Answers> Connection<A> {
             Answer::Granted => None,
             Answer::Said(reply) if reply.severity() == Severity::Permanent => {
                 metrics::counter!("postrider_smtp_auth_failures_total").increment(1);
-                tracing::debug!(session.id = self.session.id(), %peer, "login failed");
+                let session = self.session.id();
+                let by = "smtp_password";
+                tracing::warn!(ip = %peer, by, user, session.id = session, "authentication failed");
                 let delay = logins.failed(peer, key, Instant::now());
                 let Some(_wait) = logins.wait(peer) else {
                     self.shared.count_refused("logins");

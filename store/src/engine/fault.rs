@@ -55,7 +55,21 @@ pub enum ReadError {
     Corrupt(Arc<str>),
 }
 
+impl CommitError {
+    /// Whether the database does not answer: the store logs that itself.
+    #[must_use]
+    pub fn is_away(&self) -> bool {
+        matches!(self, Self::Away(_) | Self::Unknown(_))
+    }
+}
+
 impl ReadError {
+    /// Whether the database does not answer: the store logs that itself.
+    #[must_use]
+    pub fn is_away(&self) -> bool {
+        matches!(self, Self::Away(_))
+    }
+
     pub(crate) fn io(error: impl std::fmt::Display) -> Self {
         Self::Io(error.to_string().into())
     }

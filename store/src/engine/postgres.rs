@@ -275,8 +275,9 @@ async fn look_for(target: Target, shared: Weak<Shared>) {
             let client = line::connect(&target).await?;
             client.execute(PROBE, &[&probe.as_slice()]).await
         };
-        if let Ok(Ok(_)) = tokio::time::timeout(PROBE_MAX, written).await {
-            shared.is_back();
+        match tokio::time::timeout(PROBE_MAX, written).await {
+            Ok(Ok(_)) => shared.is_back(),
+            Ok(Err(_)) | Err(_) => shared.is_still_away(),
         }
     }
 }

@@ -9,6 +9,9 @@ use std::time::Duration;
 
 use tokio::sync::watch;
 
+use mail::outage::Outage;
+use tokio::time::Instant;
+
 use crate::engine::{Health, State};
 
 /// The first pause between two tries to connect …
@@ -23,7 +26,6 @@ pub(crate) fn pause_after(failures: u32) -> Duration {
 }
 
 /// Counters and state.
-#[derive(Default)]
 pub(crate) struct Shared {
     /// How often the database came back since the start.
     returns: watch::Sender<u64>,
@@ -31,12 +33,33 @@ pub(crate) struct Shared {
     commits: AtomicU64,
     conflicts: AtomicU64,
     state: Mutex<State>,
+    outage: Mutex<Outage>,
+    began: Instant,
     closing: AtomicBool,
+}
+
+impl Default for Shared {
+    fn default() -> Self {
+        Self {
+            returns: watch::Sender::default(),
+            groups: AtomicU64::default(),
+            commits: AtomicU64::default(),
+            conflicts: AtomicU64::default(),
+            state: Mutex::default(),
+            outage: Mutex::new(Outage::after(1)),
+            began: Instant::now(),
+            closing: AtomicBool::default(),
+        }
+    }
 }
 
 impl Shared {
     fn state(&self) -> MutexGuard<'_, State> {
         self.state.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    fn outage(&self) -> MutexGuard<'_, Outage> {
+        self.outage.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
     /// A name that no other writer has.
@@ -71,19 +94,31 @@ impl Shared {
 
     pub(crate) fn is_back(&self) {
         let mut state = self.state();
-        if *state != State::Healthy {
-            tracing::info!("the database is back");
-            *state = State::Healthy;
-            self.returns.send_modify(|count| *count += 1);
+        if *state == State::Healthy {
+            return;
+        }
+        *state = State::Healthy;
+        drop(state);
+        self.returns.send_modify(|count| *count += 1);
+        if let Some(ended) = self.outage().answered(self.began.elapsed()) {
+            tracing::info!(lasted_s = ended.lasts.as_secs(), "the database answers again");
         }
     }
 
     pub(crate) fn is_away(&self, why: &Arc<str>) {
-        let mut state = self.state();
-        if !matches!(*state, State::Away(_)) {
-            tracing::error!(%why, "the database is away: nothing is accepted until it is back");
+        *self.state() = State::Away(Arc::clone(why));
+        if let Some(notice) = self.outage().failed(self.began.elapsed()) {
+            let since_s = notice.lasts.as_secs();
+            tracing::warn!(%why, since_s, "the database does not answer: nothing is accepted until it does");
         }
-        *state = State::Away(Arc::clone(why));
+    }
+
+    /// Nobody writes, and it does not answer yet: the log says so again when it is time.
+    pub(crate) fn is_still_away(&self) {
+        let state = self.state().clone();
+        if let State::Away(why) = state {
+            self.is_away(&why);
+        }
     }
 
     pub(crate) fn is_full(&self) {

@@ -1,0 +1,67 @@
+//! WARN lines for logins that failed, with the client's address.
+//!
+//! A wrong password is always logged: how often one can be tried is bounded (throttle.rs). Whoever has no key can send
+//! a thousand unknown ones a second, so of those ten lines a minute are logged, and the number of those left out.
+
+use std::net::IpAddr;
+use std::sync::{Mutex, PoisonError};
+use std::time::Duration;
+
+use jiff::Timestamp;
+use mail::log_limit::LogLimit;
+
+/// What a client tried to log in with.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum LoginKind {
+    /// `Authorization: Bearer`.
+    ApiKey = 0,
+    /// A session's cookie.
+    Session = 1,
+    /// A mailed link of the dashboard.
+    SignInLink = 2,
+    /// A link of the partner portal.
+    PortalLink = 3,
+}
+
+impl LoginKind {
+    const COUNT: usize = 4;
+
+    fn word(self) -> &'static str {
+        match self {
+            Self::ApiKey => "api_key",
+            Self::Session => "session",
+            Self::SignInLink => "sign_in_link",
+            Self::PortalLink => "portal_link",
+        }
+    }
+}
+
+/// How many failed logins were logged lately.
+#[derive(Debug, Default)]
+pub(crate) struct LoginLog {
+    limits: Mutex<[LogLimit; LoginKind::COUNT]>,
+}
+
+impl LoginLog {
+    /// Logs a login that failed; at most ten of a kind in a minute.
+    pub(crate) fn failed(&self, kind: LoginKind, from: Option<IpAddr>, reason: &'static str, now: Timestamp) {
+        let since_1970 = Duration::from_millis(u64::try_from(now.as_millisecond()).unwrap_or(0));
+        let left_out = {
+            let mut limits = self.limits.lock().unwrap_or_else(PoisonError::into_inner);
+            limits.get_mut(kind as usize).and_then(|limit| limit.take(since_1970))
+        };
+        let Some(left_out) = left_out else { return };
+        tracing::warn!(
+            ip = from.map(tracing::field::display),
+            by = kind.word(),
+            reason,
+            not_logged = (left_out > 0).then_some(left_out),
+            "authentication failed"
+        );
+    }
+}
+
+/// Logs a wrong password of the dashboard. The address that was given is masked unless `[log] addresses` is on.
+pub(crate) fn wrong_password(from: Option<IpAddr>, user: &str) {
+    tracing::warn!(ip = from.map(tracing::field::display), by = "password", user, "authentication failed");
+}

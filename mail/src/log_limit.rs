@@ -1,0 +1,46 @@
+//! How many log lines strangers can cause.
+
+use std::time::Duration;
+
+/// Lines of one kind in a minute.
+const LINES_MAX: u32 = 10;
+const WINDOW: Duration = Duration::from_secs(60);
+
+/// Counts the lines of one kind. Moments are durations since any fixed one.
+#[derive(Debug, Clone, Default)]
+pub struct LogLimit {
+    window_began: Duration,
+    lines: u32,
+    left_out: u64,
+}
+
+impl LogLimit {
+    /// Takes one line: how many were left out since the last one, or none when this one is to be left out, too.
+    pub fn take(&mut self, now: Duration) -> Option<u64> {
+        if now.saturating_sub(self.window_began) >= WINDOW {
+            (self.window_began, self.lines) = (now, 0);
+        }
+        if self.lines >= LINES_MAX {
+            self.left_out += 1;
+            return None;
+        }
+        self.lines += 1;
+        Some(std::mem::take(&mut self.left_out))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_flood_is_ten_lines_a_minute_and_its_size_is_told() {
+        let mut limit = LogLimit::default();
+        let taken = |limit: &mut LogLimit, second| limit.take(Duration::from_secs(second));
+        let lines = (0..1_000).filter(|_| taken(&mut limit, 100).is_some()).count();
+        assert_eq!(lines, 10);
+        assert_eq!(taken(&mut limit, 159), None);
+        assert_eq!(taken(&mut limit, 160), Some(991));
+        assert_eq!(taken(&mut limit, 161), Some(0));
+    }
+}

@@ -1,0 +1,123 @@
+//! Text as log lines show it: of bounded length, without control characters, and without the local parts of email
+//! addresses unless `[log] addresses` says so.
+//!
+//! Replies of mail hosts, user names and header fields come from strangers. A line break in one of them must not
+//! begin a log line of its own.
+
+use std::borrow::Cow;
+use std::sync::atomic::{AtomicBool, Ordering};
+
+/// The longest text that one field of a log line shows, in bytes.
+pub const BYTES_MAX: usize = 1_000;
+/// So much more is looked at, so that an address at the cut is seen whole (RFC 5321 4.5.3.1.3: a path has 256 octets).
+const LOOK_AHEAD_BYTES: usize = 256;
+/// What stands for the local part of an address.
+const MASK: &str = "***";
+
+static SHOWS_ADDRESSES: AtomicBool = AtomicBool::new(false);
+
+/// Sets whether log lines above DEBUG show email addresses: `[log] addresses`.
+pub fn show_addresses(shown: bool) {
+    SHOWS_ADDRESSES.store(shown, Ordering::Relaxed);
+}
+
+/// Whether log lines above DEBUG show email addresses.
+#[must_use]
+pub fn shows_addresses() -> bool {
+    SHOWS_ADDRESSES.load(Ordering::Relaxed)
+}
+
+/// Bounds a text, escapes what is not printable, and masks the local part of each address if it is asked to. Allocates
+/// only where something is to be changed.
+#[must_use]
+pub fn cleaned(text: &str, masks_addresses: bool) -> Cow<'_, str> {
+    let is_short = text.len() <= BYTES_MAX;
+    let is_plain = !text.chars().any(is_unprintable);
+    if is_short && is_plain && !(masks_addresses && text.contains('@')) {
+        return Cow::Borrowed(text);
+    }
+    let mut out = String::with_capacity(text.len().min(BYTES_MAX) + MASK.len());
+    for character in text.chars() {
+        if out.len() > BYTES_MAX + LOOK_AHEAD_BYTES {
+            break;
+        }
+        match character {
+            '@' if masks_addresses => mask_local_part(&mut out),
+            character if is_unprintable(character) => out.extend(character.escape_default()),
+            character => out.push(character),
+        }
+        if character == '@' && masks_addresses {
+            out.push('@');
+        }
+    }
+    if !is_short || out.len() > BYTES_MAX {
+        let end = out.floor_char_boundary(BYTES_MAX);
+        out.truncate(end);
+        out.push('…');
+    }
+    Cow::Owned(out)
+}
+
+/// Replaces the local part at the end of a text (RFC 5322 3.4.1: a dot-atom or a quoted string).
+fn mask_local_part(out: &mut String) {
+    let start = match out.strip_suffix('"') {
+        Some(quoted) => quoted.rfind('"'),
+        None => {
+            let local = out.trim_end_matches(is_of_dot_atom).len();
+            Some(local).filter(|start| *start < out.len())
+        }
+    };
+    if let Some(start) = start {
+        out.truncate(start);
+        out.push_str(MASK);
+    }
+}
+
+fn is_of_dot_atom(character: char) -> bool {
+    character.is_alphanumeric() || "!#$%&'*+-/=?^_`{|}~.".contains(character)
+}
+
+/// Control characters, and those that break lines or reorder text on a terminal.
+fn is_unprintable(character: char) -> bool {
+    character.is_control()
+        || matches!(character, '\u{200b}'..='\u{200f}' | '\u{2028}'..='\u{202e}' | '\u{2060}'..='\u{206f}' | '\u{feff}')
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_strangers_text_is_one_bounded_line() {
+        let forged = cleaned("no\r\n2026-01-01 INFO postrider: all is well\u{1b}[2J\u{2028}", true);
+        assert_eq!(forged, "no\\r\\n2026-01-01 INFO postrider: all is well\\u{1b}[2J\\u{2028}");
+        let long = "x".repeat(100_000);
+        assert_eq!(cleaned(&long, true).chars().count(), BYTES_MAX + 1);
+        let wide = "ä".repeat(100_000);
+        assert!(cleaned(&wide, false).len() <= BYTES_MAX + '…'.len_utf8());
+        assert!(cleaned(&"\u{1}".repeat(10_000), false).len() <= BYTES_MAX + '…'.len_utf8());
+    }
+
+    #[test]
+    fn local_parts_are_masked() {
+        for (text, masked) in [
+            ("<bob@example.net>: user unknown", "<***@example.net>: user unknown"),
+            ("a.b+c=d@x.example and e@y.example", "***@x.example and ***@y.example"),
+            ("\"John Doe\"@example.net", "***@example.net"),
+            ("zoë@example.net", "***@example.net"),
+            ("at 5 @ noon", "at 5 @ noon"),
+            ("no address", "no address"),
+        ] {
+            assert_eq!(cleaned(text, true), masked);
+            assert_eq!(cleaned(text, false), text);
+        }
+        // An address at the cut.
+        let text = format!("{} bob.smith@example.net", "x".repeat(BYTES_MAX - 5));
+        assert!(!cleaned(&text, true).contains("bob"));
+    }
+
+    #[test]
+    fn a_plain_text_is_not_copied() {
+        assert!(matches!(cleaned("2.0.0 Ok: queued as 4F2A", true), Cow::Borrowed(_)));
+    }
+}

@@ -1,0 +1,46 @@
+//! The log's line for an attempt that has ended: what the host said, or why nobody said anything, and when the next
+//! attempt is due.
+//!
+//! One line an attempt, at INFO. Below that level it costs one comparison; at it nothing is allocated for most replies.
+
+use mail::log_text;
+use mail::outcome::Outcome;
+use mail::reply::Reply;
+use mail::task::Task;
+
+use crate::settle::{Attempted, Next};
+
+/// Logs an attempt.
+pub(crate) fn log_attempt(task: &Task, attempted: &Attempted, next: &Next) {
+    if !tracing::enabled!(tracing::Level::INFO) {
+        return;
+    }
+    let (word, next_attempt_at) = match next {
+        Next::Delivered => ("delivered", None),
+        Next::Retry { at } => ("deferred", Some(*at)),
+        Next::Bounced { .. } => ("bounced", None),
+        Next::Failed { .. } => ("failed", None),
+    };
+    let (reply, error) = match &attempted.outcome {
+        Outcome::Undeliverable(verdict) => (None, Some(verdict.text())),
+        Outcome::Unreachable(why) | Outcome::Unconfirmed(why) => (None, Some(why.as_str().into())),
+        said => (said.reply(), None),
+    };
+    let text = reply.map(Reply::text);
+    let number = if attempted.is_untried { task.attempts } else { task.attempts.saturating_add(1) };
+    tracing::info!(
+        email.id = %task.id.email,
+        recipient = task.id.recipient,
+        domain = task.address.domain().as_str(),
+        to = log_text::shows_addresses().then(|| tracing::field::display(&task.address)),
+        host = attempted.mx_host.as_deref(),
+        ip = attempted.ip.map(tracing::field::display),
+        attempt = number,
+        code = reply.map(|reply| reply.code),
+        enhanced = reply.and_then(|reply| reply.enhanced).map(tracing::field::display),
+        text = text.as_deref(),
+        error = error.as_deref(),
+        next_attempt_at = next_attempt_at.map(tracing::field::display),
+        "{word}"
+    );
+}

@@ -1,0 +1,150 @@
+//! The log says what was accepted, what became of each attempt and why, and who was not let in.
+
+use std::io;
+use std::sync::{Arc, Mutex, OnceLock};
+
+use mail::recipient::RecipientState;
+use postrider::config::log::{LogFormat, filter};
+use serde_json::Value;
+
+use crate::world::TestWorld;
+use crate::world::sink::Behaviour;
+
+#[derive(Clone, Default)]
+struct Lines(Arc<Mutex<Vec<u8>>>);
+
+impl io::Write for Lines {
+    fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
+        self.0.lock().unwrap().extend(bytes);
+        Ok(bytes.len())
+    }
+
+    fn flush(&mut self) -> io::Result<()> {
+        Ok(())
+    }
+}
+
+impl Lines {
+    /// What the whole process logs from now on, as JSON.
+    fn begin() -> Self {
+        static LINES: OnceLock<Lines> = OnceLock::new();
+        let lines = LINES.get_or_init(|| {
+            let lines = Lines::default();
+            let writer = lines.clone();
+            let subscriber =
+                postrider::log::subscriber(LogFormat::Json, filter("info").unwrap(), false, move || {
+                    writer.clone()
+                });
+            tracing::subscriber::set_global_default(subscriber).unwrap();
+            lines
+        });
+        lines.clone()
+    }
+
+    fn all(&self) -> Vec<Value> {
+        let text = String::from_utf8(self.0.lock().unwrap().clone()).unwrap();
+        text.lines().map(|line| serde_json::from_str(line).unwrap_or_else(|_| panic!("{line}"))).collect()
+    }
+
+    /// The lines whose field has this value.
+    fn with(&self, field: &str, value: &str) -> Vec<Value> {
+        self.all().into_iter().filter(|line| line[field] == value).collect()
+    }
+
+    /// Waits until there are so many.
+    async fn wait_for(&self, field: &str, value: &str, count: usize) -> Vec<Value> {
+        let waiting = async {
+            loop {
+                let lines = self.with(field, value);
+                if lines.len() >= count {
+                    return lines;
+                }
+                tokio::task::yield_now().await;
+            }
+        };
+        tokio::time::timeout(crate::world::PATIENCE, waiting)
+            .await
+            .unwrap_or_else(|_| panic!("{field}={value}: {:#?}", self.with(field, value)))
+    }
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn each_attempt_that_ends_is_one_line_with_its_reason() {
+    let lines = Lines::begin();
+    let world = TestWorld::start().await;
+    let id = world.relay(&["one@dest.example"], "good").await;
+    world.wait(id, |e| e.recipients[0].state == RecipientState::Delivered).await;
+    let [accepted, delivered] = &lines.wait_for("email.id", &id.to_string(), 2).await[..] else { panic!() };
+    assert_eq!((&accepted["message"], &accepted["source"]), (&"accepted".into(), &"relay".into()));
+    assert_eq!((&accepted["recipients"], &accepted["level"]), (&1.into(), &"INFO".into()));
+    assert_eq!(accepted["account.id"], world.account.to_string());
+    assert!(accepted["bytes"].as_u64().unwrap() > 0);
+    assert_eq!((&delivered["message"], &delivered["domain"]), (&"delivered".into(), &"dest.example".into()));
+    assert_eq!((&delivered["host"], &delivered["ip"]), (&"mx.dest.example".into(), &"127.0.0.1".into()));
+    assert_eq!((&delivered["code"], &delivered["attempt"]), (&250.into(), &1.into()));
+    assert!(delivered["next_attempt_at"].is_null() && delivered["to"].is_null());
+
+    // What a host says forges no line and shows no address.
+    let said = "451 4.7.1 <one@dest.example> is\u{1b}[2J greylisted\u{b}x";
+    world.sink.script("one@dest.example", &[Behaviour::AtRcpt(said)]);
+    let id = world.relay(&["one@dest.example"], "later").await;
+    world.wait(id, |e| e.recipients[0].state == RecipientState::Deferred).await;
+    let lines_of = lines.wait_for("email.id", &id.to_string(), 2).await;
+    let deferred = &lines_of[1];
+    assert_eq!((&deferred["message"], &deferred["code"]), (&"deferred".into(), &451.into()));
+    assert_eq!(deferred["enhanced"], "4.7.1");
+    let text = deferred["text"].as_str().unwrap();
+    assert!(text.starts_with("<***@dest.example> is") && !text.contains(char::is_control), "{text:?}");
+    assert!(deferred["next_attempt_at"].is_string());
+
+    // What nobody said is an error, without a code.
+    let id = world.relay(&["one@null.example"], "nowhere").await;
+    world.wait(id, |e| e.recipients[0].state.is_terminal()).await;
+    let lines_of = lines.wait_for("email.id", &id.to_string(), 2).await;
+    assert!(lines_of[1]["error"].is_string() && lines_of[1]["code"].is_null(), "{lines_of:#?}");
+    world.end().await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn who_is_not_let_in_is_logged_with_the_address() {
+    let lines = Lines::begin();
+    let mut world = TestWorld::start().await;
+    for _ in 0..50 {
+        world.api_key = mail::credential::Secret::new("rnl_", [b'x'; 32]);
+        assert_eq!(world.call("GET", "/account", "").await.0, 401);
+    }
+    let refused = lines.wait_for("by", "api_key", 1).await;
+    assert!(refused.len() <= 10, "{} lines", refused.len());
+    assert_eq!((&refused[0]["level"], &refused[0]["reason"]), (&"WARN".into(), &"unknown".into()));
+    assert_eq!(refused[0]["ip"], "127.0.0.1");
+
+    let sign_in = r#"{"email":"owner@acme.example","password":"not the right one"}"#;
+    assert_eq!(world.call("POST", "/auth/sign-in", sign_in).await.0, 401);
+    let refused = lines.wait_for("by", "password", 1).await;
+    assert_eq!((&refused[0]["ip"], &refused[0]["user"]), (&"127.0.0.1".into(), &"***@acme.example".into()));
+    world.end().await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn name_servers_that_do_not_answer_are_logged_once() {
+    let lines = Lines::begin();
+    let silent = tokio::net::UdpSocket::bind("127.0.0.1:0").await.unwrap();
+    let settings = dns::lookup::Settings {
+        servers: vec![silent.local_addr().unwrap()],
+        try_timeout: std::time::Duration::from_millis(1),
+        retries: 0,
+        deadline: std::time::Duration::from_millis(20),
+        ..dns::lookup::Settings::default()
+    };
+    let resolver = dns::lookup::Resolver::new(&settings).unwrap();
+    for n in 0..6 {
+        assert!(resolver.txt(&format!("silent{n}.example").parse().unwrap()).await.is_err());
+    }
+    let told: Vec<Value> = lines
+        .with("message", "the DNS servers do not answer")
+        .into_iter()
+        .filter(|line| line["name"].as_str().is_some_and(|name| name.starts_with("silent")))
+        .collect();
+    assert_eq!(told.len(), 1, "{told:#?}");
+    assert_eq!((&told[0]["level"], &told[0]["unanswered"]), (&"WARN".into(), &3.into()));
+}
