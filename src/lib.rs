@@ -15,6 +15,7 @@ pub mod dev;
 pub mod doctor;
 pub mod log;
 pub mod metric_help;
+pub mod metrics;
 pub mod node;
 pub mod reload;
 pub mod serve;

@@ -6,9 +6,16 @@ const COUNTERS: &[(&str, &str)] = &[
     ("postrider_api_connections_refused_total", "API connections refused: too many at once."),
     ("postrider_api_requests_total", "API requests answered, by operation and class of status."),
     ("postrider_attempts_total", "Delivery attempts that ended, by outcome."),
+    (
+        "postrider_bounces_total",
+        "Recipients that bounced, by category, and whether the host said so at once or a report did later.",
+    ),
     ("postrider_conversion_exports_total", "Posts of conversions to the operator's address, by outcome."),
     ("postrider_conversions_total", "Conversions that were counted."),
+    ("postrider_deferrals_total", "Delivery attempts that are made again, by what stood in the way."),
+    ("postrider_dns_lookups_total", "DNS lookups that the cache did not answer, by outcome."),
     ("postrider_emails_accepted_total", "Emails accepted, by the API and SMTP."),
+    ("postrider_failures_total", "Recipients given up for a reason that is not theirs, by reason."),
     ("postrider_last_uses_dropped_total", "Uses of credentials that were not recorded: too many at once."),
     ("postrider_mta_sts_fetches_total", "Fetches of MTA-STS policies, by outcome."),
     ("postrider_product_events_total", "Product events accepted."),
@@ -31,6 +38,14 @@ const COUNTERS: &[(&str, &str)] = &[
     ("postrider_smtp_sessions_total", "SMTP sessions that began."),
     ("postrider_spam_filter_failures_total", "Messages that the spam filter gave no answer for."),
     ("postrider_spilled_over_total", "Messages sent by another pool during a warm-up, by pool."),
+    ("postrider_store_checkpoints_total", "Checkpoints of the store since the start."),
+    ("postrider_store_commits_total", "Commits of the store since the start."),
+    (
+        "postrider_store_conflicts_total",
+        "Commits of the store refused because a row had changed, since the start.",
+    ),
+    ("postrider_store_groups_total", "Groups of commits written at once, since the start."),
+    ("postrider_store_log_written_bytes_total", "Bytes written to the store's log since the start."),
     ("postrider_tasks_damaged_total", "Queued tasks that could not be read and were set aside."),
     ("postrider_tls_reports_total", "TLS reports (RFC 8460), by how they were sent."),
     (
@@ -49,17 +64,23 @@ const GAUGES: &[(&str, &str)] = &[
         "postrider_certificate_expires_timestamp_seconds",
         "When the TLS certificate expires, in seconds since 1970.",
     ),
+    (
+        "postrider_data_dir_free_bytes",
+        "Bytes free on the data directory's disk, as the operating system says.",
+    ),
+    ("postrider_data_dir_size_bytes", "Bytes that the data directory's disk has in all."),
     ("postrider_nodes", "Nodes of the cluster."),
     ("postrider_partitions", "Partitions of the queue that this node works on."),
+    ("postrider_queue_counted", "1 when all queued recipients are counted, 0 while they are after a start."),
     ("postrider_queue_held", "1 while the queue is held after a restore, else 0."),
+    (
+        "postrider_queue_oldest_age_seconds",
+        "Age of the oldest queued recipient, to the minute; 0 when none is.",
+    ),
+    ("postrider_queue_recipients", "Recipients that wait for delivery, by state and class."),
     ("postrider_queues_on_disk", "Destinations with tasks that are not in memory."),
-    ("postrider_store_checkpoints", "Checkpoints of the store since the start."),
-    ("postrider_store_commits", "Commits of the store since the start."),
-    ("postrider_store_conflicts", "Commits of the store refused because a row had changed, since the start."),
-    ("postrider_store_free_bytes", "Bytes free on the store's disk."),
-    ("postrider_store_groups", "Groups of commits written at once, since the start."),
+    ("postrider_store_free_bytes", "Bytes free on the store's disk, as the store last saw."),
     ("postrider_store_live_body_bytes", "Bytes of message bodies in the store that are still needed."),
-    ("postrider_store_log_bytes_written", "Bytes written to the store's log since the start."),
     ("postrider_store_pending_bytes", "Bytes in the store's log that are not in its index yet."),
     ("postrider_store_segments_bytes", "Bytes of the store's log files."),
     ("postrider_tasks_in_memory", "Queued tasks in memory."),
@@ -72,8 +93,13 @@ const HISTOGRAMS: &[(&str, &str)] = &[
         "Seconds from acceptance to the first attempt, by account and class.",
     ),
     ("postrider_api_request_seconds", "Seconds that API requests took, by operation."),
+    ("postrider_dns_lookup_seconds", "Seconds that DNS lookups took that the cache did not answer."),
     ("postrider_first_attempt_seconds", "Seconds from acceptance to the first attempt, by class."),
 ];
+
+/// What is said of the recipients by domain, which the recorder does not keep.
+pub(crate) const TOP_DOMAINS_HELP: &str =
+    "Recipients that wait for delivery, of the ten domains with the most.";
 
 /// Tells the recorder what each metric is.
 pub fn describe() {
@@ -115,7 +141,9 @@ mod tests {
     fn every_metric_has_help() {
         let root = Path::new(env!("CARGO_MANIFEST_DIR"));
         let mut texts = Vec::new();
-        for part in ["src", "api/src", "queue/src", "smtp/src", "proxy/src", "store/src", "affiliate/src"] {
+        for part in
+            ["src", "api/src", "queue/src", "smtp/src", "proxy/src", "store/src", "affiliate/src", "dns/src"]
+        {
             sources(&root.join(part), &mut texts);
         }
         let mut named = BTreeSet::new();

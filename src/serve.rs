@@ -42,10 +42,11 @@ use crate::admin::{self, Rights};
 use crate::affairs;
 use crate::certificate::{Certificate, CertificateError};
 use crate::config::{Config, Hidden, RelaySection};
+use crate::metrics::Scrape;
 use crate::reload::{Inside, Reload};
 use crate::world::{BuildError, World};
 
-/// How often the figures are brought up to date and the watchdog is told that we live.
+/// How often the recorder tidies up, and the watchdog is told that we live.
 const HEARTBEAT: Duration = Duration::from_secs(2);
 
 /// Where submission is unless the configuration says otherwise (RFC 6409 3.1).
@@ -624,10 +625,11 @@ async fn open(
     }
     for address in &config.ops.listen {
         let (listener, _) = bind(*address).await?;
-        let (figures, store, stop) = (figures.clone(), world.store.clone(), doors.stop.clone());
+        let scrape = Scrape::new(world.clone(), figures.clone(), config.data_dir.clone());
+        let (store, stop) = (world.store.clone(), doors.stop.clone());
         doors.run(async move {
             let health = move || api::health::reason(&store.health());
-            if let Err(error) = api::serve::ops(listener, move || figures.render(), health, stop).await {
+            if let Err(error) = api::serve::ops(listener, move || scrape.render(), health, stop).await {
                 tracing::error!(%error, "the operator's listener failed");
             }
         });
@@ -717,36 +719,9 @@ async fn wait(
                 if world.worker.has_failed() {
                     return Err(ServeError::Panicked);
                 }
-                measure(world);
                 figures.run_upkeep();
                 let _ = sd_notify::notify(false, &[sd_notify::NotifyState::Watchdog]);
             }
         }
-    }
-}
-
-/// The figures that are states, not counts.
-#[expect(clippy::cast_precision_loss, reason = "gauges are floating point")]
-fn measure(world: &World) {
-    let (in_memory, body_bytes, queues_on_disk) = world.worker.load();
-    let health = world.store.health();
-    for (name, value) in [
-        ("postrider_tasks_in_memory", in_memory as f64),
-        ("postrider_body_bytes_in_memory", body_bytes as f64),
-        ("postrider_queues_on_disk", queues_on_disk as f64),
-        ("postrider_queue_held", f64::from(u8::from(world.worker.queue_hold().is_some()))),
-        ("postrider_nodes", f64::from(world.worker.leases().nodes())),
-        ("postrider_partitions", world.worker.leases().len() as f64),
-        ("postrider_store_commits", health.commits as f64),
-        ("postrider_store_groups", health.groups as f64),
-        ("postrider_store_conflicts", health.conflicts as f64),
-        ("postrider_store_log_bytes_written", health.log_bytes_written as f64),
-        ("postrider_store_segments_bytes", health.segments_bytes as f64),
-        ("postrider_store_live_body_bytes", health.live_body_bytes as f64),
-        ("postrider_store_pending_bytes", health.pending_bytes as f64),
-        ("postrider_store_free_bytes", health.free_bytes as f64),
-        ("postrider_store_checkpoints", health.checkpoints as f64),
-    ] {
-        metrics::gauge!(name).set(value);
     }
 }

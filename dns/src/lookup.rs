@@ -36,6 +36,7 @@ use mail::dane::Tlsa;
 use mail::outage::Outage;
 use thiserror::Error;
 use tokio::sync::Semaphore;
+use tokio::time::error::Elapsed;
 use tokio::time::{Instant, timeout};
 
 use crate::answer_cache::{AnswerCache, DnsAnswer};
@@ -539,8 +540,20 @@ impl Resolver {
                 }
             }
         });
+        let asked_at = Instant::now();
         let asked = asked.await;
         self.0.note_answer(name, kind, asked.as_ref().ok());
+        let answer = self.read_answer(name, asked);
+        count_lookup(&answer, asked_at.elapsed());
+        answer
+    }
+
+    fn read_answer(
+        &self,
+        name: &WireName,
+        asked: Result<Result<Lookup, NetError>, Elapsed>,
+    ) -> Result<(DnsAnswer, bool), LookupError> {
+        let temporary = |reason: String| LookupError::Temporary { name: name.to_ascii(), reason };
         match asked {
             Err(_) => Err(temporary("timed out".to_owned())),
             Ok(Ok(lookup)) => Ok((DnsAnswer::Records(Arc::new(lookup)), true)),
@@ -563,6 +576,20 @@ impl Resolver {
             Ok(Err(error)) => Err(temporary(error.to_string())),
         }
     }
+}
+
+/// Counts a lookup that the cache did not answer.
+fn count_lookup(answer: &Result<(DnsAnswer, bool), LookupError>, took: Duration) {
+    let outcome = match answer {
+        Ok((DnsAnswer::Records(_), _)) => "records",
+        Ok((DnsAnswer::NoData(_), _)) => "no_data",
+        Ok((DnsAnswer::NoName(_), _)) => "no_name",
+        Err(LookupError::Temporary { .. }) => "failed",
+        Err(LookupError::Bogus { .. }) => "bogus",
+        Err(LookupError::Malformed { .. }) => "malformed",
+    };
+    metrics::counter!("postrider_dns_lookups_total", "outcome" => outcome).increment(1);
+    metrics::histogram!("postrider_dns_lookup_seconds").record(took.as_secs_f64());
 }
 
 /// The answer for the other family: with addresses in hand it is not waited for long, for there are

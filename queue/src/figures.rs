@@ -6,12 +6,14 @@ use std::collections::HashMap;
 use std::sync::{Mutex, PoisonError};
 
 use jiff::Timestamp;
+use mail::classify::{Reason, classify};
 use mail::id::AccountId;
+use mail::outcome::{Outcome, Phase};
 use mail::task::{Class, Task};
 use metrics::{Counter, Histogram};
 
 use crate::last_hour::{Counted, LastHour};
-use crate::settle::Next;
+use crate::settle::{Attempted, Next};
 
 /// Accounts whose waits are told apart; what the others wait counts in the sums by class alone.
 const ACCOUNTS_MAX: usize = 200;
@@ -64,8 +66,8 @@ impl Figures {
         }
     }
 
-    /// Counts an attempt.
-    pub(crate) fn attempted(&self, next: &Next, now: Timestamp) {
+    /// Counts an attempt, and what it was put off, bounced or failed for.
+    pub(crate) fn attempted(&self, attempted: &Attempted, next: &Next, now: Timestamp) {
         let what = match next {
             Next::Delivered => Counted::Delivered,
             Next::Retry { .. } => Counted::Deferred,
@@ -80,5 +82,34 @@ impl Figures {
             Next::Failed { .. } => &self.failed,
         };
         counter.increment(1);
+        match next {
+            Next::Delivered => {}
+            Next::Retry { .. } => {
+                let category = deferral_category(attempted);
+                metrics::counter!("postrider_deferrals_total", "category" => category).increment(1);
+            }
+            Next::Bounced { reason, .. } => bounced(*reason, "at_once"),
+            Next::Failed { why } => {
+                metrics::counter!("postrider_failures_total", "reason" => *why).increment(1);
+            }
+        }
+    }
+}
+
+/// Counts a bounce, told to us in the session (`at_once`) or by a report (`later`).
+pub(crate) fn bounced(category: Reason, told: &'static str) {
+    metrics::counter!("postrider_bounces_total", "category" => category.word(), "told" => told).increment(1);
+}
+
+/// Why an attempt is made again: what the host's reply is about, or how far the attempt got without one.
+fn deferral_category(attempted: &Attempted) -> &'static str {
+    match (&attempted.outcome, attempted.phase) {
+        (Outcome::Unconfirmed(_), _) => "unconfirmed",
+        (_, Phase::Tls) => "tls",
+        (_, Phase::Dns) => "dns",
+        (Outcome::Unreachable(_), _) => "unreachable",
+        (outcome, phase) => outcome
+            .reply()
+            .map_or("unreachable", |reply| classify(attempted.mx_host.as_deref(), reply, phase).word()),
     }
 }

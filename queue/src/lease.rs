@@ -98,6 +98,11 @@ impl Leases {
         state.active.get(place).copied()
     }
 
+    /// The partitions that are ours, those that we are leaving too, in order.
+    pub(crate) fn held(&self) -> Vec<u16> {
+        self.lock().held.keys().copied().collect()
+    }
+
     /// The partitions that we work on, in order.
     pub(crate) fn active(&self) -> Vec<u16> {
         self.lock().active.clone()

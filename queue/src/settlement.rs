@@ -49,7 +49,7 @@ impl Worker {
         let notice = notification::of(self, task, attempted, &next, now).await;
         let email = (task.account, task.id.email);
         if !attempted.is_untried {
-            self.figures.attempted(&next, now);
+            self.figures.attempted(attempted, &next, now);
             self.figures.waited(task, attempted.began_at);
         }
         let event = EventId::new(now, self.entropy.id());

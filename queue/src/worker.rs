@@ -65,6 +65,8 @@ use crate::webhooks::{Webhooks, WebhooksParts};
 /// How long a stop waits for attempts under way: a mail host may take ten minutes for a final reply,
 /// and the service manager does not wait so long.
 const DRAIN_MAX: Duration = Duration::from_secs(8);
+/// How often is looked for partitions whose recipients are to be counted.
+const COUNT_AGAIN: Duration = Duration::from_secs(2);
 /// And then for what was cut off to be booked.
 const BOOK_MAX: Duration = Duration::from_secs(1);
 
@@ -336,6 +338,8 @@ impl Worker {
         let worker = Arc::clone(self);
         self.spawn(async move { worker.keep_telling_delays().await });
         let worker = Arc::clone(self);
+        self.spawn(async move { worker.keep_counts().await });
+        let worker = Arc::clone(self);
         self.spawn(async move { worker.tell_hold().await });
         let worker = Arc::clone(self);
         self.spawn(async move { worker.refill().await });
@@ -373,8 +377,10 @@ impl Worker {
         if self.leases.nodes() != nodes {
             self.share_pace();
         }
+        self.store.queue_counts().track(&self.leases.held());
         // What cannot be read now is read at the next look: nobody else knows of these queues.
         for partition in self.leases.unfound() {
+            self.store.queue_counts().doubt(partition);
             self.find_queues(partition).await?;
             self.find_lines(partition).await?;
             self.reports.find(partition);
@@ -403,6 +409,30 @@ impl Worker {
             from = Some(next);
         }
         Ok(())
+    }
+
+    /// Reads the tasks of partitions that are not counted yet, a slice at a time, until the worker stops.
+    async fn keep_counts(self: Arc<Self>) {
+        loop {
+            match self.store.queue_counts().read(&self.store).await {
+                Ok(true) => tokio::task::yield_now().await,
+                Ok(false) => tokio::select! {
+                    () = self.leases.changed() => {}
+                    () = tokio::time::sleep(COUNT_AGAIN) => {}
+                    () = self.stop.cancelled() => return,
+                },
+                Err(error) => {
+                    store::warn_unless_away!(self.store, %error, "queued recipients cannot be counted");
+                    tokio::select! {
+                        () = tokio::time::sleep(COUNT_AGAIN) => {}
+                        () = self.stop.cancelled() => return,
+                    }
+                }
+            }
+            if self.stop.is_cancelled() {
+                return;
+            }
+        }
     }
 
     /// From now on reports about TLS are made, by this one. The first word counts.

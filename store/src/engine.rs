@@ -43,6 +43,8 @@ pub use health::{Health, Progress, State};
 pub use postgres::Database;
 pub use redb::lock_soon;
 
+use crate::queue_counts::{Ended, QueueCounts};
+
 /// A row's key; `key.rs` makes them.
 pub type Key = Bytes;
 /// A row's value.
@@ -105,12 +107,15 @@ impl Options {
 
 /// The store. Clones are the same store.
 #[derive(Clone)]
-pub struct Store(Engine);
+pub struct Store {
+    engine: Engine,
+    counts: Arc<QueueCounts>,
+}
 
 impl fmt::Debug for Store {
     /// The engine's name alone: what is stored is mail.
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str(match self.0 {
+        f.write_str(match self.engine {
             Engine::Memory(_) => "Store(memory)",
             Engine::Redb(_) => "Store(redb)",
             Engine::Postgres(_) => "Store(postgres)",
@@ -126,10 +131,20 @@ enum Engine {
 }
 
 impl Store {
+    fn over(engine: Engine) -> Self {
+        Self { engine, counts: Arc::default() }
+    }
+
+    /// How many recipients are queued, as far as they are counted here.
+    #[must_use]
+    pub fn queue_counts(&self) -> &Arc<QueueCounts> {
+        &self.counts
+    }
+
     /// An empty store in memory.
     #[must_use]
     pub fn memory() -> Self {
-        Self(Engine::Memory(Arc::default()))
+        Self::over(Engine::Memory(Arc::default()))
     }
 
     /// Opens a directory, or starts one.
@@ -137,7 +152,7 @@ impl Store {
     /// # Errors
     /// Another process has it; its data is damaged or of a newer version; the disk refuses.
     pub fn open(options: &Options) -> Result<Self, OpenError> {
-        Ok(Self(Engine::Redb(Arc::new(redb::Redb::open(options)?))))
+        Ok(Self::over(Engine::Redb(Arc::new(redb::Redb::open(options)?))))
     }
 
     /// Connects to a database that any number of nodes share, and makes its tables if there are none.
@@ -147,13 +162,13 @@ impl Store {
     /// then.
     pub async fn connect(database: &Database) -> Result<Self, OpenError> {
         let open = postgres::Postgres::open(database, postgres::Use::Serve);
-        Ok(Self(Engine::Postgres(Arc::new(open.await?))))
+        Ok(Self::over(Engine::Postgres(Arc::new(open.await?))))
     }
 
     /// Whether other processes may work on the same store at the same time.
     #[must_use]
     pub fn is_shared(&self) -> bool {
-        matches!(self.0, Engine::Postgres(_))
+        matches!(self.engine, Engine::Postgres(_))
     }
 
     /// The rows of these keys, in their order, all as of one moment.
@@ -161,7 +176,7 @@ impl Store {
     /// # Errors
     /// The disk fails.
     pub async fn get_many(&self, keys: &[Key]) -> Result<Vec<Option<Value>>, ReadError> {
-        match &self.0 {
+        match &self.engine {
             Engine::Memory(memory) => Ok(memory.get_many(keys)),
             Engine::Redb(redb) => redb.shared.get_many(keys).await,
             Engine::Postgres(postgres) => postgres.get_many(keys).await,
@@ -186,7 +201,7 @@ impl Store {
         order: Order,
         limit: usize,
     ) -> Result<Vec<(Key, Value)>, ReadError> {
-        match &self.0 {
+        match &self.engine {
             Engine::Memory(memory) => Ok(memory.scan(&range, order, limit)),
             Engine::Redb(redb) => redb.shared.scan(range, order, limit).await,
             Engine::Postgres(postgres) => postgres.scan(range, order, limit).await,
@@ -204,7 +219,7 @@ impl Store {
         order: Order,
         limit: usize,
     ) -> Result<Vec<Vec<(Key, Value)>>, ReadError> {
-        match &self.0 {
+        match &self.engine {
             Engine::Memory(memory) => Ok(memory.scan_each(ranges, order, limit)),
             Engine::Redb(redb) => redb.shared.scan_each(ranges, order, limit).await,
             Engine::Postgres(postgres) => {
@@ -220,7 +235,7 @@ impl Store {
     /// How many ranges it is worth to ask for at once: a database reads ahead by itself.
     #[must_use]
     pub fn side_by_side(&self) -> usize {
-        match &self.0 {
+        match &self.engine {
             Engine::Memory(_) | Engine::Redb(_) => 8,
             Engine::Postgres(_) => 1,
         }
@@ -231,7 +246,7 @@ impl Store {
     /// # Errors
     /// The disk fails, or the bytes are not those that were written.
     pub async fn body(&self, key: &Key) -> Result<Option<Bytes>, ReadError> {
-        match &self.0 {
+        match &self.engine {
             Engine::Memory(memory) => Ok(memory.body(key)),
             Engine::Redb(redb) => redb.body(key).await,
             Engine::Postgres(postgres) => postgres.body(key).await,
@@ -242,18 +257,25 @@ impl Store {
     ///
     /// # Errors
     /// A check failed, or the batch cannot be written now: see [`CommitError`].
-    pub async fn commit(&self, batch: Batch) -> Result<(), CommitError> {
-        match &self.0 {
+    pub async fn commit(&self, mut batch: Batch) -> Result<(), CommitError> {
+        let count = self.counts.begin(std::mem::take(&mut batch.tasks));
+        let committed = match &self.engine {
             Engine::Memory(memory) => memory.commit(batch),
             Engine::Redb(redb) => redb.commit(batch).await,
             Engine::Postgres(postgres) => postgres.commit(batch).await,
-        }
+        };
+        count.end(match &committed {
+            Ok(()) => Ended::Stored,
+            Err(CommitError::Unknown(_) | CommitError::Fenced(_)) => Ended::Unknown,
+            Err(_) => Ended::Refused,
+        });
+        committed
     }
 
     /// How it is.
     #[must_use]
     pub fn health(&self) -> Health {
-        match &self.0 {
+        match &self.engine {
             Engine::Memory(memory) => memory.health(),
             Engine::Redb(redb) => redb.health(),
             Engine::Postgres(postgres) => postgres.health(),
@@ -269,7 +291,7 @@ impl Store {
 
     /// Writes everything to its place and lets the directory go. Commits after it are refused.
     pub async fn close(&self) {
-        match &self.0 {
+        match &self.engine {
             Engine::Memory(_) => {}
             Engine::Redb(redb) => redb.close().await,
             Engine::Postgres(postgres) => postgres.close().await,
@@ -285,7 +307,7 @@ impl Store {
         file: &Path,
         progress: impl FnMut(Progress) + Send + 'static,
     ) -> Result<Progress, BackupError> {
-        match &self.0 {
+        match &self.engine {
             Engine::Memory(memory) => {
                 let (rows, bodies) = memory.all();
                 let (rows, bodies) = (rows.into_iter().map(Ok), bodies.into_iter().map(Ok));
@@ -302,7 +324,7 @@ impl Store {
     /// # Errors
     /// The disk is full or failed.
     pub async fn flush(&self) -> Result<(), CommitError> {
-        match &self.0 {
+        match &self.engine {
             // What PostgreSQL has committed is in its lasting place.
             Engine::Memory(_) | Engine::Postgres(_) => Ok(()),
             Engine::Redb(redb) => redb.flush().await,
@@ -327,7 +349,7 @@ impl Store {
         &self,
         progress: impl FnMut(Progress) -> ControlFlow<()> + Send + 'static,
     ) -> Result<Report, CheckError> {
-        match &self.0 {
+        match &self.engine {
             Engine::Memory(memory) => {
                 let (rows, bodies) = memory.all();
                 let (rows, bodies) = (rows.into_iter().map(Ok), bodies.into_iter().map(Ok));

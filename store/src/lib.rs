@@ -50,6 +50,7 @@ pub mod person;
 pub mod pool;
 pub mod product_event;
 pub mod product_event_count;
+pub mod queue_counts;
 pub mod queue_hold;
 pub mod queue_order;
 pub mod quota;

@@ -24,6 +24,7 @@ use serde::{Deserialize, Serialize};
 use crate::deadline;
 use crate::engine::{Batch, Key, Order, ReadError, Store, Value};
 use crate::key::{KeyBuilder, KeyReader, Space, after, key};
+use crate::queue_counts::{CountedTask, TaskChange};
 use crate::row::{self, stored};
 
 /// Into how many partitions the task space is cut. Fixed for ever: it is part of every task's key.
@@ -114,10 +115,16 @@ pub fn start_of(queue: &QueueName, due: Timestamp) -> Key {
     queue_prefix(queue).time(due).build()
 }
 
+/// Has a task counted when the batch is committed.
+fn count(batch: &mut Batch, task: &Task, task_key: &Key, is_put: bool) {
+    batch.tasks.push(TaskChange { key: task_key.clone(), task: CountedTask::of(task), is_put });
+}
+
 /// Writes the task of an email that is accepted.
 pub fn put_new(batch: &mut Batch, task: &Task) {
     let task_key = key_of(task);
     deadline::put_new(batch, task, &task_key);
+    count(batch, task, &task_key, true);
     batch.put_fresh(task_key, row::encode(task));
 }
 
@@ -125,6 +132,7 @@ pub fn put_new(batch: &mut Batch, task: &Task) {
 pub fn put(batch: &mut Batch, task: &Task) {
     let task_key = key_of(task);
     deadline::put(batch, task, &task_key);
+    count(batch, task, &task_key, true);
     batch.put_fresh(task_key, row::encode(task));
 }
 
@@ -132,6 +140,7 @@ pub fn put(batch: &mut Batch, task: &Task) {
 /// disk, which an older version may have written in another way; none for a task that was just put.
 pub fn take(batch: &mut Batch, task: &Task, row: Option<&Value>) {
     let task_key = key_of(task);
+    count(batch, task, &task_key, false);
     batch.check(task_key.clone(), Some(row.cloned().unwrap_or_else(|| row::encode(task))));
     batch.delete(task_key);
     deadline::take(batch, task);
@@ -142,6 +151,7 @@ pub fn update(batch: &mut Batch, before: (&Task, &Value), after: &Task) {
     take(batch, before.0, Some(before.1));
     let task_key = key_of(after);
     deadline::put(batch, after, &task_key);
+    count(batch, after, &task_key, true);
     batch.put(task_key, row::encode(after));
 }
 
@@ -317,6 +327,20 @@ fn read_key(task_key: &[u8]) -> Result<(QueueName, Timestamp), crate::key::KeyEr
     let class = Class::from_byte(reader.u8()?).ok_or(crate::key::KeyError { part: "class" })?;
     let account = reader.account()?;
     Ok((QueueName { partition, domain, class, account }, reader.time()?))
+}
+
+/// The tasks of a partition from a key on, at most `limit`.
+///
+/// # Errors
+/// The store cannot be read.
+pub(crate) async fn list_partition(
+    store: &Store,
+    partition: u16,
+    from: Key,
+    limit: usize,
+) -> Result<Slice, ReadError> {
+    let range = from..partition_range(partition).end;
+    Ok(Slice::of(store.scan(range, Order::Ascending, limit).await?, limit))
 }
 
 /// All tasks of all queues, queue by queue, a page at a time: for the operator.

@@ -24,6 +24,7 @@ mod give_up;
 mod holds;
 mod inbound;
 mod logs;
+mod metrics;
 mod new_keys;
 mod operator;
 mod operator_search;

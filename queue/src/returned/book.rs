@@ -24,7 +24,7 @@ use store::engine::{Batch, CommitError};
 use store::task::PARTITIONS;
 
 use super::{About, Returned, ReturnedError, counts};
-use crate::notification;
+use crate::{figures, notification};
 
 /// How often is begun again when others write at the same time: each time one of them got on.
 const TRIES_MAX: usize = 50;
@@ -75,6 +75,9 @@ impl Returned {
                     }
                     tracing::info!(email.id = %about.task.email, recipient = about.task.recipient,
                         event = step.kind.name(), "a report came back");
+                    if let (EventKind::Bounced, News::Failed(failure)) = (step.kind, news) {
+                        figures::bounced(failure.reason(), "later");
+                    }
                     worker.untold.notify_one();
                     worker.settled.notify_waiters();
                     return Ok(step.kind.name());

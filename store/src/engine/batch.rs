@@ -7,6 +7,7 @@ use bytes::Bytes;
 use thiserror::Error;
 
 use super::{Key, Value};
+use crate::queue_counts::TaskChange;
 
 /// Longest key: redb keeps keys in its branch pages, and a long one makes the tree deep.
 pub const KEY_BYTES_MAX: usize = 1024;
@@ -94,6 +95,8 @@ pub struct Batch {
     pub(crate) checks: Vec<(Key, Option<Value>)>,
     pub(crate) rows: Vec<RowChange>,
     pub(crate) bodies: Vec<BodyChange>,
+    /// The tasks among the rows, to be counted.
+    pub(crate) tasks: Vec<TaskChange>,
 }
 
 /// One row's change.
@@ -117,7 +120,7 @@ pub(crate) struct BodyChange {
 impl Batch {
     /// An empty batch.
     pub fn new(purpose: Purpose) -> Self {
-        Self { purpose, checks: Vec::new(), rows: Vec::new(), bodies: Vec::new() }
+        Self { purpose, checks: Vec::new(), rows: Vec::new(), bodies: Vec::new(), tasks: Vec::new() }
     }
 
     /// An empty batch that takes on new work.
@@ -180,6 +183,7 @@ impl Batch {
         self.checks.extend(other.checks);
         self.rows.extend(other.rows);
         self.bodies.extend(other.bodies);
+        self.tasks.extend(other.tasks);
         self
     }
 

@@ -128,7 +128,7 @@ async fn open_source(place: &Place) -> Result<Store, CopyError> {
         Place::Directory(options) => Ok(Store::open(options)?),
         Place::Database(database) => {
             let store = Postgres::open(database, Use::CopyFrom).await?;
-            let store = Store(Engine::Postgres(Arc::new(store)));
+            let store = Store::over(Engine::Postgres(Arc::new(store)));
             let before = crate::lease::view(&store).await?;
             tokio::time::sleep(WATCH).await;
             let after = crate::lease::view(&store).await?;
@@ -153,17 +153,17 @@ async fn open_target(place: &Place) -> Result<Store, CopyError> {
                 private::create_directory(&options.directory)?;
                 private::create_file(&marker)?.sync_all()?;
             }
-            Ok(Store(Engine::Redb(Arc::new(Redb::open_for_copy(options)?))))
+            Ok(Store::over(Engine::Redb(Arc::new(Redb::open_for_copy(options)?))))
         }
         Place::Database(database) => {
             let store = Postgres::open(database, Use::CopyInto).await?;
-            Ok(Store(Engine::Postgres(Arc::new(store))))
+            Ok(Store::over(Engine::Postgres(Arc::new(store))))
         }
     }
 }
 
 async fn finish(place: &Place, target: &Store) -> Result<(), CopyError> {
-    match (place, &target.0) {
+    match (place, &target.engine) {
         (Place::Database(_), Engine::Postgres(postgres)) => postgres.copied().await?,
         (Place::Directory(options), _) => {
             target.flush().await?;
@@ -178,7 +178,7 @@ async fn finish(place: &Place, target: &Store) -> Result<(), CopyError> {
 }
 
 async fn everything(store: &Store) -> Result<(Rows, Rows), CopyError> {
-    match &store.0 {
+    match &store.engine {
         Engine::Redb(redb) => {
             let everything = redb.everything().await?;
             let read = tokio::task::spawn_blocking(everything);

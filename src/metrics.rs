@@ -1,0 +1,102 @@
+//! `/metrics`: what the recorder has counted, the states of this moment, and the domains that most mail waits for.
+//!
+//! A scrape reads counters that are kept anyway ([`store::queue_counts`]) and asks the operating system for the disk's
+//! room; it reads nothing from the store. Series by domain are [`TOP_DOMAINS`] at most, and are written here: the
+//! recorder would keep each domain that it has ever seen.
+
+use std::fmt::Write as _;
+use std::path::{Path, PathBuf};
+
+use metrics_exporter_prometheus::PrometheusHandle;
+
+use crate::metric_help::TOP_DOMAINS_HELP;
+use crate::world::World;
+
+/// Domains told apart.
+pub const TOP_DOMAINS: usize = 10;
+const TOP_DOMAINS_NAME: &str = "postrider_queue_domain_recipients";
+
+/// Writes `/metrics`.
+#[derive(Clone)]
+pub struct Scrape {
+    world: World,
+    recorded: PrometheusHandle,
+    data_dir: PathBuf,
+}
+
+impl Scrape {
+    /// Of this server.
+    #[must_use]
+    pub fn new(world: World, recorded: PrometheusHandle, data_dir: PathBuf) -> Self {
+        Self { world, recorded, data_dir }
+    }
+
+    /// The text that Prometheus reads.
+    #[must_use]
+    pub fn render(&self) -> String {
+        measure(&self.world);
+        measure_disk(&self.data_dir);
+        let mut text = self.recorded.render();
+        write_top_domains(&mut text, &self.world);
+        text
+    }
+}
+
+/// Sets the metrics that are states, and those counters that the store keeps.
+#[expect(clippy::cast_precision_loss, reason = "gauges are floating point")]
+fn measure(world: &World) {
+    let (in_memory, body_bytes, queues_on_disk) = world.worker.load();
+    let health = world.store.health();
+    for (name, value) in [
+        ("postrider_tasks_in_memory", in_memory as f64),
+        ("postrider_body_bytes_in_memory", body_bytes as f64),
+        ("postrider_queues_on_disk", queues_on_disk as f64),
+        ("postrider_queue_held", f64::from(u8::from(world.worker.queue_hold().is_some()))),
+        ("postrider_nodes", f64::from(world.worker.leases().nodes())),
+        ("postrider_partitions", world.worker.leases().len() as f64),
+        ("postrider_store_segments_bytes", health.segments_bytes as f64),
+        ("postrider_store_live_body_bytes", health.live_body_bytes as f64),
+        ("postrider_store_pending_bytes", health.pending_bytes as f64),
+        ("postrider_store_free_bytes", health.free_bytes as f64),
+    ] {
+        metrics::gauge!(name).set(value);
+    }
+    metrics::counter!("postrider_store_commits_total").absolute(health.commits);
+    metrics::counter!("postrider_store_groups_total").absolute(health.groups);
+    metrics::counter!("postrider_store_conflicts_total").absolute(health.conflicts);
+    metrics::counter!("postrider_store_log_written_bytes_total").absolute(health.log_bytes_written);
+    metrics::counter!("postrider_store_checkpoints_total").absolute(health.checkpoints);
+    let queued = world.store.queue_counts().summary(0);
+    for (state, class, recipients) in queued.recipients {
+        metrics::gauge!("postrider_queue_recipients", "state" => state.word(), "class" => class.word())
+            .set(recipients as f64);
+    }
+    let now = world.hall.clock().now();
+    let age = queued.oldest_accepted_at.map_or(0.0, |at| now.duration_since(at).as_secs_f64().max(0.0));
+    metrics::gauge!("postrider_queue_oldest_age_seconds").set(age);
+    let is_whole = !world.store.queue_counts().is_incomplete();
+    metrics::gauge!("postrider_queue_counted").set(f64::from(u8::from(is_whole)));
+}
+
+/// Sets what the operating system says of the data directory's disk. Where it says nothing, nothing is set.
+#[expect(clippy::cast_precision_loss, reason = "gauges are floating point")]
+fn measure_disk(data_dir: &Path) {
+    let Ok(disk) = rustix::fs::statvfs(data_dir) else { return };
+    // What an unprivileged process may still write.
+    let free = disk.f_bavail.saturating_mul(disk.f_frsize);
+    let size = disk.f_blocks.saturating_mul(disk.f_frsize);
+    metrics::gauge!("postrider_data_dir_free_bytes").set(free as f64);
+    metrics::gauge!("postrider_data_dir_size_bytes").set(size as f64);
+}
+
+fn write_top_domains(text: &mut String, world: &World) {
+    let top = world.store.queue_counts().summary(TOP_DOMAINS).top_domains;
+    if !text.is_empty() && !text.ends_with('\n') {
+        text.push('\n');
+    }
+    // Writing to a String does not fail. A domain name has no character that a label value would have to escape.
+    let _ = writeln!(text, "# HELP {TOP_DOMAINS_NAME} {TOP_DOMAINS_HELP}\n# TYPE {TOP_DOMAINS_NAME} gauge");
+    for (domain, recipients) in top {
+        let _ = writeln!(text, "{TOP_DOMAINS_NAME}{{domain=\"{domain}\"}} {recipients}");
+    }
+}
