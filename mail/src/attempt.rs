@@ -56,9 +56,9 @@ pub struct Attempt {
     pub source: Option<IpAddr>,
     /// The TLS it ran over; none for plain text.
     pub tls: Option<TlsFacts>,
-    /// What was said.
+    /// What the host said.
     pub reply: Option<Reply>,
-    /// What went wrong when nothing was said.
+    /// What went wrong, where no host said so.
     pub error: Option<String>,
     /// The dialog, one line a command or reply, secrets masked.
     pub transcript: String,

@@ -278,7 +278,7 @@ pub struct Rollup {
     pub delivered_at: Option<Timestamp>,
     /// When the first recipient bounced.
     pub bounced_at: Option<Timestamp>,
-    /// What the first refusing server said.
+    /// What the first refusing server said, or why it was not asked.
     pub bounce_reason: Option<String>,
 }
 
@@ -330,7 +330,8 @@ impl Rollup {
                 .map_or(EventKind::Sent, |e| e.0),
             delivered_at: recipients.iter().filter_map(|r| r.delivered_at).min(),
             bounced_at: first_bounce.and_then(|r| r.bounced_at),
-            bounce_reason: first_bounce.and_then(|r| r.last_response.as_ref()).map(ToString::to_string),
+            bounce_reason: first_bounce
+                .and_then(|r| r.error.clone().or_else(|| r.last_response.as_ref().map(ToString::to_string))),
         }
     }
 }
@@ -360,6 +361,7 @@ mod tests {
             state,
             attempts: 1,
             last_response: Some(Reply::new(550, Enhanced::new(5, 1, 1), "user unknown")),
+            error: None,
             mx_host: None,
             last_event: (event, at),
             delivered_at: (state == RecipientState::Delivered).then_some(at),

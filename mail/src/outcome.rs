@@ -1,5 +1,7 @@
 //! An outcome: what one attempt at one recipient came to. A value, not an error.
 
+use std::borrow::Cow;
+
 use serde::{Deserialize, Serialize};
 
 use crate::reply::Reply;
@@ -43,20 +45,38 @@ pub enum Outcome {
     Unconfirmed(String),
     /// Not ever: the destination said so.
     Failed(Reply),
+    /// Not now, and it was we who found out: the host does not offer the TLS that is asked for.
+    Withheld(Reply),
     /// Not ever, and it was we who found out: no such domain, null MX, too large, SMTPUTF8 not offered.
     Undeliverable(Reply),
 }
 
 impl Outcome {
-    /// What the destination (or we in its stead) said.
+    /// What the destination said.
     #[must_use]
     pub fn reply(&self) -> Option<&Reply> {
         match self {
-            Self::Delivered(reply)
-            | Self::Deferred(reply)
-            | Self::Failed(reply)
-            | Self::Undeliverable(reply) => Some(reply),
-            Self::Unreachable(_) | Self::Unconfirmed(_) => None,
+            Self::Delivered(reply) | Self::Deferred(reply) | Self::Failed(reply) => Some(reply),
+            Self::Unreachable(_) | Self::Unconfirmed(_) | Self::Withheld(_) | Self::Undeliverable(_) => None,
+        }
+    }
+
+    /// What we say ourselves, with the code that a report to the sender has (RFC 3464 2.3.4). No host said it.
+    #[must_use]
+    pub fn verdict(&self) -> Option<&Reply> {
+        match self {
+            Self::Withheld(verdict) | Self::Undeliverable(verdict) => Some(verdict),
+            _ => None,
+        }
+    }
+
+    /// What went wrong, where no host said so.
+    #[must_use]
+    pub fn error(&self) -> Option<Cow<'_, str>> {
+        match self {
+            Self::Unreachable(why) | Self::Unconfirmed(why) => Some(why.as_str().into()),
+            Self::Withheld(verdict) | Self::Undeliverable(verdict) => Some(verdict.text()),
+            Self::Delivered(_) | Self::Deferred(_) | Self::Failed(_) => None,
         }
     }
 }

@@ -105,6 +105,8 @@ pub struct Recipient {
     pub attempts: u32,
     /// What the destination said last.
     pub last_response: Option<Reply>,
+    /// Why the last attempt failed, where no host said so: nobody answered, or we refused it ourselves.
+    pub error: Option<String>,
     /// The host that said it.
     pub mx_host: Option<String>,
     /// The last event about this recipient, and when.

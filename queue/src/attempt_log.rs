@@ -4,7 +4,6 @@
 //! One line an attempt, at INFO. Below that level it costs one comparison; at it nothing is allocated for most replies.
 
 use mail::log_text;
-use mail::outcome::Outcome;
 use mail::reply::Reply;
 use mail::task::Task;
 
@@ -21,11 +20,7 @@ pub(crate) fn log_attempt(task: &Task, attempted: &Attempted, next: &Next) {
         Next::Bounced { .. } => ("bounced", None),
         Next::Failed { .. } => ("failed", None),
     };
-    let (reply, error) = match &attempted.outcome {
-        Outcome::Undeliverable(verdict) => (None, Some(verdict.text())),
-        Outcome::Unreachable(why) | Outcome::Unconfirmed(why) => (None, Some(why.as_str().into())),
-        said => (said.reply(), None),
-    };
+    let (reply, error) = (attempted.outcome.reply(), attempted.outcome.error());
     let text = reply.map(Reply::text);
     let number = if attempted.is_untried { task.attempts } else { task.attempts.saturating_add(1) };
     tracing::info!(

@@ -51,14 +51,14 @@ pub(crate) async fn of(
         Err(error) => tracing::warn!(%error, email.id = %task.id.email, "an email cannot be read"),
     }
     // What we say in the destination's stead no host has said.
-    let is_ours = matches!(attempted.outcome, Outcome::Undeliverable(_));
+    let verdict = attempted.outcome.verdict();
     Some(Notice {
         recipient: task.id.recipient,
         address: task.address.clone(),
         action,
         original_recipient: task.notify.original_recipient.clone(),
-        reply: attempted.outcome.reply().cloned(),
-        remote_host: attempted.mx_host.clone().filter(|_| !is_ours),
+        reply: attempted.outcome.reply().or(verdict).cloned(),
+        remote_host: attempted.mx_host.clone().filter(|_| verdict.is_none()),
         explanation: explanation(attempted, next),
         accepted_at: task.accepted_at,
         last_attempt_at: now,
@@ -99,19 +99,24 @@ pub(crate) fn of_late(
 }
 
 fn explanation(attempted: &Attempted, next: &Next) -> String {
-    match (&attempted.outcome, next) {
-        (_, Next::Delivered) => "You will hear of it again only if it comes back.".to_owned(),
-        (Outcome::Unreachable(text) | Outcome::Unconfirmed(text), Next::Retry { .. }) => {
+    let untold = match &attempted.outcome {
+        // What a report says of our verdicts for good stands in its fields.
+        Outcome::Undeliverable(_) => None,
+        outcome => outcome.error(),
+    };
+    match (&attempted.outcome, untold, next) {
+        (_, _, Next::Delivered) => "You will hear of it again only if it comes back.".to_owned(),
+        (_, Some(text), Next::Retry { .. }) => {
             format!("It is tried again and again. The last attempt: {text}")
         }
-        (_, Next::Retry { .. }) => "The destination puts it off; it is tried again and again.".to_owned(),
-        (Outcome::Unreachable(text) | Outcome::Unconfirmed(text), _) => {
-            format!("It was tried until its time was up. The last attempt: {text}")
+        (_, None, Next::Retry { .. }) => {
+            "The destination puts it off; it is tried again and again.".to_owned()
         }
-        (_, Next::Bounced { soft: true, .. }) => {
+        (_, Some(text), _) => format!("It was tried until its time was up. The last attempt: {text}"),
+        (_, None, Next::Bounced { soft: true, .. }) => {
             "The destination put it off until its time was up.".to_owned()
         }
-        (Outcome::Undeliverable(_), _) => "It cannot be delivered; it will not be tried again.".to_owned(),
+        (Outcome::Undeliverable(_), ..) => "It cannot be delivered; it will not be tried again.".to_owned(),
         _ => "It was refused for good; it will not be tried again.".to_owned(),
     }
 }

@@ -9,6 +9,7 @@
 //! (completions-email.md 2.9); time up after a destination has answered 4yz is a soft bounce, time up
 //! without any answer a failure.
 
+use std::borrow::Cow;
 use std::net::IpAddr;
 use std::time::Duration;
 
@@ -63,17 +64,20 @@ pub struct Attempted {
 impl Attempted {
     /// Why it was not delivered, with the host that said so.
     pub(crate) fn error(&self) -> String {
-        let why = match &self.outcome {
-            Outcome::Unreachable(text) | Outcome::Unconfirmed(text) => text.clone(),
-            outcome => outcome.reply().map(ToString::to_string).unwrap_or_default(),
-        };
+        let why = self.diagnostic();
         match &self.mx_host {
             Some(host) if !why.contains(host.as_str()) => format!("{host}: {why}"),
             _ => why,
         }
     }
 
-    /// What was answered last, to this attempt or before it.
+    /// What the host said, or what went wrong without a word of it.
+    pub(crate) fn diagnostic(&self) -> String {
+        let said = || self.outcome.reply().map(ToString::to_string).unwrap_or_default();
+        self.outcome.error().map_or_else(said, Cow::into_owned)
+    }
+
+    /// What a host answered last, to this attempt or before it.
     fn last_answer(&self) -> Option<&Reply> {
         self.outcome.reply().or(self.answered_before.as_ref())
     }
@@ -128,6 +132,7 @@ pub fn decide(task: &Task, attempted: &Attempted, schedule: &Schedule, now: Time
     };
     match &attempted.outcome {
         Outcome::Delivered(_) => Next::Delivered,
+        Outcome::Withheld(_) => time_is_up(task.replies, "tls_required"),
         Outcome::Deferred(_) | Outcome::Unreachable(_) if attempted.phase == Phase::Tls => {
             time_is_up(task.replies, "tls_required")
         }
@@ -203,12 +208,13 @@ pub fn grounds_of(task: &Task, attempted: &Attempted, next: &Next) -> Option<Gro
         _ => return None,
     };
     let mut grounds = Grounds::new(task.address.clone(), reason, Source::System).of_email(task.id.email);
-    grounds.detail = match &attempted.outcome {
-        Outcome::Unreachable(text) | Outcome::Unconfirmed(text) => {
-            Some(Detail { smtp_code: None, enhanced_code: None, diagnostic: suppression::shortened(text) })
-        }
-        outcome => outcome.reply().map(Detail::from),
+    let of_ours = |text: Cow<'_, str>| Detail {
+        smtp_code: None,
+        enhanced_code: None,
+        diagnostic: suppression::shortened(&text),
     };
+    grounds.detail =
+        attempted.outcome.error().map(of_ours).or_else(|| attempted.outcome.reply().map(Detail::from));
     Some(grounds)
 }
 
@@ -243,6 +249,7 @@ pub fn record(
         state,
         attempts: task.attempts + u32::from(!attempted.is_untried),
         last_response: attempted.last_answer().cloned(),
+        error: attempted.outcome.error().map(Cow::into_owned),
         mx_host: attempted.mx_host.clone(),
         last_event: (kind, now),
         delivered_at: (state == RecipientState::Delivered).then_some(now),
@@ -292,9 +299,8 @@ pub(crate) fn delayed(task: &Task, obstacle: &Obstacle, now: Timestamp, event: E
 
 fn attempt_of(task: &Task, attempted: &Attempted, next_attempt_at: Option<Timestamp>) -> Attempt {
     let error = match &attempted.outcome {
-        Outcome::Unreachable(text) => Some(text.clone()),
         Outcome::Unconfirmed(text) => Some(format!("it may have arrived: {text}")),
-        _ => None,
+        outcome => outcome.error().map(Cow::into_owned),
     };
     Attempt {
         recipient: task.id.recipient,
@@ -329,10 +335,10 @@ fn detail_of(
     let reply = attempted.outcome.reply();
     let code = reply.map(|r| r.code);
     let enhanced = reply.and_then(|r| r.enhanced);
-    let diagnostic = match &attempted.outcome {
-        Outcome::Unreachable(text) | Outcome::Unconfirmed(text) => text.clone(),
-        _ => reply.map(ToString::to_string).unwrap_or_default(),
-    };
+    let diagnostic = attempted.diagnostic();
+    // A verdict of our own has no code of a host, whatever one said before.
+    let answer = attempted.last_answer().filter(|_| attempted.outcome.verdict().is_none());
+    let kind = if attempted.outcome.verdict().is_some() { "x-postrider" } else { "smtp" };
     match next {
         Next::Delivered => json!({"delivery": {
             "mx_host": attempted.mx_host,
@@ -353,9 +359,9 @@ fn detail_of(
         Next::Bounced { reason, soft } => json!({"bounce_reason": diagnostic, "bounce": {
             "type": if *soft { "soft" } else { "hard" },
             "category": reason,
-            "smtp_code": attempted.last_answer().map(|r| r.code),
-            "enhanced_code": attempted.last_answer().and_then(|r| r.enhanced),
-            "diagnostic": format!("smtp; {diagnostic}"),
+            "smtp_code": answer.map(|r| r.code),
+            "enhanced_code": answer.and_then(|r| r.enhanced),
+            "diagnostic": format!("{kind}; {diagnostic}"),
             "mx_host": attempted.mx_host,
             "async": false,
         }, "suppression_id": suppression_id, "suppressed_until": suppressed_until}),

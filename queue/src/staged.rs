@@ -292,6 +292,7 @@ impl Staged {
             state,
             attempts: 0,
             last_response: None,
+            error: None,
             mx_host: None,
             last_event: (event, self.now),
             delivered_at: None,

@@ -198,6 +198,7 @@ fn recipient(recipient: &Recipient) -> Value {
         "status": recipient.state,
         "attempts": recipient.attempts,
         "last_response": recipient.last_response.as_ref().map(ToString::to_string),
+        "error": recipient.error,
         "mx_host": recipient.mx_host,
         "next_attempt_at": recipient.next_attempt_at,
     })

@@ -90,6 +90,7 @@ fn recipient(number: u64) -> Recipient {
         state,
         attempts: 1,
         last_response: None,
+        error: None,
         mx_host: Some("mx.example.net".to_owned()),
         last_event: (EventKind::Delivered, born(number)),
         delivered_at: Some(born(number)),

@@ -95,6 +95,8 @@ struct RecipientRow {
     #[serde(default, skip_serializing_if = "Option::is_none")]
     last_response: Option<Reply>,
     #[serde(default, skip_serializing_if = "Option::is_none")]
+    error: Option<String>,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
     mx_host: Option<String>,
     last_event: (EventKind, Timestamp),
     #[serde(default, skip_serializing_if = "Option::is_none")]

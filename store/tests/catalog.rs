@@ -129,6 +129,7 @@ impl Choice {
             state: STATES[state],
             attempts: 0,
             last_response: None,
+            error: None,
             mx_host: None,
             last_event: (EventKind::Sent, at(ms)),
             delivered_at: None,

@@ -340,7 +340,7 @@ fn no_line(
                 None => format!("{host} does not offer TLS, which is required here"),
                 Some(said) => format!("{host} refused TLS, which is required here: {said}"),
             };
-            Outcome::Deferred(Reply::new(450, Enhanced::new(4, 7, 30), text))
+            Outcome::Withheld(Reply::new(450, Enhanced::new(4, 7, 30), text))
         }
         (_, Some(reply)) => Outcome::Deferred(reply),
         (reason, None) if host.starts_with('[') => Outcome::Unreachable(format!("{host}: {reason}")),

@@ -181,6 +181,7 @@ fn decide(
                 state: S::Bounced,
                 bounced_at: Some(now),
                 last_response: Some(failure.reply.clone()),
+                error: None,
                 last_event: (EventKind::Bounced, now),
                 ..before()
             },

@@ -61,6 +61,7 @@ impl Ground {
                 state: states[n],
                 attempts: 1,
                 last_response: None,
+                error: None,
                 mx_host: Some("mx.recipient.example".to_owned()),
                 last_event: (EventKind::Delivered, at(1)),
                 delivered_at: (states[n] == RecipientState::Delivered).then_some(at(1)),
