@@ -425,12 +425,13 @@ fn dsn(task: &Task) -> Option<Dsn> {
 /// is dead, all that waits for it goes back to disk until it is probed, untried.
 async fn give_back(worker: &Arc<Worker>, site: &Arc<Site>, this: Loaded, mut no_line: NoLine) {
     let now = worker.clock.now();
+    let because = no_line.attempted.diagnostic();
     site.failed(no_line.attempted.error());
     match judge_dial(worker, &mut no_line.attempted) {
         // Fewer connections may be all that is wanted: the message is not to blame.
-        Some(Pressure::SlowDown) => site.slow_down(now),
+        Some(Pressure::SlowDown) => site.slow_down(&because, now),
         Some(pressure) => {
-            press(worker, site, pressure);
+            press(worker, site, pressure, &no_line.attempted);
             return worker.settle(&this.ready, &no_line.attempted).await;
         }
         None => {}
@@ -438,7 +439,7 @@ async fn give_back(worker: &Arc<Worker>, site: &Arc<Site>, this: Loaded, mut no_
     if !no_line.unreachable {
         // What we say in its stead the site has not said.
         if !matches!(no_line.attempted.outcome, Outcome::Undeliverable(_)) {
-            site.pushed_back();
+            site.pushed_back(&because);
         }
         return worker.settle(&this.ready, &no_line.attempted).await;
     }
@@ -512,9 +513,9 @@ async fn settle(
     let said = (delivery.verdict, delivery.phase);
     let shaping = &worker.manners().shaping;
     let judged = judgement::of_delivery(shaping, &open.host, said, delivery.reply.as_ref());
-    press(worker, site, judged.pressure);
     delivery.verdict = judged.verdict;
     let mut attempted = attempted(open, delivery, began_at);
+    press(worker, site, judged.pressure, &attempted);
     if open.leads_here && is_relaying_denied(&attempted.outcome) {
         // The domain's mail came in here when we dialled, and does no more: a loop, and nothing about the address.
         attempted.outcome = Outcome::Undeliverable(crate::plan::loops(ready.task.address.domain()));
@@ -530,14 +531,14 @@ fn is_relaying_denied(outcome: &Outcome) -> bool {
     reply.enhanced.is_some_and(|enhanced| (enhanced.class, enhanced.subject, enhanced.detail) == (5, 7, 1))
 }
 
-fn press(worker: &Worker, site: &Site, pressure: Pressure) {
+fn press(worker: &Worker, site: &Site, pressure: Pressure, after: &Attempted) {
     let now = worker.clock.now();
     match pressure {
         Pressure::Same => {}
         Pressure::Answered => site.answered(),
         Pressure::Accepted => site.accepted(now),
-        Pressure::PushedBack => site.pushed_back(),
-        Pressure::SlowDown => site.slow_down(now),
+        Pressure::PushedBack => site.pushed_back(&after.diagnostic()),
+        Pressure::SlowDown => site.slow_down(&after.diagnostic(), now),
         Pressure::Rest(rest, because) => {
             tracing::warn!(site = %site.route().site, because, "a site asks to be left alone");
             let (until, waiting) = site.rest(rest, because, now);

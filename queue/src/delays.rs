@@ -93,10 +93,14 @@ impl Worker {
         self.sites_of(task, &route).find_map(|site| site.obstacle(now))
     }
 
-    /// The last refusal of a task's destination, or error on the way to it, if there was one.
+    /// The last refusal of a task's destination, or error on the way to it, if there was one; of a domain whose mail
+    /// hosts cannot be looked up, why.
     pub(crate) fn last_error(&self, task: &Task) -> Option<String> {
-        let route = self.last_route_of(task)?;
-        self.sites_of(task, &route).find_map(|site| site.last_error())
+        let of_site = || {
+            let route = self.last_route_of(task)?;
+            self.sites_of(task, &route).find_map(|site| site.last_error())
+        };
+        self.lookup_failures.of(task.address.domain()).or_else(of_site)
     }
 
     /// Tells of delays until the worker stops.

@@ -114,6 +114,11 @@ impl Worker {
         }
     }
 
+    /// Whether the mail hosts of a domain are being looked up.
+    pub(crate) fn is_domain_looked_up(&self, domain: &Name) -> bool {
+        self.resolving.lock().unwrap_or_else(PoisonError::into_inner).contains_key(domain)
+    }
+
     /// Whether a task waits for the look-up of its domain.
     pub(crate) fn is_looked_up(&self, task: &Task) -> bool {
         let resolving = self.resolving.lock().unwrap_or_else(PoisonError::into_inner);
@@ -128,6 +133,11 @@ impl Worker {
             let mut resolving = self.resolving.lock().unwrap_or_else(PoisonError::into_inner);
             resolving.remove(&domain).unwrap_or_default()
         };
+        let unanswered = match &found {
+            Err(NoRoute::NotNow(why) | NoRoute::Forged(why)) => Some(why.as_str()),
+            Ok(_) | Err(NoRoute::Unprotected(..) | NoRoute::Never(_)) => None,
+        };
+        self.lookup_failures.note(&domain, unanswered);
         let no_route = match found {
             Ok(route) => {
                 return waiting.into_iter().for_each(|ready| {

@@ -36,6 +36,7 @@ pub mod inbound;
 pub mod judgement;
 pub mod last_hour;
 pub mod lease;
+mod lookup_failures;
 pub mod membership;
 pub mod meter;
 mod notification;

@@ -194,6 +194,12 @@ impl Pace {
         self.limits.messages_per_connection.max(1)
     }
 
+    /// Whether the last connection could not be opened.
+    #[must_use]
+    pub fn has_failed(&self) -> bool {
+        self.failures > 0
+    }
+
     /// Until when the site is left alone, because it cannot be reached.
     #[must_use]
     pub fn dead_until(&self) -> Option<Timestamp> {

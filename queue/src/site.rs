@@ -60,6 +60,17 @@ struct State {
     resting: Option<Resting>,
     /// The last refusal of its hosts, or error on the way to them.
     last_error: Option<String>,
+    /// Why fewer connections may be open than before, until there may be as many again.
+    slowed: Option<SlowedConnections>,
+}
+
+/// Why fewer connections may be open to a site than before.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct SlowedConnections {
+    /// How many could be open before.
+    pub from: u32,
+    /// The reply, or the error, that lowered the number last.
+    pub because: String,
 }
 
 /// Why a site is left alone that asked for it.
@@ -92,6 +103,21 @@ impl Resting {
 }
 
 impl State {
+    /// Lowers how many connections may be open, and remembers what for.
+    fn slow(&mut self, because: &str, lower: impl FnOnce(&mut Pace)) {
+        let before = self.pace.connections_max();
+        lower(&mut self.pace);
+        if self.pace.connections_max() < before {
+            let from = self.slowed.as_ref().map_or(before, |slowed| slowed.from.max(before));
+            self.slowed = Some(SlowedConnections { from, because: because.to_owned() });
+        }
+    }
+
+    /// How many connections may be open, where that is fewer than before.
+    fn slowed(&self) -> Option<SlowedConnections> {
+        self.slowed.clone().filter(|slowed| self.pace.connections_max() < slowed.from)
+    }
+
     /// Until when it is left alone, with its provider or by itself; none when it is not.
     fn alone_until(&self, now: Timestamp) -> Option<Timestamp> {
         let theirs = self.provider.as_ref().and_then(|provider| provider.rest_until(now));
@@ -230,6 +256,10 @@ pub struct SiteStanding {
     pub resting: Option<Resting>,
     /// The last refusal of its hosts, or error on the way to them.
     pub last_error: Option<String>,
+    /// Why fewer connections may be open than before.
+    pub slowed: Option<SlowedConnections>,
+    /// Whether the last connection could not be opened.
+    pub is_unreachable: bool,
     /// Messages a second at most.
     pub messages_per_second: Option<f64>,
     /// Until when its rate lets nothing more go.
@@ -244,6 +274,13 @@ pub struct SiteStanding {
 }
 
 impl SiteStanding {
+    /// From how many connections to how many it was slowed, and what for.
+    #[must_use]
+    pub fn slowed(&self) -> Option<String> {
+        let SlowedConnections { from, because } = self.slowed.as_ref()?;
+        Some(format!("slowed from {from} to {} connections because of {because}", self.connections_max))
+    }
+
     /// How it rests now, and until when.
     #[must_use]
     pub fn rests(&self, now: Timestamp) -> Option<(String, Timestamp)> {
@@ -279,6 +316,7 @@ impl Site {
             arrivals: [None; 2],
             resting: None,
             last_error: None,
+            slowed: None,
         };
         Self {
             route,
@@ -461,6 +499,7 @@ impl Site {
     pub fn accepted(&self, now: Timestamp) {
         let mut state = self.lock();
         state.pace.accepted(now);
+        state.slowed = state.slowed();
         if let Some(provider) = &state.provider {
             provider.accepted(now);
         }
@@ -471,21 +510,23 @@ impl Site {
         self.lock().pace.answered();
     }
 
-    /// The site asked for less.
-    pub fn pushed_back(&self) {
-        self.lock().pace.pushed_back();
+    /// The site asked for less, by this reply or error.
+    pub fn pushed_back(&self, because: &str) {
+        self.lock().slow(because, Pace::pushed_back);
     }
 
-    /// The site asked for messages more slowly.
-    pub fn slow_down(&self, now: Timestamp) {
-        self.lock().pace.slow_down(now);
+    /// The site asked for messages more slowly, by this reply.
+    pub fn slow_down(&self, because: &str, now: Timestamp) {
+        self.lock().slow(because, |pace| pace.slow_down(now));
     }
 
     /// The site asked to be left alone: until when it is, and what waited for it, to wait on disk until then.
     pub fn rest(&self, rest: Rest, because: String, now: Timestamp) -> (Timestamp, Vec<Ready>) {
         let mut state = self.lock();
         let theirs = state.provider.as_ref().map(|provider| provider.rest(rest, &because, now));
-        let until = Some(state.pace.rest(rest, now)).max(theirs).unwrap_or(now);
+        let mut until = now;
+        state.slow(&because, |pace| until = pace.rest(rest, now));
+        let until = Some(until).max(theirs).unwrap_or(now);
         Resting::keep_longer(&mut state.resting, Resting { rest, until, because });
         (until, std::iter::from_fn(|| state.ready.pop()).collect())
     }
@@ -526,11 +567,14 @@ impl Site {
     /// comes out, to wait on disk until it is probed.
     pub fn unreachable(&self, now: Timestamp) -> Unreachable {
         let mut state = self.lock();
+        let because = state.last_error.clone().unwrap_or_default();
         if state.established > 0 {
-            state.pace.pushed_back();
+            state.slow(&because, Pace::pushed_back);
             return Unreachable::Crowded;
         }
-        if !state.pace.unreachable(now) {
+        let mut is_dead = false;
+        state.slow(&because, |pace| is_dead = pace.unreachable(now));
+        if !is_dead {
             return Unreachable::Failed;
         }
         let until = state.pace.dead_until().unwrap_or(now);
@@ -704,6 +748,8 @@ impl Site {
             dead_until: state.pace.dead_until(),
             resting: state.resting(),
             last_error: state.last_error.clone(),
+            slowed: state.slowed(),
+            is_unreachable: state.established == 0 && state.pace.has_failed(),
             messages_per_second: state.pace.messages_per_second(),
             rate_until: state.rate_until(now),
             warm_up: state.warm_up.as_ref().and_then(|budget| budget.used_up(now)),

@@ -45,6 +45,7 @@ use crate::flight::Flights;
 use crate::holds::Holds;
 use crate::last_hour::Counts;
 use crate::lease::Leases;
+use crate::lookup_failures::LookupFailures;
 use crate::membership::{BEAT, LeaseError, Membership, Neighbours};
 use crate::meter::Meter;
 use crate::operate::Watched;
@@ -213,6 +214,8 @@ pub struct Worker {
     /// Which smarthosts do not answer, for the log. The configuration bounds how many there are.
     pub(crate) smarthost_outages: Mutex<HashMap<SmarthostName, Outage>>,
     pub(crate) resolving: Mutex<HashMap<Name, Vec<Ready>>>,
+    /// Which domains' mail hosts could not be looked up.
+    pub(crate) lookup_failures: LookupFailures,
     /// Where the rows lie that are no tasks, as far as they were told.
     pub(crate) aside: Mutex<HashSet<Key>>,
 }
@@ -279,6 +282,7 @@ impl Worker {
             pools: Pools::new(settings.source_addresses.clone(), settings.pools.clone()),
             smarthost_outages: Mutex::default(),
             resolving: Mutex::default(),
+            lookup_failures: LookupFailures::default(),
             aside: Mutex::default(),
             manners: watch::Sender::new(Arc::new(settings.manners.clone())),
             settings,

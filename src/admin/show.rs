@@ -12,7 +12,8 @@ use mail::account::Account;
 use mail::attempt::Attempt;
 use mail::destination::{Destination, Standing, Way};
 use mail::domain::{Domain, DomainState};
-use mail::email::Rollup;
+use mail::email::{EmailStatus, Rollup};
+use mail::event::{Event, EventKind};
 use mail::recipient::Recipient;
 use mail::setup::{Facts, RecordStatus};
 use mail::task::Task;
@@ -124,6 +125,8 @@ pub(super) fn site(site: &SiteStanding) -> Value {
         "ready": site.ready,
         "connections": site.open,
         "connections_max": site.connections_max,
+        "slowed": site.slowed(),
+        "last_error": site.last_error,
         "messages_per_second": site.messages_per_second,
         "dead_until": site.dead_until,
         "resting": site.resting.as_ref().map(resting),
@@ -172,6 +175,7 @@ pub(super) fn top_destination(destination: &TopDestination, now: Timestamp) -> V
         "limit": destination.limit.word(),
         "until": destination.until,
         "last_reply": destination.last_reply,
+        "slowed": destination.slowed,
     })
 }
 
@@ -233,16 +237,33 @@ pub(super) fn tls_day(found: &store::tls_day::Found) -> Value {
     })
 }
 
+/// The state of an email as the operator sees it: what the API calls `sent`, since it was taken on, is `queued` before
+/// the first attempt and `deferred` after it.
+fn status(recipients: &[Recipient]) -> Value {
+    let status = Rollup::of(recipients).status;
+    let is_attempted = recipients.iter().any(|recipient| recipient.attempts > 0);
+    match (status, is_attempted) {
+        (EmailStatus::Sent, false) => json!("queued"),
+        (EmailStatus::Sent, true) => json!("deferred"),
+        _ => json!(status),
+    }
+}
+
+/// The events' names are those of webhooks: `email.sent` says that the email was taken on.
+fn event(event: &Event) -> Value {
+    let means = (event.kind == EventKind::Sent).then_some("accepted into the queue");
+    json!({
+        "type": event.kind,
+        "means": means,
+        "recipient": event.recipient,
+        "at": event.created_at,
+        "detail": event.detail,
+    })
+}
+
 pub(super) fn trace(trace: &Trace) -> Value {
     let email = &trace.email.email;
-    let rollup = Rollup::of(&trace.email.recipients);
-    let events: Vec<Value> = trace
-        .events
-        .iter()
-        .map(|event| {
-            json!({"type": event.kind, "recipient": event.recipient, "at": event.created_at, "detail": event.detail})
-        })
-        .collect();
+    let events: Vec<Value> = trace.events.iter().map(event).collect();
     let waiting: Vec<Value> = trace
         .waiting
         .iter()
@@ -254,6 +275,7 @@ pub(super) fn trace(trace: &Trace) -> Value {
                 "destination": waiting.destination,
                 "place": waiting.place,
                 "until": waiting.until,
+                "destination_error": waiting.destination_error,
             })
         })
         .collect();
@@ -265,10 +287,39 @@ pub(super) fn trace(trace: &Trace) -> Value {
         "subject": email.facts.subject,
         "size_bytes": email.size_bytes,
         "created_at": email.created_at,
-        "status": rollup.status,
+        "status": status(&trace.email.recipients),
         "recipients": trace.email.recipients.iter().map(recipient).collect::<Vec<_>>(),
         "events": events,
         "attempts": trace.attempts.iter().map(attempt).collect::<Vec<_>>(),
         "waiting": waiting,
     })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use mail::recipient::{Notify, RecipientKind, RecipientState};
+
+    #[test]
+    fn what_was_never_attempted_is_not_called_sent() {
+        let recipient = |state, attempts| Recipient {
+            index: 0,
+            address: "a@example.net".parse().unwrap(),
+            kind: RecipientKind::To,
+            state,
+            attempts,
+            last_response: None,
+            error: None,
+            mx_host: None,
+            last_event: (EventKind::Sent, Timestamp::UNIX_EPOCH),
+            delivered_at: None,
+            bounced_at: None,
+            complained_at: None,
+            next_attempt_at: None,
+            notify: Notify::default(),
+        };
+        assert_eq!(status(&[recipient(RecipientState::Queued, 0)]), "queued");
+        assert_eq!(status(&[recipient(RecipientState::Deferred, 1)]), "deferred");
+        assert_eq!(status(&[recipient(RecipientState::Delivered, 1)]), "delivered");
+    }
 }

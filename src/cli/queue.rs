@@ -263,9 +263,15 @@ const TOP: [Column; 7] = [
 
 /// The answer to `queue top` as a table.
 pub fn top(shown: &Value) -> String {
-    let destinations = list(shown, "destinations");
+    let mut destinations = list(shown, "destinations").to_vec();
+    for destination in &mut destinations {
+        // Why it was slowed says more than its last reply, which may be about one recipient.
+        if destination["slowed"].is_string() {
+            destination["last_reply"] = destination["slowed"].take();
+        }
+    }
     let mut out = hold(shown);
-    out.push_str(&table(&TOP, destinations));
+    out.push_str(&table(&TOP, &destinations));
     // Writing to a String does not fail.
     let _ = writeln!(
         out,

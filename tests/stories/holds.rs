@@ -85,7 +85,7 @@ async fn a_suspended_accounts_mail_is_held_until_that_is_lifted() {
     let asked = world.relay(&["asked@slow.example"], "being tried").await;
     world.sink.asked().await;
     let in_line = world.relay(&["in-line@slow.example"], "in memory").await;
-    until_cause(&world, in_line, Cause::Connections { max: 1 }).await;
+    until_cause(&world, in_line, Cause::Connections { max: 1, slowed: None }).await;
 
     world.suspend(true).await;
     for id in [retried, in_line] {

@@ -23,6 +23,7 @@ mod fail_over;
 mod give_up;
 mod holds;
 mod inbound;
+mod limits;
 mod logs;
 mod metrics;
 mod new_keys;

@@ -235,7 +235,7 @@ async fn domains_behind_one_provider_share_its_connections() {
     until_cause(&world, slow, Cause::Reply).await;
     // Another domain, with hosts of its own, behind the same provider.
     let other = world.relay(&["a@other.example"], "waits for it").await;
-    until_cause(&world, other, Cause::Connections { max: 1 }).await;
+    until_cause(&world, other, Cause::Connections { max: 1, slowed: None }).await;
     let hosts = Destination::MailHost("example".parse().unwrap());
     let pace = OrderedPace { connections_max: Some(2), messages_per_second: None };
     worker.order_destination(&hosts, |standing| standing.pace = pace).await.unwrap();
@@ -250,7 +250,7 @@ async fn what_waits_for_hosts_is_explained_when_their_records_are_over() {
     // Its envelope went alone: what comes now waits.
     world.sink.wait_for(1).await;
     let behind = world.relay(&["a@dest.example"], "waits for it").await;
-    let busy = Cause::Connections { max: 1 };
+    let busy = Cause::Connections { max: 1, slowed: None };
     until_cause(&world, behind, busy.clone()).await;
     // The zone's records hold a minute.
     world.world.clock.advance(Duration::from_secs(120));

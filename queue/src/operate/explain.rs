@@ -37,6 +37,8 @@ pub struct Waiting {
     pub place: Option<usize>,
     /// When it goes on, or is looked at again, as far as is known.
     pub until: Option<Timestamp>,
+    /// The last refusal of the destination's hosts, of whatever message, or error on the way to them.
+    pub destination_error: Option<String>,
 }
 
 /// Why a recipient waits.
@@ -91,6 +93,8 @@ pub enum Cause {
     Connections {
         /// At most.
         max: u32,
+        /// From how many connections it was slowed, and what for.
+        slowed: Option<String>,
     },
     /// A connection that is about to be opened, or free.
     Turn,
@@ -186,8 +190,11 @@ impl fmt::Display for Cause {
                     "the warm-up of the pool {pool}, which sends {per_day} messages a day to this provider"
                 )
             }
-            Self::Connections { max } => {
+            Self::Connections { max, slowed: None } => {
                 write!(f, "a free connection: the {max} that may be open there are busy")
+            }
+            Self::Connections { max, slowed: Some(slowed) } => {
+                write!(f, "a free connection: the {max} that may be open there are busy ({slowed})")
             }
             Self::Turn => f.write_str("its turn at the next connection"),
             Self::Reply => f.write_str("the reply: it is being tried this moment"),
@@ -259,6 +266,7 @@ impl Worker {
             destination: None,
             place: None,
             until,
+            destination_error: None,
         };
         Ok(email.recipients.iter().filter(later).map(waiting).collect())
     }
@@ -277,7 +285,8 @@ impl Worker {
             Cause::Memory => Some(store::task::due_before(&self.store, task, COUNTED_MAX).await?),
             _ => None,
         };
-        Ok(Waiting { recipient, cause, destination, place, until })
+        let destination_error = self.last_error(task);
+        Ok(Waiting { recipient, cause, destination, place, until, destination_error })
     }
 
     fn cause(&self, task: &Task, site: Option<&SiteStanding>, now: Timestamp) -> (Cause, Option<Timestamp>) {
@@ -323,10 +332,16 @@ impl Worker {
             (true, None) => (Cause::LookUp, None),
             (true, Some(site)) if site.rate_until.is_some() => (Cause::Rate, site.rate_until),
             (true, Some(SiteStanding { provider_busy: Some(max), .. })) => {
-                (Cause::Connections { max: *max }, None)
+                (Cause::Connections { max: *max, slowed: None }, None)
+            }
+            // Fewer than three connections in a row could not be opened, and another one is tried now.
+            (true, Some(site)) if site.is_unreachable => {
+                let why = site.last_error.clone().unwrap_or_default();
+                (Cause::Unreachable { why }, None)
             }
             (true, Some(site)) if site.connections >= site.connections_max => {
-                (Cause::Connections { max: site.connections_max }, None)
+                let slowed = site.slowed();
+                (Cause::Connections { max: site.connections_max, slowed }, None)
             }
             (true, Some(_)) => (Cause::Turn, None),
         }

@@ -48,6 +48,8 @@ pub struct TopDestination {
     pub until: Option<Timestamp>,
     /// The last refusal of the hosts, or error on the way to them.
     pub last_reply: Option<String>,
+    /// From how many connections to how many it was slowed, and what for.
+    pub slowed: Option<String>,
 }
 
 /// What keeps mail from going to a destination faster.
@@ -63,6 +65,8 @@ pub enum Limit {
     Resting,
     /// It cannot be reached.
     Unreachable,
+    /// Its mail hosts cannot be looked up, or are being looked up.
+    Dns,
     /// Messages a second.
     Rate,
     /// Messages a day, while addresses are warmed up.
@@ -85,6 +89,7 @@ impl Limit {
             Self::Suspended => "suspended",
             Self::Resting => "resting",
             Self::Unreachable => "unreachable",
+            Self::Dns => "dns",
             Self::Rate => "rate",
             Self::WarmUp => "warm_up",
             Self::Connections => "connections",
@@ -171,7 +176,13 @@ impl Worker {
         let route = self.last_route_of(&count.sample);
         let site = route.as_ref().and_then(|route| self.site_of(&count.sample, route));
         let site = site.map(|site| site.standing(now));
-        let last_reply = site.as_ref().and_then(|site| site.last_error.clone());
+        let last_reply = self.last_error(&count.sample);
+        let slowed = site.as_ref().and_then(SiteStanding::slowed);
+        // Nothing was said since the start: what the oldest recipient heard before it.
+        let heard_before = || {
+            let recipient = found.as_ref().map(|found| &found.recipient)?;
+            recipient.error.clone().or_else(|| recipient.last_response.as_ref().map(ToString::to_string))
+        };
         let (limit, until) = self.limit(count, site.as_ref(), now);
         Ok(TopDestination {
             name,
@@ -182,7 +193,8 @@ impl Worker {
             connections: site.map_or(0, |site| site.open),
             limit,
             until,
-            last_reply: last_reply.or_else(|| Some(found?.recipient.last_response?.to_string())),
+            last_reply: last_reply.or_else(heard_before),
+            slowed,
         })
     }
 
@@ -205,9 +217,17 @@ impl Worker {
         if let Some((_, until)) = site.and_then(|site| site.rests(now)) {
             return (Limit::Resting, Some(until));
         }
+        let domain = count.sample.address.domain();
+        if self.is_domain_looked_up(domain) || self.lookup_failures.of(domain).is_some() {
+            return (Limit::Dns, Some(count.next_due).filter(|due| *due > now));
+        }
         match site {
             Some(site) if site.dead_until.is_some_and(|until| until > now) => {
                 (Limit::Unreachable, site.dead_until)
+            }
+            // Not often enough in a row to leave it alone; each recipient waits for its own next attempt.
+            Some(site) if site.is_unreachable => {
+                (Limit::Unreachable, Some(count.next_due).filter(|due| *due > now))
             }
             Some(site) if site.ready > 0 && site.warm_up.is_some() => {
                 (Limit::WarmUp, site.warm_up.map(|(until, _)| until))

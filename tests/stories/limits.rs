@@ -1,0 +1,87 @@
+//! What keeps mail back, and who said so: the operator sees the limit of a destination and its last error, and what no
+//! host said is not shown as a host's reply.
+
+use mail::event::EventKind;
+use mail::recipient::RecipientState;
+use queue::operate::{Limit, TopDestination};
+
+use crate::world::sink::Behaviour;
+use crate::world::{TestWorld, ZONE};
+
+async fn top(world: &TestWorld, name: &str) -> TopDestination {
+    let top = world.world.worker.top(10, |_| {}).await.unwrap();
+    let found = top.destinations.iter().find(|destination| destination.name.contains(name));
+    found.unwrap_or_else(|| panic!("{name}: {top:#?}")).clone()
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_refused_connection_is_the_limit_before_the_hosts_are_dead() {
+    let world = TestWorld::start().await;
+    let first = world.relay(&["one@dead.example"], "first").await;
+    world.wait(first, |e| e.recipients[0].state == RecipientState::Deferred).await;
+    let shown = top(&world, "dead.example").await;
+    assert_eq!(shown.limit, Limit::Unreachable, "{shown:?}");
+    assert!(shown.last_reply.unwrap().contains("refused"));
+    for n in 0..4 {
+        world.relay(&["one@dead.example"], &format!("number {n}")).await;
+    }
+    world
+        .wait_for_emails(|emails| {
+            emails.iter().filter(|e| e.recipients[0].state == RecipientState::Deferred).count() >= 3
+        })
+        .await;
+    // It waits untried, and says what the hosts did to the others.
+    let untried = world.relay(&["two@dead.example"], "untried").await;
+    let trace = world.world.worker.trace(untried).await.unwrap();
+    let error = trace.waiting[0].destination_error.clone().unwrap_or_else(|| panic!("{trace:#?}"));
+    assert!(error.contains("refused"), "{error}");
+    world.end().await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn the_reply_that_lowered_the_connections_is_shown() {
+    let world = TestWorld::start().await;
+    world.sink.script("one@dest.example", &[Behaviour::AtRcpt("421 4.7.0 too many connections")]);
+    let id = world.relay(&["one@dest.example"], "slow").await;
+    world.wait(id, |e| e.recipients[0].state == RecipientState::Deferred).await;
+    let slowed = top(&world, "dest.example").await.slowed;
+    let expected = "slowed from 5 to 2 connections because of 421 4.7.0 too many connections";
+    assert_eq!(slowed.as_deref(), Some(expected));
+    world.end().await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn name_servers_that_give_no_answer_are_the_limit() {
+    let world = TestWorld::start().await;
+    world.names.set(&format!("{ZONE}$SERVFAIL lost.example\n"));
+    let id = world.relay(&["one@lost.example"], "nowhere yet").await;
+    let email = world.wait(id, |e| e.recipients[0].state == RecipientState::Deferred).await;
+    let shown = top(&world, "lost.example").await;
+    assert_eq!(shown.limit, Limit::Dns, "{shown:?}");
+    assert_eq!(shown.last_reply, email.recipients[0].error);
+    // Once they answer, it is not shown any more.
+    world.names.set(&format!("{ZONE}lost.example. MX 10 mx.dest.example.\n"));
+    world.world.clock.advance(std::time::Duration::from_secs(120));
+    world.wait(id, |e| e.recipients[0].state == RecipientState::Delivered).await;
+    world.end().await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn what_no_host_said_is_an_error_and_no_reply() {
+    let world = TestWorld::start().await;
+    let id = world.relay(&["one@null.example"], "nowhere").await;
+    let email = world.wait(id, |e| e.recipients[0].state.is_terminal()).await;
+    let recipient = &email.recipients[0];
+    assert_eq!((recipient.state, &recipient.last_response), (RecipientState::Bounced, &None));
+    assert!(recipient.error.as_deref().unwrap().contains("null MX"), "{recipient:?}");
+    let attempts = store::attempt::list(&world.world.store, world.account, id, 10).await.unwrap();
+    assert!(attempts[0].reply.is_none() && attempts[0].error.is_some(), "{attempts:?}");
+    let events = store::event::list(&world.world.store, world.account, id, 10).await.unwrap();
+    let bounced = events.iter().find(|event| event.kind == EventKind::Bounced).unwrap();
+    assert!(bounced.detail["bounce"]["smtp_code"].is_null(), "{bounced:?}");
+    assert!(bounced.detail["bounce"]["diagnostic"].as_str().unwrap().starts_with("x-postrider; "));
+    let (_, shown) = world.call("GET", &format!("/emails/{id}"), "").await;
+    let shown = &shown["email"]["recipients"][0];
+    assert!(shown["last_response"].is_null() && shown["error"].is_string(), "{shown}");
+    world.end().await;
+}
