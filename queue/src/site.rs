@@ -4,17 +4,19 @@
 //! connection may be opened, and when one should close; the connections themselves are
 //! [`crate::attempt`]'s.
 
+mod standing;
+
 use std::collections::HashSet;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
 use jiff::Timestamp;
-use mail::given_name::PoolName;
 use mail::id::AccountId;
 use mail::task::{Class, QueueName, Task, TlsDemand};
 use store::engine::Value;
 use tokio::sync::Notify;
 
+pub use self::standing::{SiteStanding, SlowedConnections};
 use crate::bodies::HeldBody;
 use crate::fair::FairQueue;
 use crate::pace::{Pace, PaceLimits, Rest};
@@ -62,15 +64,6 @@ struct State {
     last_error: Option<String>,
     /// Why fewer connections may be open than before, until there may be as many again.
     slowed: Option<SlowedConnections>,
-}
-
-/// Why fewer connections may be open to a site than before.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub struct SlowedConnections {
-    /// How many could be open before.
-    pub from: u32,
-    /// The reply, or the error, that lowered the number last.
-    pub because: String,
 }
 
 /// Why a site is left alone that asked for it.
@@ -233,64 +226,6 @@ pub struct Site {
     dials: Arc<Places>,
     first_answer: Notify,
     ready_max: usize,
-}
-
-/// How a site stands, for the operator.
-#[derive(Debug, Clone, PartialEq)]
-pub struct SiteStanding {
-    /// Its name.
-    pub name: String,
-    /// The pool of addresses that it is served from.
-    pub pool: PoolName,
-    /// Tasks that wait here.
-    pub ready: usize,
-    /// Connections that are open, are being opened, or wait to be.
-    pub connections: u32,
-    /// Those of them that are open.
-    pub open: u32,
-    /// How many may be open.
-    pub connections_max: u32,
-    /// Until when it is left alone because it cannot be reached.
-    pub dead_until: Option<Timestamp>,
-    /// Until when it is left alone because it asked for it; it may be over.
-    pub resting: Option<Resting>,
-    /// The last refusal of its hosts, or error on the way to them.
-    pub last_error: Option<String>,
-    /// Why fewer connections may be open than before.
-    pub slowed: Option<SlowedConnections>,
-    /// Whether the last connection could not be opened.
-    pub is_unreachable: bool,
-    /// Messages a second at most.
-    pub messages_per_second: Option<f64>,
-    /// Until when its rate lets nothing more go.
-    pub rate_until: Option<Timestamp>,
-    /// Until when the warm-up of the pool lets nothing more go, and how many messages it lets go a day.
-    pub warm_up: Option<(Timestamp, u64)>,
-    /// How many connections its provider may have (or, to sites that are not known to answer, this one among them),
-    /// where that many are taken and sites wait for one.
-    pub provider_busy: Option<u32>,
-    /// Queues that wait on disk for room here.
-    pub parked: usize,
-}
-
-impl SiteStanding {
-    /// From how many connections to how many it was slowed, and what for.
-    #[must_use]
-    pub fn slowed(&self) -> Option<String> {
-        let SlowedConnections { from, because } = self.slowed.as_ref()?;
-        Some(format!("slowed from {from} to {} connections because of {because}", self.connections_max))
-    }
-
-    /// How it rests now, and until when.
-    #[must_use]
-    pub fn rests(&self, now: Timestamp) -> Option<(String, Timestamp)> {
-        let Resting { rest, until, because } = self.resting.as_ref().filter(|resting| resting.until > now)?;
-        let how = match rest {
-            Rest::BackOff => "left alone",
-            Rest::Pause(_) => "paused",
-        };
-        Some((format!("{how} until {until:.0} because it said: {because}"), *until))
-    }
 }
 
 impl Site {

@@ -83,8 +83,7 @@ impl Directory {
                 "not a directory of `postrider dev`, so --fresh removes nothing here",
             ));
         }
-        let node =
-            private::file_options().write(true).create(true).truncate(false).open(self.0.join(NODE_FILE))?;
+        let node = private::open_or_create_file(&self.0.join(NODE_FILE))?;
         store::engine::lock_soon(&node).map_err(|error| match error.kind() {
             io::ErrorKind::WouldBlock => io::Error::other("in use by another process"),
             _ => error,

@@ -80,7 +80,7 @@ const NOUNS: &[(&str, Check)] = &[
     ("template.template", read_and_write::<mail::template::Template>),
     ("template.template_version", read_and_write::<mail::template::TemplateVersion>),
     ("tls_report.domain_day", read_and_write::<mail::tls_report::DomainDay>),
-    ("tls_report.heard.heard", read_and_write::<mail::tls_report::heard::Heard>),
+    ("tls_report.heard.heard", read_and_write::<mail::tls_report::Heard>),
     ("tracking.tally.tally", read_and_write::<mail::tracking::tally::Tally>),
     ("user.session", read_and_write::<mail::user::Session>),
     ("user.sign_in_link", read_and_write::<mail::user::SignInLink>),

@@ -4,15 +4,6 @@
 //! the engines behind it; `key` makes keys whose byte order is the order of what they say. Each other
 //! file is one noun: its rows, its keys, its reads and its writes, on top of that surface alone.
 
-/// Logs a failure at WARN; at DEBUG while the database does not answer, which the store itself logs once a minute.
-/// The first argument is the store, the others are those of `tracing::warn!`.
-#[macro_export]
-macro_rules! warn_unless_away {
-    ($store:expr, $($line:tt)+) => {
-        if $store.is_away() { ::tracing::debug!($($line)+) } else { ::tracing::warn!($($line)+) }
-    };
-}
-
 pub mod access;
 pub mod account;
 pub mod affiliate;
@@ -44,6 +35,7 @@ pub mod lease;
 pub mod metric;
 pub mod notice;
 pub mod opt_out;
+mod outage_log;
 pub mod outbox;
 pub mod owner_notice;
 pub mod person;

@@ -88,20 +88,15 @@ struct PartitionCounts {
 }
 
 /// How far the tasks of a partition were read.
-#[derive(Debug)]
+#[derive(Debug, Default)]
 enum Reader {
     /// Up to this key; and what was committed while the next slice is being read.
     At { next: Key, meanwhile: Option<Vec<(Key, Option<CountedTask>)>> },
     /// All.
     Done,
-    /// A commit's end is not known.
+    /// Not at all, or a commit's end is not known: from the start.
+    #[default]
     Doubtful,
-}
-
-impl Default for Reader {
-    fn default() -> Self {
-        Self::Doubtful
-    }
 }
 
 impl PartitionCounts {
@@ -498,8 +493,11 @@ mod tests {
         counts: Arc<QueueCounts>,
         rows: BTreeMap<Key, CountedTask>,
         open: HashMap<u8, (CommitCount, TaskChange, bool)>,
-        slice: Option<(u16, Key, Option<(Vec<(Key, CountedTask)>, Option<Key>)>)>,
+        slice: Option<(u16, Key, Option<SeenSlice>)>,
     }
+
+    /// What the reader saw, and where it goes on.
+    type SeenSlice = (Vec<(Key, CountedTask)>, Option<Key>);
 
     impl Model {
         fn take(&mut self, step: Step) {

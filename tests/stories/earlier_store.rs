@@ -69,23 +69,31 @@ fn email(to: &str, more: Value) -> Value {
 async fn fill(world: &TestWorld) -> BTreeMap<String, String> {
     let mut made = BTreeMap::new();
     let webhook = json!({"url": "https://hooks.example/", "events": ["email.delivered"]});
-    made.insert("webhook", ask(world, "POST", "/webhooks", webhook).await["webhook"]["id"].as_str().unwrap().to_owned());
-    let template = json!({"name": "Welcome", "alias": "welcome", "subject": "Hello {{name}}", "text": "Dear {{name}}"});
-    let template = ask(world, "POST", "/templates", template).await["template"]["id"].as_str().unwrap().to_owned();
+    made.insert(
+        "webhook",
+        ask(world, "POST", "/webhooks", webhook).await["webhook"]["id"].as_str().unwrap().to_owned(),
+    );
+    let template =
+        json!({"name": "Welcome", "alias": "welcome", "subject": "Hello {{name}}", "text": "Dear {{name}}"});
+    let template =
+        ask(world, "POST", "/templates", template).await["template"]["id"].as_str().unwrap().to_owned();
     ask(world, "POST", &format!("/templates/{template}/publish"), Value::Null).await;
     made.insert("template", template);
     let automation = json!({
         "name": "A", "trigger": {"event": "signed_up"},
         "steps": [{"type": "delay", "duration": "1h"}, {"type": "send_email", "template": "welcome", "variables": {"name": "U"}, "from": "ada@acme.example"}],
     });
-    let automation = ask(world, "POST", "/automations", automation).await["automation"]["id"].as_str().unwrap().to_owned();
+    let automation =
+        ask(world, "POST", "/automations", automation).await["automation"]["id"].as_str().unwrap().to_owned();
     ask(world, "POST", &format!("/automations/{automation}"), json!({"action": "activate"})).await;
     made.insert("automation", automation);
-    ask(world, "POST", "/events", json!({"name": "signed_up", "user_id": "7", "email": "u7@dest.example"})).await;
+    ask(world, "POST", "/events", json!({"name": "signed_up", "user_id": "7", "email": "u7@dest.example"}))
+        .await;
     ask(world, "POST", "/suppressions", json!({"email": "gone@dest.example"})).await;
     ask(world, "PATCH", &format!("/domains/{DOMAIN}"), json!({"inbound_enabled": true})).await;
     let message = "From: <bob@far.example>\r\nSubject: hi\r\n\r\nGood day\r\n.";
-    let lines = ["EHLO far.example", "MAIL FROM:<bob@far.example>", "RCPT TO:<info@acme.example>", "DATA", message];
+    let lines =
+        ["EHLO far.example", "MAIL FROM:<bob@far.example>", "RCPT TO:<info@acme.example>", "DATA", message];
     assert!(dialog(world.mx, &lines).await.pop().unwrap().starts_with("250 "));
     let tags = json!({"tags": [{"name": "kind", "value": "first"}]});
     let delivered = id_of(&ask(world, "POST", "/emails", email("one@dest.example", tags)).await);
@@ -97,7 +105,10 @@ async fn fill(world: &TestWorld) -> BTreeMap<String, String> {
     made.insert("deferred", deferred);
     let in_two_hours = (world.world.clock.now() + Duration::from_secs(7_200)).to_string();
     let scheduled = json!({"scheduled_at": in_two_hours});
-    made.insert("scheduled", id_of(&ask(world, "POST", "/emails", email("soon@dest.example", scheduled)).await));
+    made.insert(
+        "scheduled",
+        id_of(&ask(world, "POST", "/emails", email("soon@dest.example", scheduled)).await),
+    );
     made.into_iter().map(|(name, id)| (name.to_owned(), id)).collect()
 }
 
@@ -128,7 +139,8 @@ async fn a_store_is_written() {
     files_below(&kept, &kept, &mut files);
     drop(directory);
     let text = serde_json::to_vec(&Written { made, files }).unwrap();
-    let mut out = flate2::write::GzEncoder::new(std::fs::File::create(file()).unwrap(), flate2::Compression::best());
+    let mut out =
+        flate2::write::GzEncoder::new(std::fs::File::create(file()).unwrap(), flate2::Compression::best());
     out.write_all(&text).unwrap();
     out.finish().unwrap();
 }
@@ -155,7 +167,11 @@ async fn a_store_of_an_earlier_release_opens_and_works() {
 
     // What was delivered is shown with its body and its tags, and is found by them.
     let shown = get(format!("/emails/{}", made["delivered"])).await;
-    assert_eq!((&shown["email"]["status"], &shown["email"]["text"]), (&json!("delivered"), &json!("for ever")), "{shown}");
+    assert_eq!(
+        (&shown["email"]["status"], &shown["email"]["text"]),
+        (&json!("delivered"), &json!("for ever")),
+        "{shown}"
+    );
     let found = get("/emails?tag=kind:first".to_owned()).await;
     assert_eq!(found["emails"][0]["id"], json!(made["delivered"]), "{found}");
     // What came in.
@@ -175,7 +191,14 @@ async fn a_store_of_an_earlier_release_opens_and_works() {
     for name in ["deferred", "scheduled"] {
         world.wait(made[name].parse().unwrap(), |e| e.recipients[0].state == RecipientState::Delivered).await;
     }
-    world.wait_for_emails(|emails| emails.iter().any(|e| e.recipients[0].address.to_string() == "u7@dest.example" && e.recipients[0].state == RecipientState::Delivered)).await;
+    world
+        .wait_for_emails(|emails| {
+            emails.iter().any(|e| {
+                e.recipients[0].address.to_string() == "u7@dest.example"
+                    && e.recipients[0].state == RecipientState::Delivered
+            })
+        })
+        .await;
     let automation = get(format!("/automations/{}", made["automation"])).await;
     assert_eq!(automation["automation"]["status"], json!("active"), "{automation}");
     world.end().await;

@@ -113,7 +113,7 @@ async fn a_mixed_result_shows_both() {
         json!({
             "n": 1, "recipient": "c@example.net", "mx_host": "mx.example.net", "ip": "192.0.2.1",
             "tls": {"version": "TLSv1.3", "cipher": "x", "verified": false, "policy": "opportunistic"},
-            "smtp_code": 550, "enhanced_code": "5.1.1", "response": "user unknown", "phase": "rcpt",
+            "smtp_code": 550, "enhanced_code": "5.1.1", "response": "user unknown", "error": null, "phase": "rcpt",
             "duration_ms": 12, "created_at": format!("{:.3}", story.after(2)), "next_attempt_at": null,
             "transcript": "S: 220",
         })

@@ -45,7 +45,7 @@ mod token {
 
 /// Who has a token.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
-enum Holder {
+pub(crate) enum Holder {
     /// A link.
     Link(PartnerId, PartnerLinkId),
     /// Nobody, and nobody may take it before this time.

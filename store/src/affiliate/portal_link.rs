@@ -28,7 +28,7 @@ struct Held {
 }
 
 #[derive(Debug, Clone, Default, Serialize, Deserialize)]
-struct Links {
+pub(crate) struct Links {
     links: Vec<Held>,
 }
 stored!(Links as Links);
