@@ -210,7 +210,7 @@ def judge(sender, case):
     recipient, attempt = sender.fate(case.email)
     if attempt is None:
         raise Failed(f"there was no attempt: {recipient['status']}")
-    wrong, said = [], attempt["response"] or ""
+    wrong, said = [], attempt["error"] or attempt["response"] or ""
     if recipient["status"] != wanted.state and not (attempt["n"] == 1 and recipient["attempts"] > 1):
         wrong.append(f"{recipient['status']}, not {wanted.state}")
     if not re.search(wanted.words, said):

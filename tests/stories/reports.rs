@@ -118,7 +118,7 @@ async fn who_sends_with_smtputf8_gets_a_report_in_utf8() {
         "MAIL FROM:<ada@acme.example> SMTPUTF8",
         "RCPT TO:<gr\u{fc}\u{df}e@dest.example> ORCPT=utf-8;gr\\x{FC}\\x{DF}e@dest.example",
         "DATA",
-        "From: Ada <ada@acme.example>\r\nSubject: gr\u{fc}\u{df}e\r\n\r\nhello\r\n.",
+        "From: Ada <ada@acme.example>\r\nTo: gr\u{fc}\u{df}e@dest.example\r\nSubject: gr\u{fc}\u{df}e\r\n\r\nhello\r\n.",
     ];
     let replies = submit::dialog(world.relay, &lines).await;
     assert!(replies[5].starts_with("250 "), "{replies:#?}");

@@ -111,7 +111,7 @@ impl Ledger {
         (header, body): (&str, &[u8]),
         completes: &impl Completes,
     ) -> Answer {
-        match signature::verify_by(header, body, secrets, &self.clock) {
+        match signature::verify(header, body, secrets, self.now()) {
             Ok(_) => self.take_body(program.account, (body, false), completes).await,
             Err(error) => Answer::BadSignature(error),
         }

@@ -5,7 +5,6 @@
 
 use aws_lc_rs::{constant_time, hmac};
 use jiff::Timestamp;
-use queue::clock::Clock;
 use thiserror::Error;
 
 /// The header field.
@@ -70,24 +69,6 @@ pub fn verify<S: AsRef<str>>(
         }
     }
     if holds { Ok(signed_at) } else { Err(SignatureError::Mismatch) }
-}
-
-/// The same by a clock. Where the clock runs ahead ([testing]), the machine's time is as good: a real processor signs by it.
-///
-/// # Errors
-/// As [`verify`].
-pub fn verify_by<S: AsRef<str>>(
-    header: &str,
-    body: &[u8],
-    secrets: &[S],
-    clock: &Clock,
-) -> Result<Timestamp, SignatureError> {
-    match verify(header, body, secrets, clock.now()) {
-        Err(SignatureError::NotOfNow { .. }) if !clock.offset().is_zero() => {
-            verify(header, body, secrets, clock.machine_now())
-        }
-        verified => verified,
-    }
 }
 
 /// The header that a processor would send with this body: for those who play one.
@@ -242,16 +223,5 @@ mod tests {
             verify(&header, BODY, &[NEW], at(0)),
             Err(SignatureError::NotOfNow { away_s: 1_767_261_601 })
         );
-    }
-
-    #[test]
-    fn a_clock_that_was_moved_takes_what_is_signed_now() {
-        let clock = Clock::default();
-        let header = sign(NEW, clock.machine_now(), BODY);
-        clock.advance(std::time::Duration::from_secs(2_592_000));
-        assert!(verify(&header, BODY, &[NEW], clock.now()).is_err());
-        assert!(verify_by(&header, BODY, &[NEW], &clock).is_ok());
-        assert!(verify_by(&sign(NEW, clock.now(), BODY), BODY, &[NEW], &clock).is_ok());
-        assert!(verify_by(&sign(NEW, at(1_767_261_601), BODY), BODY, &[NEW], &clock).is_err());
     }
 }
