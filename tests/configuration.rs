@@ -170,13 +170,14 @@ fn every_key_is_taken_on_or_left_at_a_reload() {
 
 #[test]
 fn a_build_that_is_not_optimised_says_so_once() {
-    // The log begins once the configuration is read; a file is no data directory, so the server ends then.
-    let file = tempfile::NamedTempFile::new().unwrap();
+    // The log begins once the configuration is read; the server ends at a port that is taken.
+    let taken = std::net::TcpListener::bind("127.0.0.1:0").unwrap();
+    let (directory, config) = (tempfile::tempdir().unwrap(), tempfile::NamedTempFile::new().unwrap());
     let text = format!(
-        "hostname = \"mx.example.net\"\ndata_dir = {:?}\n[api]\nlisten = \"127.0.0.1:0\"\n",
-        file.path()
+        "hostname = \"mx.example.net\"\ndata_dir = {:?}\n[api]\nlisten = \"{}\"\n",
+        directory.path(),
+        taken.local_addr().unwrap()
     );
-    let config = tempfile::NamedTempFile::new().unwrap();
     std::fs::write(config.path(), text).unwrap();
     let mut serve = std::process::Command::new(env!("CARGO_BIN_EXE_postrider"));
     let done = serve.arg("serve").arg("--config").arg(config.path()).env_remove("RUST_LOG").output().unwrap();
