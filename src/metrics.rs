@@ -8,6 +8,7 @@ use std::fmt::Write as _;
 use std::path::{Path, PathBuf};
 
 use metrics_exporter_prometheus::PrometheusHandle;
+use store::queue_counts::QueueSummary;
 
 use crate::metric_help::TOP_DOMAINS_HELP;
 use crate::world::World;
@@ -34,17 +35,18 @@ impl Scrape {
     /// The text that Prometheus reads.
     #[must_use]
     pub fn render(&self) -> String {
-        measure(&self.world);
+        let queued = self.world.store.queue_counts().summary(TOP_DOMAINS);
+        measure(&self.world, &queued);
         measure_disk(&self.data_dir);
         let mut text = self.recorded.render();
-        write_top_domains(&mut text, &self.world);
+        write_top_domains(&mut text, &queued);
         text
     }
 }
 
 /// Sets the metrics that are states, and those counters that the store keeps.
 #[expect(clippy::cast_precision_loss, reason = "gauges are floating point")]
-fn measure(world: &World) {
+fn measure(world: &World, queued: &QueueSummary) {
     let (in_memory, body_bytes, queues_on_disk) = world.worker.load();
     let health = world.store.health();
     for (name, value) in [
@@ -66,10 +68,9 @@ fn measure(world: &World) {
     metrics::counter!("postrider_store_conflicts_total").absolute(health.conflicts);
     metrics::counter!("postrider_store_log_written_bytes_total").absolute(health.log_bytes_written);
     metrics::counter!("postrider_store_checkpoints_total").absolute(health.checkpoints);
-    let queued = world.store.queue_counts().summary(0);
-    for (state, class, recipients) in queued.recipients {
+    for (state, class, recipients) in &queued.recipients {
         metrics::gauge!("postrider_queue_recipients", "state" => state.word(), "class" => class.word())
-            .set(recipients as f64);
+            .set(*recipients as f64);
     }
     let now = world.hall.clock().now();
     let age = queued.oldest_accepted_at.map_or(0.0, |at| now.duration_since(at).as_secs_f64().max(0.0));
@@ -89,14 +90,13 @@ fn measure_disk(data_dir: &Path) {
     metrics::gauge!("postrider_data_dir_size_bytes").set(size as f64);
 }
 
-fn write_top_domains(text: &mut String, world: &World) {
-    let top = world.store.queue_counts().summary(TOP_DOMAINS).top_domains;
+fn write_top_domains(text: &mut String, queued: &QueueSummary) {
     if !text.is_empty() && !text.ends_with('\n') {
         text.push('\n');
     }
     // Writing to a String does not fail. A domain name has no character that a label value would have to escape.
     let _ = writeln!(text, "# HELP {TOP_DOMAINS_NAME} {TOP_DOMAINS_HELP}\n# TYPE {TOP_DOMAINS_NAME} gauge");
-    for (domain, recipients) in top {
+    for (domain, recipients) in &queued.top_domains {
         let _ = writeln!(text, "{TOP_DOMAINS_NAME}{{domain=\"{domain}\"}} {recipients}");
     }
 }

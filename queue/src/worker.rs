@@ -418,7 +418,7 @@ impl Worker {
     /// Reads the tasks of partitions that are not counted yet, a slice at a time, until the worker stops.
     async fn keep_counts(self: Arc<Self>) {
         loop {
-            match self.store.queue_counts().read(&self.store).await {
+            match self.store.queue_counts().read(&self.store, self.clock.now()).await {
                 Ok(true) => tokio::task::yield_now().await,
                 Ok(false) => tokio::select! {
                     () = self.leases.changed() => {}

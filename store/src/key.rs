@@ -576,6 +576,11 @@ impl<'a> KeyReader<'a> {
         String::from_utf8(self.bytes()?).map_err(|_| KeyError { part: "text" })
     }
 
+    /// The bytes that are not read yet.
+    pub(crate) fn rest(&self) -> &'a [u8] {
+        self.rest
+    }
+
     /// Is every part taken?
     #[must_use]
     pub fn is_done(&self) -> bool {

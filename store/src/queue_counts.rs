@@ -9,12 +9,14 @@
 //! A partition has one owner, and all changes to its tasks are the owner's commits. While its tasks are read for the
 //! first time, a change behind the reader is added, and one before it is left to the reader. A commit that is open while
 //! the reader passes its keys may be seen by it or not: what was counted of those keys is remembered until the commit
-//! ends. A commit whose end is unknown makes its partitions doubtful: they are read again.
+//! ends. A commit whose end is unknown makes its partitions doubtful: they are read again at once, and once more
+//! [`SETTLED_AFTER`] later, since that commit may become visible behind the reader.
 
-use std::collections::{BTreeMap, HashMap};
+use std::cmp::Reverse;
+use std::collections::{BTreeMap, BinaryHeap, HashMap};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
-use jiff::Timestamp;
+use jiff::{SignedDuration, Timestamp};
 use mail::task::{Class, Task};
 
 use crate::engine::{Key, ReadError, Store};
@@ -23,6 +25,10 @@ use crate::task;
 
 /// Tasks read at once.
 const SLICE_TASKS: usize = 1_000;
+/// After a commit whose end is unknown, a partition is read a last time so long after the store has answered a whole
+/// read. No commit is on its way for so long: the writers settle each within 30 s of an answering store, and the
+/// server ends a transaction that waits after 5 s, a wait for a lock after 10 s.
+const SETTLED_AFTER: SignedDuration = SignedDuration::from_secs(60);
 
 /// What a queued recipient waits for.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
@@ -83,8 +89,24 @@ pub(crate) struct TaskChange {
 struct PartitionCounts {
     by_state: [[i64; Class::ALL.len()]; QueuedState::ALL.len()],
     by_minute: BTreeMap<i64, i64>,
-    by_domain: HashMap<Box<str>, i64>,
+    /// By the domain as it stands in the keys.
+    by_domain: HashMap<Box<[u8]>, i64>,
+    /// Counts of states, minutes and domains that are below zero. Two commits that end in the other order than they
+    /// became visible cause some for a moment; any that stay are a mistake.
+    negatives: usize,
     reader: Reader,
+    settling: Settling,
+}
+
+/// Whether a commit whose end is unknown may still become visible.
+#[derive(Debug, Default, Clone, Copy, PartialEq, Eq)]
+enum Settling {
+    #[default]
+    No,
+    /// It may, and the partition was not read whole since.
+    Unread,
+    /// It may until then; then the partition is read a last time.
+    Until(Timestamp),
 }
 
 /// How far the tasks of a partition were read.
@@ -102,19 +124,46 @@ enum Reader {
 impl PartitionCounts {
     fn add(&mut self, key: &Key, task: Option<CountedTask>, by: i64) {
         let Some(task) = task else { return };
-        if let Some(count) = self.by_state.get_mut(task.state as usize) {
-            count.get_mut(task.class as usize).into_iter().for_each(|count| *count += by);
+        let negatives = &mut self.negatives;
+        if let Some(count) =
+            self.by_state.get_mut(task.state as usize).and_then(|by| by.get_mut(task.class as usize))
+        {
+            change(count, by, negatives);
         }
-        let minute = self.by_minute.entry(task.minute).or_default();
-        *minute += by;
-        if *minute == 0 {
+        if change(self.by_minute.entry(task.minute).or_default(), by, negatives) == 0 {
             self.by_minute.remove(&task.minute);
         }
         let Some(domain) = domain_of(key) else { return };
-        match self.by_domain.get_mut(&*domain) {
-            Some(count) if *count + by == 0 => _ = self.by_domain.remove(&*domain),
-            Some(count) => *count += by,
-            None => _ = self.by_domain.insert(domain.into(), by),
+        match self.by_domain.get_mut(domain) {
+            Some(count) => {
+                if change(count, by, negatives) == 0 {
+                    self.by_domain.remove(domain);
+                }
+            }
+            None => {
+                let mut count = 0;
+                change(&mut count, by, negatives);
+                self.by_domain.insert(domain.into(), count);
+            }
+        }
+    }
+
+    /// Whether it is read whole, and what was read stands.
+    fn is_whole(&self) -> bool {
+        matches!(self.reader, Reader::Done) && self.settling == Settling::No && self.negatives == 0
+    }
+
+    /// Decides whether it is to be read anew. `is_away`: the store does not answer, and settles nothing.
+    fn review(&mut self, now: Timestamp, is_away: bool) {
+        match self.settling {
+            Settling::Until(_) if is_away => self.settling = Settling::Unread,
+            Settling::Until(settled_at) if now >= settled_at => {
+                self.settling = Settling::No;
+                self.reader = Reader::Doubtful;
+            }
+            Settling::Unread if matches!(self.reader, Reader::Done) => self.reader = Reader::Doubtful,
+            _ if matches!(self.reader, Reader::Done) && self.negatives > 0 => self.reader = Reader::Doubtful,
+            _ => {}
         }
     }
 
@@ -125,10 +174,24 @@ impl PartitionCounts {
     }
 }
 
-fn domain_of(key: &Key) -> Option<String> {
+/// Adds to a count, and keeps the number of those below zero. Returns the count.
+fn change(count: &mut i64, by: i64, negatives: &mut usize) -> i64 {
+    let was_negative = *count < 0;
+    *count += by;
+    match (was_negative, *count < 0) {
+        (false, true) => *negatives += 1,
+        (true, false) => *negatives = negatives.saturating_sub(1),
+        _ => {}
+    }
+    *count
+}
+
+/// The domain as it stands in a task's key: nothing in it needs an escape.
+fn domain_of(key: &Key) -> Option<&[u8]> {
     let mut reader = KeyReader::new(Space::Task, key).ok()?;
     reader.u16().ok()?;
-    reader.text().ok()
+    let rest = reader.rest();
+    rest.get(..memchr::memchr(0, rest)?)
 }
 
 fn partition_of(key: &Key) -> Option<u16> {
@@ -223,7 +286,7 @@ impl QueueCounts {
                 continue;
             };
             if ended == Ended::Unknown {
-                partition.reader = Reader::Doubtful;
+                (partition.reader, partition.settling) = (Reader::Doubtful, Settling::Unread);
                 continue;
             }
             if let Some((_, counted)) = commit.counted.iter().find(|(counted, _)| counted == key) {
@@ -261,30 +324,33 @@ impl QueueCounts {
     /// Whether some partition is to be read.
     #[must_use]
     pub fn is_incomplete(&self) -> bool {
-        self.lock().partitions.values().any(|counts| !matches!(counts.reader, Reader::Done))
+        self.lock().partitions.values().any(|counts| !counts.is_whole())
     }
 
-    /// Reads the next slice of a partition that is not counted whole. False: all are.
+    /// Reads the next slice of a partition that is not counted whole. False: there is none, or it is not time yet for
+    /// the last read of some.
     ///
     /// # Errors
     /// The store cannot be read; the slice is read again.
-    pub async fn read(&self, store: &Store) -> Result<bool, ReadError> {
-        let Some((partition, from)) = self.slice_begins() else { return Ok(false) };
+    pub async fn read(&self, store: &Store, now: Timestamp) -> Result<bool, ReadError> {
+        let Some((partition, from)) = self.slice_begins(now, store.is_away()) else { return Ok(false) };
         let slice = task::list_partition(store, partition, from, SLICE_TASKS).await?;
         let next = slice.next.clone();
         let tasks = slice.tasks.iter().map(|(task, _)| (task::key_of(task), CountedTask::of(task)));
-        self.slice_read(partition, tasks.collect(), next);
+        self.slice_read((partition, now), tasks.collect(), next);
         Ok(true)
     }
 
-    fn slice_begins(&self) -> Option<(u16, Key)> {
+    fn slice_begins(&self, now: Timestamp, is_away: bool) -> Option<(u16, Key)> {
         let mut state = self.lock();
         let State { open, partitions, .. } = &mut *state;
+        partitions.values_mut().for_each(|counts| counts.review(now, is_away));
         let found = partitions.iter_mut().find(|(_, counts)| !matches!(counts.reader, Reader::Done));
         let (number, counts) = found?;
         if matches!(counts.reader, Reader::Doubtful) {
             let next = key(Space::Task).u16(*number).range().start;
-            *counts = PartitionCounts { reader: Reader::At { next, meanwhile: None }, ..Default::default() };
+            let (reader, settling) = (Reader::At { next, meanwhile: None }, counts.settling);
+            *counts = PartitionCounts { reader, settling, ..Default::default() };
             for commit in open.values_mut() {
                 commit.counted.retain(|(counted, _)| partition_of(counted) != Some(*number));
             }
@@ -294,8 +360,13 @@ impl QueueCounts {
         Some((*number, next.clone()))
     }
 
-    /// A slice was read: these tasks, up to `to`, or to the partition's end.
-    fn slice_read(&self, partition: u16, tasks: Vec<(Key, CountedTask)>, to: Option<Key>) {
+    /// A slice was read, begun at `now`: these tasks, up to `to`, or to the partition's end.
+    fn slice_read(
+        &self,
+        (partition, now): (u16, Timestamp),
+        tasks: Vec<(Key, CountedTask)>,
+        to: Option<Key>,
+    ) {
         let mut state = self.lock();
         let State { open, partitions, .. } = &mut *state;
         let Some(counts) = partitions.get_mut(&partition) else { return };
@@ -317,6 +388,9 @@ impl QueueCounts {
             counted.extend(passed.map(|key| (key.clone(), tasks.get(key).copied())));
         }
         counts.reader = to.map_or(Reader::Done, |next| Reader::At { next, meanwhile: None });
+        if matches!((&counts.reader, counts.settling), (Reader::Done, Settling::Unread)) {
+            counts.settling = Settling::Until(now.checked_add(SETTLED_AFTER).unwrap_or(Timestamp::MAX));
+        }
         for (key, task) in &tasks {
             counts.add(key, Some(*task), 1);
         }
@@ -336,8 +410,10 @@ impl QueueCounts {
             .iter()
             .flat_map(|of| Class::ALL.map(|class| (*of, class, sum(*of, class))))
             .collect();
-        let oldest =
-            state.partitions.values().filter_map(|counts| Some(*counts.by_minute.first_key_value()?.0));
+        let oldest_of = |counts: &PartitionCounts| {
+            counts.by_minute.iter().find(|(_, count)| **count > 0).map(|(minute, _)| *minute)
+        };
+        let oldest = state.partitions.values().filter_map(oldest_of);
         let oldest_accepted_at = oldest.min().and_then(|minute| Timestamp::from_second(minute * 60).ok());
         QueueSummary { recipients, oldest_accepted_at, top_domains: top_domains(&state, top) }
     }
@@ -346,23 +422,33 @@ impl QueueCounts {
 /// The domains that most waits for. All tasks of a domain that one node accepted lie in one partition, so the first of
 /// all are among the first of each.
 fn top_domains(state: &State, top: usize) -> Vec<(String, u64)> {
-    let mut found: HashMap<&str, i64> = HashMap::new();
+    if top == 0 {
+        return Vec::new();
+    }
+    let mut found: HashMap<&[u8], i64> = HashMap::new();
     for counts in state.partitions.values() {
-        let mut longest: Vec<(&str, i64)> =
-            counts.by_domain.iter().map(|(domain, count)| (&**domain, *count)).collect();
-        if longest.len() > top {
-            longest.select_nth_unstable_by(top, |one, other| other.1.cmp(&one.1));
-            longest.truncate(top);
+        // The shortest of the longest is on top.
+        let mut longest = BinaryHeap::new();
+        for (domain, count) in &counts.by_domain {
+            if longest.len() < top {
+                longest.push(Reverse((*count, &**domain)));
+            } else if let Some(mut least) = longest.peek_mut()
+                && *count > least.0.0
+            {
+                *least = Reverse((*count, &**domain));
+            }
         }
-        for (domain, _) in longest {
+        for Reverse((_, domain)) in longest {
             let everywhere = state.partitions.values().filter_map(|counts| counts.by_domain.get(domain));
             found.entry(domain).or_insert_with(|| everywhere.sum());
         }
     }
-    let mut found: Vec<(&str, i64)> = found.into_iter().filter(|(_, count)| *count > 0).collect();
+    let mut found: Vec<(&[u8], i64)> = found.into_iter().filter(|(_, count)| *count > 0).collect();
     found.sort_unstable_by(|one, other| other.1.cmp(&one.1).then_with(|| one.0.cmp(other.0)));
     found.truncate(top);
-    found.into_iter().map(|(domain, count)| (domain.to_owned(), count.unsigned_abs())).collect()
+    let shown =
+        |(domain, count): (&[u8], i64)| (String::from_utf8_lossy(domain).into_owned(), count.unsigned_abs());
+    found.into_iter().map(shown).collect()
 }
 
 /// The count of a commit that is on its way.
@@ -392,6 +478,10 @@ mod tests {
     use crate::task::tests::task;
     use proptest::prelude::*;
 
+    fn at(second: i64) -> Timestamp {
+        Timestamp::from_second(second).unwrap()
+    }
+
     fn total(summary: &QueueSummary) -> u64 {
         summary.recipients.iter().map(|(.., count)| count).sum()
     }
@@ -412,7 +502,7 @@ mod tests {
         let (one, two) = (task("b.example", 10, 1), task("c.example", 20, 2));
         write(&store, |batch| task::put_new(batch, &one)).await;
         store.queue_counts().track(&[7]);
-        while store.queue_counts().read(&store).await.unwrap() {}
+        while store.queue_counts().read(&store, at(0)).await.unwrap() {}
         write(&store, |batch| task::put_new(batch, &two)).await;
         let summary = store.queue_counts().summary(10);
         assert_eq!((total(&summary), count(&summary, QueuedState::Queued)), (2, 2));
@@ -452,7 +542,7 @@ mod tests {
     async fn a_commit_whose_end_is_unknown_is_counted_by_reading_again() {
         let (store, one) = (Store::memory(), task("b.example", 10, 1));
         store.queue_counts().track(&[7]);
-        while store.queue_counts().read(&store).await.unwrap() {}
+        while store.queue_counts().read(&store, at(0)).await.unwrap() {}
         let mut batch = Batch::progress();
         task::put_new(&mut batch, &one);
         // The caller is dropped while it commits.
@@ -460,8 +550,48 @@ mod tests {
         batch.tasks.clear();
         store.commit(batch).await.unwrap();
         assert!(store.queue_counts().is_incomplete());
-        while store.queue_counts().read(&store).await.unwrap() {}
+        while store.queue_counts().read(&store, at(0)).await.unwrap() {}
         assert_eq!(total(&store.queue_counts().summary(10)), 1);
+    }
+
+    #[tokio::test]
+    async fn a_commit_that_becomes_visible_behind_the_reader_is_counted_in_the_end() {
+        let (store, one) = (Store::memory(), task("b.example", 10, 1));
+        let counts = store.queue_counts();
+        counts.track(&[7]);
+        while counts.read(&store, at(0)).await.unwrap() {}
+        let mut batch = Batch::progress();
+        task::put_new(&mut batch, &one);
+        drop(counts.begin(std::mem::take(&mut batch.tasks)));
+        while counts.read(&store, at(0)).await.unwrap() {}
+        store.commit(batch).await.unwrap();
+        assert!(!counts.read(&store, at(59)).await.unwrap());
+        assert!(counts.is_incomplete());
+        while counts.read(&store, at(60)).await.unwrap() {}
+        assert!(!counts.is_incomplete());
+        assert_eq!(total(&counts.summary(10)), 1);
+    }
+
+    #[tokio::test]
+    async fn a_count_below_zero_is_read_again() {
+        let (store, one) = (Store::memory(), task("b.example", 10, 1));
+        let counts = store.queue_counts();
+        counts.track(&[7]);
+        while counts.read(&store, at(0)).await.unwrap() {}
+        // Written without being counted.
+        let mut batch = Batch::progress();
+        task::put_new(&mut batch, &one);
+        batch.tasks.clear();
+        store.commit(batch).await.unwrap();
+        write(&store, |batch| task::take(batch, &one, None)).await;
+        assert!(counts.is_incomplete());
+        assert_eq!(counts.summary(10).oldest_accepted_at, None);
+        while counts.read(&store, at(0)).await.unwrap() {}
+        assert!(!counts.is_incomplete());
+        write(&store, |batch| task::put_new(batch, &one)).await;
+        assert_eq!(total(&counts.summary(10)), 1);
+        assert!(counts.summary(0).top_domains.is_empty());
+        assert_eq!(counts.summary(1).top_domains, [("b.example".to_owned(), 1)]);
     }
 
     /// A step of a commit, or of the reader, in any order.
@@ -525,7 +655,8 @@ mod tests {
                     }
                 }
                 Step::SliceBegins if self.slice.is_none() => {
-                    self.slice = self.counts.slice_begins().map(|(number, from)| (number, from, None));
+                    self.slice =
+                        self.counts.slice_begins(at(0), false).map(|(number, from)| (number, from, None));
                 }
                 Step::SliceSeen => {
                     if let Some((_, from, seen @ None)) = &mut self.slice {
@@ -538,7 +669,7 @@ mod tests {
                 Step::SliceRead => {
                     if let Some((number, from, seen)) = self.slice.take() {
                         match seen {
-                            Some((rows, next)) => self.counts.slice_read(number, rows, next),
+                            Some((rows, next)) => self.counts.slice_read((number, at(0)), rows, next),
                             None => self.slice = Some((number, from, None)),
                         }
                     }
