@@ -25,13 +25,15 @@ pub struct Outage {
     /// When something was said last, of this outage or one before it.
     said_at: Option<Duration>,
     is_said: bool,
+    /// Outages that nothing was said of, since they began and ended too soon after the last line.
+    missed: Option<OutageNotice>,
 }
 
 impl Outage {
     /// None yet; one is said from so many failures in a row on.
     #[must_use]
     pub const fn after(failures_min: u64) -> Self {
-        Self { failures_min, failures: 0, since: Duration::ZERO, said_at: None, is_said: false }
+        Self { failures_min, failures: 0, since: Duration::ZERO, said_at: None, is_said: false, missed: None }
     }
 
     /// It did not answer. Returns what is to be said, at most once a minute.
@@ -40,11 +42,10 @@ impl Outage {
             self.since = now;
         }
         self.failures += 1;
-        let is_quiet = self.said_at.is_some_and(|said_at| now.saturating_sub(said_at) < REMIND_AFTER);
-        if self.failures < self.failures_min || is_quiet {
+        if self.failures < self.failures_min || self.is_quiet(now) {
             return None;
         }
-        (self.said_at, self.is_said) = (Some(now), true);
+        (self.said_at, self.is_said, self.missed) = (Some(now), true, None);
         Some(OutageNotice { lasts: now.saturating_sub(self.since), failures: self.failures })
     }
 
@@ -55,7 +56,30 @@ impl Outage {
         }
         let ended = OutageNotice { lasts: now.saturating_sub(self.since), failures: self.failures };
         self.failures = 0;
-        std::mem::take(&mut self.is_said).then_some(ended)
+        if std::mem::take(&mut self.is_said) {
+            return Some(ended);
+        }
+        if ended.failures >= self.failures_min {
+            let missed = self.missed.get_or_insert(OutageNotice { lasts: Duration::ZERO, failures: 0 });
+            missed.lasts += ended.lasts;
+            missed.failures += ended.failures;
+        }
+        None
+    }
+
+    /// Returns the outages that nothing was said of yet, in sum, once something may be said again: to be asked for now
+    /// and then while it answers.
+    pub fn missed(&mut self, now: Duration) -> Option<OutageNotice> {
+        if self.failures > 0 || self.is_quiet(now) {
+            return None;
+        }
+        let missed = self.missed.take()?;
+        self.said_at = Some(now);
+        Some(missed)
+    }
+
+    fn is_quiet(&self, now: Duration) -> bool {
+        self.said_at.is_some_and(|said_at| now.saturating_sub(said_at) < REMIND_AFTER)
     }
 }
 
@@ -86,6 +110,20 @@ mod tests {
             outage.answered(at(now));
         }
         assert_eq!(told, 10);
+    }
+
+    #[test]
+    fn one_that_nothing_was_said_of_is_told_when_something_may_be_said_again() {
+        let mut outage = Outage::after(1);
+        assert!(outage.failed(at(0)).is_some() && outage.answered(at(5)).is_some());
+        assert_eq!((outage.failed(at(10)), outage.answered(at(40))), (None, None));
+        assert_eq!(outage.missed(at(59)), None);
+        assert_eq!(outage.missed(at(60)), Some(OutageNotice { lasts: at(30), failures: 1 }));
+        assert_eq!(outage.missed(at(200)), None);
+        // One that still lasts is told by its next failure, and then its end is.
+        assert!(outage.failed(at(300)).is_some() && outage.answered(at(305)).is_some());
+        assert_eq!(outage.failed(at(310)), None);
+        assert!(outage.failed(at(360)).is_some() && outage.answered(at(361)).is_some());
     }
 
     #[test]

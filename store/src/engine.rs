@@ -282,11 +282,14 @@ impl Store {
         }
     }
 
-    /// Whether the database does not answer. The store logs that itself, once a minute: whoever meets the outage need
+    /// Whether the database does not answer those who write, or those who read. The store logs that itself, once a minute: whoever meets the outage need
     /// not.
     #[must_use]
     pub fn is_away(&self) -> bool {
-        matches!(self.health().state, State::Away(_))
+        match &self.engine {
+            Engine::Memory(_) | Engine::Redb(_) => false,
+            Engine::Postgres(postgres) => postgres.has_outage(),
+        }
     }
 
     /// Writes everything to its place and lets the directory go. Commits after it are refused.

@@ -8,3 +8,12 @@ macro_rules! warn_unless_away {
         if $store.is_away() { ::tracing::debug!($($line)+) } else { ::tracing::warn!($($line)+) }
     };
 }
+
+/// As [`warn_unless_away!`], for failures that are the server's own fault otherwise: logs at ERROR, and at DEBUG while
+/// the database does not answer.
+#[macro_export]
+macro_rules! error_unless_away {
+    ($store:expr, $($line:tt)+) => {
+        if $store.is_away() { ::tracing::debug!($($line)+) } else { ::tracing::error!($($line)+) }
+    };
+}

@@ -204,6 +204,11 @@ impl Postgres {
         self.shared.health()
     }
 
+    /// Whether the log tells of an outage: nobody can write, or nobody can read.
+    pub(crate) fn has_outage(&self) -> bool {
+        self.shared.has_outage()
+    }
+
     /// Writes what waits and ends the lanes.
     pub(crate) fn close(&self) -> BoxFuture<'_, ()> {
         Box::pin(async move {
@@ -268,7 +273,9 @@ async fn look_for(target: Target, shared: Weak<Shared>) {
     loop {
         tokio::time::sleep(LOOK_AGAIN).await;
         let Some(shared) = shared.upgrade() else { return };
-        if matches!(shared.health().state, State::Healthy | State::Fenced(_)) {
+        shared.tell_missed();
+        let is_well = matches!(shared.health().state, State::Healthy | State::Fenced(_));
+        if is_well && !shared.has_outage() {
             continue;
         }
         let written = async {
@@ -277,7 +284,8 @@ async fn look_for(target: Target, shared: Weak<Shared>) {
         };
         match tokio::time::timeout(PROBE_MAX, written).await {
             Ok(Ok(_)) => shared.is_back(),
-            Ok(Err(_)) | Err(_) => shared.is_still_away(),
+            Ok(Err(error)) => shared.is_still_away(&url::reason(&error)),
+            Err(_) => shared.is_still_away("it does not answer"),
         }
     }
 }

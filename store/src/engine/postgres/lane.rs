@@ -25,7 +25,7 @@ use tokio_postgres::{Client, Statement};
 use super::fault::Fault;
 use super::group::{Judged, Needs, judge};
 use super::line::connect;
-use super::shared::Shared;
+use super::shared::{Shared, Streak};
 use super::url::Target;
 use crate::engine::{Batch, CommitError, Key, Purpose};
 
@@ -134,7 +134,7 @@ impl Lane {
 
     /// Brings a group to its end, whatever happens on the way.
     async fn settle(&mut self, group: &mut Vec<Pending>) {
-        let (mut retries, mut failures) = (0, 0);
+        let (mut retries, mut streak) = (0, Streak::new());
         while !group.is_empty() {
             match self.write(group).await {
                 Ok(judged) => return self.answer(group, judged),
@@ -152,18 +152,14 @@ impl Lane {
                 }
                 Err(Stop::Not(Fault::Retry(why) | Fault::Away(why))) => {
                     self.line = None;
-                    failures += 1;
-                    self.away(group, &why, failures).await;
+                    self.away(group, &why, &mut streak).await;
                 }
                 Err(Stop::Lost(why, judged)) => {
                     self.line = None;
-                    self.shared.is_away(&why);
+                    self.shared.is_away(&why, &streak);
                     match self.was_committed().await {
                         Some(true) => return self.answer(group, judged),
-                        Some(false) => {
-                            failures += 1;
-                            self.shared.pause(failures).await;
-                        }
+                        Some(false) => streak.pause(&self.shared).await,
                         None => return self.unknown(group, &why),
                     }
                 }
@@ -171,11 +167,11 @@ impl Lane {
         }
     }
 
-    async fn away(&self, group: &mut Vec<Pending>, why: &Arc<str>, failures: u32) {
-        self.shared.is_away(why);
-        // Whoever still waits for a lane is told now: nobody else would.
+    async fn away(&self, group: &mut Vec<Pending>, why: &Arc<str>, streak: &mut Streak) {
+        let is_node_away = self.shared.is_away(why, streak);
+        // Whoever still waits for a lane is told now: nobody else would, unless others commit.
         let mut size_bytes: usize = group.iter().map(|pending| pending.batch.size_bytes()).sum();
-        if let Ok(mut inbox) = self.inbox.try_lock() {
+        if is_node_away && let Ok(mut inbox) = self.inbox.try_lock() {
             while size_bytes < GROUP_BYTES
                 && let Ok(pending) = inbox.try_recv()
             {
@@ -195,7 +191,7 @@ impl Lane {
             pending.batch.purpose == Purpose::Intake && pending.since.elapsed() > INTAKE_PATIENCE
         };
         refuse(group, patient, &CommitError::Away(Arc::clone(why)));
-        self.shared.pause(failures).await;
+        streak.pause(&self.shared).await;
     }
 
     fn unknown(&mut self, group: &mut Vec<Pending>, why: &Arc<str>) {
@@ -255,14 +251,13 @@ impl Lane {
     /// Whether the last group is stored; none when that cannot be learned.
     async fn was_committed(&mut self) -> Option<bool> {
         let asked = timeout(UNKNOWN_AFTER, async {
-            let mut failures = 0;
+            let mut streak = Streak::new();
             loop {
                 match self.mark().await {
                     Ok(groups) => return groups == Some(self.groups),
                     Err(fault) => {
-                        failures += 1;
-                        self.shared.is_away(&format!("{fault:?}").into());
-                        self.shared.pause(failures).await;
+                        self.shared.is_away(&format!("{fault:?}").into(), &streak);
+                        streak.pause(&self.shared).await;
                     }
                 }
             }

@@ -150,16 +150,41 @@ impl Lines {
             let mut tries = 0;
             loop {
                 tries += 1;
-                let line = self.line().await?;
+                let line = self.line().await.map_err(Unanswered::Gone)?;
                 match question(line).await {
                     Ok(answer) => return Ok(answer),
-                    Err(error) if tries <= self.slots.len() && (error.is_closed() || is_away(&error)) => {}
-                    Err(error) => return Err(error.into()),
+                    Err(error) if !error.is_closed() && !is_away(&error) => {
+                        return Err(Unanswered::Refused(error.into()));
+                    }
+                    Err(_) if tries <= self.slots.len() => {}
+                    Err(error) => return Err(Unanswered::Gone(error.into())),
                 }
             }
         });
-        asked.await.unwrap_or_else(|_| Err(Fault::away("it does not answer")))
+        let asked = asked.await.unwrap_or_else(|_| Err(Unanswered::Gone(Fault::away("it does not answer"))));
+        match asked {
+            Ok(answer) => {
+                self.shared.was_read();
+                Ok(answer)
+            }
+            Err(Unanswered::Refused(fault)) => Err(fault),
+            Err(Unanswered::Gone(fault)) => {
+                match &fault {
+                    Fault::Away(why) | Fault::Retry(why) => self.shared.read_failed(why),
+                    Fault::Full => {}
+                }
+                Err(fault)
+            }
+        }
     }
+}
+
+/// Why a question got no answer.
+enum Unanswered {
+    /// The server answered with an error.
+    Refused(Fault),
+    /// No connection could be made, or all broke.
+    Gone(Fault),
 }
 
 /// The connection broke, or the server ends it.

@@ -2,6 +2,9 @@
 //!
 //! A connection that cannot be made is tried again after [`PAUSE_MIN`], then after twice as long each time, at most
 //! [`PAUSE_MAX`]. The first commit that succeeds wakes all others of this node: none waits for the rest of its pause.
+//! One that was woken and fails again cannot be woken before [`PAUSE_MIN`], then twice as long each time.
+//!
+//! Reads that fail are an outage for the log, but do not close the intake.
 
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
@@ -18,11 +21,43 @@ use crate::engine::{Health, State};
 const PAUSE_MIN: Duration = Duration::from_millis(20);
 /// … and the longest.
 pub(crate) const PAUSE_MAX: Duration = Duration::from_millis(250);
+/// While others commit so lately, the database is there, whoever fails.
+const LATELY: Duration = Duration::from_secs(1);
 
 /// How long is waited after so many tries to connect that failed, one after the other.
 pub(crate) fn pause_after(failures: u32) -> Duration {
     let factor = 1_u32 << failures.saturating_sub(1).min(8);
     PAUSE_MIN.saturating_mul(factor).min(PAUSE_MAX)
+}
+
+/// The tries of one lane that failed, one after the other.
+#[derive(Debug)]
+pub(crate) struct Streak {
+    began: Instant,
+    failures: u32,
+    /// How often the return of the database has cut a pause short.
+    woken: u32,
+}
+
+impl Streak {
+    /// Before the first try.
+    pub(crate) fn new() -> Self {
+        Self { began: Instant::now(), failures: 0, woken: 0 }
+    }
+
+    /// A try failed: waits; shorter, when the database comes back meanwhile, but each time it does, less so.
+    pub(crate) async fn pause(&mut self, shared: &Shared) {
+        self.failures = self.failures.saturating_add(1);
+        let whole = pause_after(self.failures);
+        let least = if self.woken == 0 { Duration::ZERO } else { pause_after(self.woken).min(whole) };
+        let mut returns = shared.returns.subscribe();
+        tokio::time::sleep(least).await;
+        tokio::select! {
+            () = tokio::time::sleep(whole.saturating_sub(least)) => {}
+            // The sender lives as long as `shared` does.
+            _ = returns.changed() => self.woken = self.woken.saturating_add(1),
+        }
+    }
 }
 
 /// Counters and state.
@@ -34,6 +69,9 @@ pub(crate) struct Shared {
     conflicts: AtomicU64,
     state: Mutex<State>,
     outage: Mutex<Outage>,
+    /// Reads fail since the last that succeeded.
+    reads_fail: AtomicBool,
+    committed_at: Mutex<Option<Instant>>,
     began: Instant,
     closing: AtomicBool,
 }
@@ -47,6 +85,8 @@ impl Default for Shared {
             conflicts: AtomicU64::default(),
             state: Mutex::default(),
             outage: Mutex::new(Outage::after(1)),
+            reads_fail: AtomicBool::default(),
+            committed_at: Mutex::default(),
             began: Instant::now(),
             closing: AtomicBool::default(),
         }
@@ -75,37 +115,46 @@ impl Shared {
         *self.returns.borrow()
     }
 
-    /// Waits after so many tries that failed, one after the other; shorter, when the database comes back meanwhile.
-    pub(crate) async fn pause(&self, failures: u32) {
-        let mut returns = self.returns.subscribe();
-        tokio::select! {
-            () = tokio::time::sleep(pause_after(failures)) => {}
-            // The sender lives as long as this does.
-            _ = returns.changed() => {}
-        }
-    }
-
     pub(crate) fn committed(&self, commits: usize, conflicts: usize) {
         self.groups.fetch_add(1, Ordering::Relaxed);
         self.commits.fetch_add(commits as u64, Ordering::Relaxed);
         self.conflicts.fetch_add(conflicts as u64, Ordering::Relaxed);
+        *self.committed_at.lock().unwrap_or_else(PoisonError::into_inner) = Some(Instant::now());
         self.is_back();
     }
 
+    /// It was written to.
     pub(crate) fn is_back(&self) {
-        let mut state = self.state();
-        if *state == State::Healthy {
-            return;
+        let was_away = std::mem::take(&mut *self.state()) != State::Healthy;
+        let reads_failed =
+            self.reads_fail.load(Ordering::Relaxed) && self.reads_fail.swap(false, Ordering::Relaxed);
+        if was_away {
+            self.returns.send_modify(|count| *count += 1);
         }
-        *state = State::Healthy;
-        drop(state);
-        self.returns.send_modify(|count| *count += 1);
+        if was_away || reads_failed {
+            self.answered();
+        }
+    }
+
+    fn answered(&self) {
         if let Some(ended) = self.outage().answered(self.began.elapsed()) {
             tracing::info!(lasted_s = ended.lasts.as_secs(), "the database answers again");
         }
     }
 
-    pub(crate) fn is_away(&self, why: &Arc<str>) {
+    /// A lane's try failed. It is its own trouble, and not the node's, while others commit. Returns whether it is the
+    /// node's.
+    pub(crate) fn is_away(&self, why: &Arc<str>, streak: &Streak) -> bool {
+        let committed_at = *self.committed_at.lock().unwrap_or_else(PoisonError::into_inner);
+        if committed_at.is_some_and(|at| at > streak.began && at.elapsed() < LATELY) {
+            tracing::debug!(%why, "a connection that writes failed, while others commit");
+            return false;
+        }
+        self.nobody_writes(why);
+        true
+    }
+
+    fn nobody_writes(&self, why: &Arc<str>) {
         *self.state() = State::Away(Arc::clone(why));
         if let Some(notice) = self.outage().failed(self.began.elapsed()) {
             let since_s = notice.lasts.as_secs();
@@ -113,11 +162,42 @@ impl Shared {
         }
     }
 
-    /// Nobody writes, and it does not answer yet: the log says so again when it is time.
-    pub(crate) fn is_still_away(&self) {
+    /// No connection that reads got an answer.
+    pub(crate) fn read_failed(&self, why: &str) {
+        self.reads_fail.store(true, Ordering::Relaxed);
+        if let Some(notice) = self.outage().failed(self.began.elapsed()) {
+            tracing::warn!(%why, since_s = notice.lasts.as_secs(), "the database does not answer: nothing can be read");
+        }
+    }
+
+    /// A read got an answer.
+    pub(crate) fn was_read(&self) {
+        let failed =
+            self.reads_fail.load(Ordering::Relaxed) && self.reads_fail.swap(false, Ordering::Relaxed);
+        if failed && *self.state() == State::Healthy {
+            self.answered();
+        }
+    }
+
+    /// Whether the log tells of an outage: nobody can write, or nobody can read.
+    pub(crate) fn has_outage(&self) -> bool {
+        self.reads_fail.load(Ordering::Relaxed) || matches!(*self.state(), State::Away(_))
+    }
+
+    /// It does not answer yet: the log says so again when it is time.
+    pub(crate) fn is_still_away(&self, why: &str) {
         let state = self.state().clone();
-        if let State::Away(why) = state {
-            self.is_away(&why);
+        match state {
+            State::Away(why) => self.nobody_writes(&why),
+            _ if self.reads_fail.load(Ordering::Relaxed) => self.read_failed(why),
+            _ => {}
+        }
+    }
+
+    /// Tells of outages that are over, and that nothing was said of.
+    pub(crate) fn tell_missed(&self) {
+        if let Some(missed) = self.outage().missed(self.began.elapsed()) {
+            tracing::warn!(lasted_s = missed.lasts.as_secs(), "the database did not answer for a while");
         }
     }
 
@@ -160,13 +240,46 @@ mod tests {
     }
 
     #[tokio::test(start_paused = true)]
-    async fn the_first_that_gets_through_wakes_the_others() {
-        let shared = Shared::default();
-        let start = tokio::time::Instant::now();
-        shared.is_away(&"gone".into());
-        tokio::join!(shared.pause(5), async { shared.is_back() });
+    async fn the_first_that_gets_through_wakes_the_others_and_less_so_each_time() {
+        let (shared, start) = (Shared::default(), Instant::now());
+        let mut streak = Streak::new();
+        streak.failures = 5;
+        shared.is_away(&"gone".into(), &streak);
+        tokio::join!(streak.pause(&shared), async { shared.is_back() });
         assert_eq!(start.elapsed(), Duration::ZERO);
-        shared.pause(5).await;
-        assert_eq!(start.elapsed(), PAUSE_MAX);
+        // It fails all the same, and others go on committing.
+        let mut floors = Vec::new();
+        for _ in 0..6 {
+            let start = Instant::now();
+            shared.nobody_writes(&"gone".into());
+            tokio::join!(streak.pause(&shared), async { shared.is_back() });
+            floors.push(start.elapsed().as_millis());
+        }
+        assert_eq!(floors, [20, 40, 80, 160, 250, 250]);
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn a_lane_that_fails_while_others_commit_closes_nothing() {
+        let (shared, streak) = (Shared::default(), Streak::new());
+        tokio::time::advance(Duration::from_millis(10)).await;
+        shared.committed(1, 0);
+        shared.is_away(&"refused".into(), &streak);
+        assert_eq!(shared.health().state, State::Healthy);
+        tokio::time::advance(LATELY).await;
+        shared.is_away(&"refused".into(), &streak);
+        assert!(matches!(shared.health().state, State::Away(_)));
+    }
+
+    #[tokio::test]
+    async fn reads_that_fail_are_an_outage_that_closes_nothing() {
+        let shared = Shared::default();
+        shared.read_failed("refused");
+        assert!(shared.has_outage());
+        assert_eq!(shared.health().state, State::Healthy);
+        shared.was_read();
+        assert!(!shared.has_outage());
+        shared.read_failed("refused");
+        shared.committed(1, 0);
+        assert!(!shared.has_outage());
     }
 }
