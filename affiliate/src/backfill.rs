@@ -204,7 +204,7 @@ impl Office {
             }
             for partitions in self.hall.partitions() {
                 if let Err(refusal) = self.end_backfilling(partitions, &process).await {
-                    tracing::warn!(%refusal, "it cannot be noted that back-fills did not end badly");
+                    store::warn_unless_away!(self.store(), %refusal, "it cannot be noted that back-fills did not end badly");
                 }
             }
         })
@@ -218,7 +218,9 @@ impl Office {
             for partitions in self.hall.partitions() {
                 match self.due_backfills(partitions, now).await {
                     Ok(more) => due.extend(more),
-                    Err(error) => tracing::warn!(%error, "back-fills cannot be looked for"),
+                    Err(error) => {
+                        store::warn_unless_away!(self.store(), %error, "back-fills cannot be looked for")
+                    }
                 }
             }
             let next = now.checked_add(EVERY).unwrap_or(Timestamp::MAX);
@@ -275,7 +277,7 @@ impl Office {
     async fn read_some(&self, (account, id): Job<BackfillId>, process: &str) -> bool {
         let went_on = self.go_on_with_backfill((account, id), process).await;
         went_on
-            .inspect_err(|refusal| tracing::warn!(%account, %refusal, "a back-fill cannot be gone on with"))
+            .inspect_err(|refusal| store::warn_unless_away!(self.store(), %account, %refusal, "a back-fill cannot be gone on with"))
             .is_ok()
     }
 

@@ -118,7 +118,7 @@ impl Office {
             let due = match due {
                 Ok(due) => due,
                 Err(error) => {
-                    tracing::warn!(%error, "letters to partners cannot be read at the moment");
+                    store::warn_unless_away!(self.store(), %error, "letters to partners cannot be read at the moment");
                     return mailed;
                 }
             };

@@ -285,7 +285,7 @@ impl Office {
         let captured = match arrival {
             // A crowd is led on, too.
             Some(arrival) => self.capture(program.account, arrival).await.unwrap_or_else(|refusal| {
-                tracing::warn!(%refusal, "a click cannot be kept");
+                store::warn_unless_away!(self.store(), %refusal, "a click cannot be kept");
                 None
             }),
             None => None,

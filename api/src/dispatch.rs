@@ -92,7 +92,7 @@ where
         Err(problem) => {
             error_code = Some(problem.code().word);
             if let Some(cause) = problem.cause() {
-                tracing::error!(request.id = %id, operation, cause, "a request failed by our fault");
+                store::error_unless_away!(room.hall.store(), request.id = %id, operation, cause, "a request failed by our fault");
             }
             failure(&problem, id, &room.options.base_url)
         }

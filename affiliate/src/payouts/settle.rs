@@ -118,7 +118,7 @@ impl Ledger {
                     Ok(Step::More) => {}
                     Ok(Step::Done) => break,
                     Err(fault) => {
-                        tracing::warn!(payout = %id, %fault, "the lines of a payout follow later");
+                        store::warn_unless_away!(self.store(), payout = %id, %fault, "the lines of a payout follow later");
                         break;
                     }
                 }

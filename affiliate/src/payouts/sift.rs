@@ -54,7 +54,7 @@ impl Ledger {
                 Ok(Step::More) => {}
                 Ok(Step::Done) => return,
                 Err(fault) => {
-                    tracing::warn!(account = %of.0, run = %of.1, %fault, "a draft does not follow the settings yet");
+                    store::warn_unless_away!(self.store(), account = %of.0, run = %of.1, %fault, "a draft does not follow the settings yet");
                     return;
                 }
             }

@@ -83,7 +83,10 @@ impl Ledger {
             Work::Payout(id) => self.follow_to_the_end(account, id).await,
             Work::Partner(id) => self.clear_after(account, id).await,
         };
-        done.inspect_err(|fault| tracing::warn!(%account, ?work, %fault, "payouts do not go on")).is_ok()
+        done.inspect_err(
+            |fault| store::warn_unless_away!(self.store(), %account, ?work, %fault, "payouts do not go on"),
+        )
+        .is_ok()
     }
 
     async fn follow_to_the_end(&self, account: AccountId, id: PayoutId) -> Result<(), Fault> {
@@ -140,7 +143,9 @@ impl Office {
                 for partitions in self.hall.partitions() {
                     match self.ledger().due_work(partitions, now).await {
                         Ok(more) => due.extend(more),
-                        Err(fault) => tracing::warn!(%fault, "work on payouts cannot be looked for"),
+                        Err(fault) => {
+                            store::warn_unless_away!(self.store(), %fault, "work on payouts cannot be looked for")
+                        }
                     }
                 }
                 let next = now.checked_add(EVERY).unwrap_or(Timestamp::MAX);

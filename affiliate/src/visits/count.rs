@@ -54,7 +54,7 @@ impl Office {
             loop {
                 for partitions in self.hall.partitions() {
                     if let Err(fault) = self.ledger().count_clicks(partitions).await {
-                        tracing::warn!(%fault, "clicks cannot be counted at the moment");
+                        store::warn_unless_away!(self.store(), %fault, "clicks cannot be counted at the moment");
                     }
                 }
                 let next = self.now().checked_add(EVERY).unwrap_or(Timestamp::MAX);

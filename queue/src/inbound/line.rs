@@ -102,7 +102,7 @@ impl Line {
         accounts.dedup();
         for _ in 0..TRIES_MAX {
             let heads = received::heads(&self.worker.store, &accounts).await.map_err(|error| {
-                store::warn_unless_away!(self.worker.store, %error, "received mail cannot be taken");
+                store::error_unless_away!(self.worker.store, %error, "received mail cannot be taken");
                 NotTaken::Unavailable
             })?;
             let (batch, events) = self.batch(intakes(), heads);
@@ -116,7 +116,7 @@ impl Line {
                 Err(CommitError::Conflict { key }) if received::is_about_order(&key) => {}
                 Err(CommitError::Full) => return Err(NotTaken::Full),
                 Err(error) => {
-                    store::warn_unless_away!(self.worker.store, %error, "received mail cannot be kept");
+                    store::error_unless_away!(self.worker.store, %error, "received mail cannot be kept");
                     return Err(NotTaken::Unavailable);
                 }
             }
