@@ -426,7 +426,7 @@ fn dsn(task: &Task) -> Option<Dsn> {
 async fn give_back(worker: &Arc<Worker>, site: &Arc<Site>, this: Loaded, mut no_line: NoLine) {
     let now = worker.clock.now();
     let because = no_line.attempted.diagnostic();
-    site.failed(no_line.attempted.error());
+    site.failed(no_line.attempted.error(), now);
     match judge_dial(worker, &mut no_line.attempted) {
         // Fewer connections may be all that is wanted: the message is not to blame.
         Some(Pressure::SlowDown) => site.slow_down(&because, now),
@@ -521,7 +521,7 @@ async fn settle(
         attempted.outcome = Outcome::Undeliverable(crate::plan::loops(ready.task.address.domain()));
     }
     if !matches!(attempted.outcome, Outcome::Delivered(_)) {
-        site.failed(attempted.error());
+        site.failed(attempted.error(), worker.clock.now());
     }
     worker.settle(ready, &attempted).await;
 }

@@ -100,7 +100,21 @@ impl Worker {
             let route = self.last_route_of(task)?;
             self.sites_of(task, &route).find_map(|site| site.last_error())
         };
-        self.lookup_failures.of(task.address.domain()).or_else(of_site)
+        match (self.lookup_failures.of(task.address.domain(), self.clock.now()), of_site()) {
+            (Some(lookup), Some((error, at))) if at > lookup.at => Some(error),
+            (Some(lookup), _) => Some(lookup.error),
+            (None, of_site) => of_site.map(|(error, _)| error),
+        }
+    }
+
+    /// Whether the last that is known of a task's destination is that its mail hosts cannot be looked up.
+    pub(crate) fn is_lookup_failing(&self, task: &Task) -> bool {
+        let Some(lookup) = self.lookup_failures.of(task.address.domain(), self.clock.now()) else {
+            return false;
+        };
+        let route = self.last_route_of(task);
+        let of_site = route.and_then(|route| self.sites_of(task, &route).find_map(|site| site.last_error()));
+        of_site.is_none_or(|(_, at)| at <= lookup.at)
     }
 
     /// Tells of delays until the worker stops.

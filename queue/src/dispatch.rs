@@ -137,7 +137,7 @@ impl Worker {
             Err(NoRoute::NotNow(why) | NoRoute::Forged(why)) => Some(why.as_str()),
             Ok(_) | Err(NoRoute::Unprotected(..) | NoRoute::Never(_)) => None,
         };
-        self.lookup_failures.note(&domain, unanswered);
+        self.lookup_failures.note(&domain, unanswered, self.clock.now());
         let no_route = match found {
             Ok(route) => {
                 return waiting.into_iter().for_each(|ready| {

@@ -62,6 +62,8 @@ struct State {
     resting: Option<Resting>,
     /// The last refusal of its hosts, or error on the way to them.
     last_error: Option<String>,
+    /// When it was said.
+    last_error_at: Timestamp,
     /// Why fewer connections may be open than before, until there may be as many again.
     slowed: Option<SlowedConnections>,
 }
@@ -251,6 +253,7 @@ impl Site {
             arrivals: [None; 2],
             resting: None,
             last_error: None,
+            last_error_at: Timestamp::UNIX_EPOCH,
             slowed: None,
         };
         Self {
@@ -487,14 +490,16 @@ impl Site {
     }
 
     /// Its hosts refused something, or could not be reached.
-    pub fn failed(&self, error: String) {
-        self.lock().last_error = Some(error);
+    pub fn failed(&self, error: String, now: Timestamp) {
+        let mut state = self.lock();
+        (state.last_error, state.last_error_at) = (Some(error), now);
     }
 
-    /// The last refusal of its hosts, or error on the way to them.
+    /// The last refusal of its hosts, or error on the way to them, and when it came.
     #[must_use]
-    pub fn last_error(&self) -> Option<String> {
-        self.lock().last_error.clone()
+    pub fn last_error(&self) -> Option<(String, Timestamp)> {
+        let state = self.lock();
+        Some((state.last_error.clone()?, state.last_error_at))
     }
 
     /// Another connection could not be opened. While some are open that only means: no more of them.

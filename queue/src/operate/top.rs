@@ -218,7 +218,7 @@ impl Worker {
             return (Limit::Resting, Some(until));
         }
         let domain = count.sample.address.domain();
-        if self.is_domain_looked_up(domain) || self.lookup_failures.of(domain).is_some() {
+        if self.is_domain_looked_up(domain) || self.is_lookup_failing(&count.sample) {
             return (Limit::Dns, Some(count.next_due).filter(|due| *due > now));
         }
         match site {
