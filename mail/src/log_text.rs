@@ -58,13 +58,15 @@ pub fn cleaned(text: &str, masks_addresses: bool) -> Cow<'_, str> {
     Cow::Owned(out)
 }
 
-/// Replaces the local part at the end of a text (RFC 5322 3.4.1: a dot-atom or a quoted string).
+/// Replaces the local part at the end of a text (RFC 5322 3.4.1: a dot-atom or a quoted string). Hosts and clients say
+/// also what is neither, with comments, or characters that the text has escaped: it begins behind the last blank, `<`,
+/// `,` or `:`.
 fn mask_local_part(out: &mut String) {
     let start = match out.strip_suffix('"') {
-        Some(quoted) => quoted.rfind('"'),
+        Some(quoted) => quoted.rfind('"').or_else(|| Some(begin_of_word(quoted))),
         None => {
-            let local = out.trim_end_matches(is_of_dot_atom).len();
-            Some(local).filter(|start| *start < out.len())
+            let start = begin_of_word(out);
+            Some(start).filter(|start| *start < out.len())
         }
     };
     if let Some(start) = start {
@@ -73,8 +75,12 @@ fn mask_local_part(out: &mut String) {
     }
 }
 
-fn is_of_dot_atom(character: char) -> bool {
-    character.is_alphanumeric() || "!#$%&'*+-/=?^_`{|}~.".contains(character)
+fn begin_of_word(text: &str) -> usize {
+    text.rfind(is_before_address).map_or(0, |at| text.ceil_char_boundary(at + 1))
+}
+
+fn is_before_address(character: char) -> bool {
+    character.is_whitespace() || matches!(character, '<' | ',' | ':')
 }
 
 /// Control characters, and those that break lines or reorder text on a terminal.
@@ -105,11 +111,17 @@ mod tests {
             ("a.b+c=d@x.example and e@y.example", "***@x.example and ***@y.example"),
             ("\"John Doe\"@example.net", "***@example.net"),
             ("zoë@example.net", "***@example.net"),
+            ("user(x)@secret.test", "***@secret.test"),
+            ("to:<user(x)@secret.test>,b;c@x.test", "to:<***@secret.test>,***@x.test"),
+            ("to half\"@x.test", "to ***@x.test"),
             ("at 5 @ noon", "at 5 @ noon"),
             ("no address", "no address"),
         ] {
             assert_eq!(cleaned(text, true), masked);
             assert_eq!(cleaned(text, false), text);
+        }
+        for split in ["bo\u{200b}b@x.test", "bo\u{1}b@x.test", "bo\r\nb@x.test"] {
+            assert_eq!(cleaned(split, true), "***@x.test");
         }
         // An address at the cut.
         let text = format!("{} bob.smith@example.net", "x".repeat(BYTES_MAX - 5));
