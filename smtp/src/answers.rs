@@ -71,14 +71,16 @@ pub struct Credentials {
 }
 
 impl Credentials {
-    /// The user name for the log. One that has the form of a secret of ours is not shown: who swaps user name and
-    /// password sends one.
+    /// The user name for the log. People type passwords there: it is shown only where it `is_known` to the server, or has
+    /// the form of an address, and not that of a secret of ours.
     #[must_use]
-    pub fn user_to_log(&self) -> String {
+    pub fn user_to_log(&self, is_known: bool) -> &str {
         let is_secret = [API_KEY_PREFIX, API_KEY_PREFIX_LEGACY, SMTP_PASSWORD_PREFIX]
             .iter()
             .any(|prefix| self.username.contains(prefix));
-        if is_secret { "(a secret)".to_owned() } else { self.username.clone() }
+        let is_address =
+            || self.username.parse::<Address>().is_ok_and(|address| address.domain().as_str().contains('.'));
+        if !is_secret && (is_known || is_address()) { &self.username } else { "unknown" }
     }
 }
 
@@ -136,7 +138,31 @@ pub trait Answers: Send + Sync + 'static {
     /// What is remembered between the questions of one session. Keep it small: idle sessions have one.
     type Visitor: Default + Send + Sync + 'static;
 
+    /// Whether it is a user name with which clients log in: the log shows no others.
+    fn is_user_name(&self, _user: &str) -> bool {
+        false
+    }
+
     /// Answers a question. The future is awaited to its end, whether or not the client is still there;
     /// only when the drain time of a shutdown is over is it dropped.
     fn answer(&self, visitor: &mut Self::Visitor, question: Question) -> impl Future<Output = Answer> + Send;
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_log_shows_no_user_name_that_may_be_a_password() {
+        let shown = |username: &str, is_known| {
+            let credentials = Credentials { username: username.to_owned(), password: String::new() };
+            credentials.user_to_log(is_known).to_owned()
+        };
+        assert_eq!(shown("postrider", true), "postrider");
+        assert_eq!(shown("bob@example.net", false), "bob@example.net");
+        for secret in ["hunter2", "p@ssword", "correct horse@battery.staple", ""] {
+            assert_eq!(shown(secret, false), "unknown");
+        }
+        assert_eq!(shown(&format!("{SMTP_PASSWORD_PREFIX}x@example.net"), false), "unknown");
+    }
 }

@@ -17,6 +17,7 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
 use mail::id::AccountId;
+use mail::log_limit::LogLimit;
 use mail::network::counted;
 use tokio::time::Instant;
 
@@ -49,6 +50,8 @@ pub struct Logins {
     known: Mutex<Counts<IpAddr, Known>>,
     waiting: Mutex<Waiting>,
     hasher: RandomState,
+    log: Mutex<LogLimit>,
+    began: Instant,
 }
 
 type Known = (Instant, Option<AccountId>);
@@ -74,6 +77,8 @@ impl Default for Logins {
             known: Mutex::new(Counts::new(ENTRIES_MAX)),
             waiting: Mutex::default(),
             hasher: RandomState::new(),
+            log: Mutex::default(),
+            began: Instant::now(),
         }
     }
 }
@@ -87,6 +92,13 @@ impl Logins {
         let by_credential = count(by_credential, credential, now);
         let doublings = (by_address.max(by_credential) - 1).min(16);
         DELAY_FIRST.saturating_mul(1 << doublings).min(DELAY_MAX)
+    }
+
+    /// Takes a line of the log for a failed login, of ten a minute: how many were left out since the last one, or none
+    /// when this one is to be left out, too.
+    #[must_use]
+    pub fn take_log_line(&self, now: Instant) -> Option<u64> {
+        lock(&self.log).take(now.saturating_duration_since(self.began))
     }
 
     /// Somebody logged in from here, for this account; without one where the server keeps no accounts.

@@ -105,6 +105,10 @@ impl Submission {
 impl Answers for Submission {
     type Visitor = Option<Box<Login>>;
 
+    fn is_user_name(&self, user: &str) -> bool {
+        user == self.username
+    }
+
     async fn answer(&self, visitor: &mut Option<Box<Login>>, question: Question) -> Answer {
         if let Question::Authenticate(credentials, from) = question {
             return match self.log_in(&credentials, from).await {

@@ -179,7 +179,8 @@ impl<A: Answers> Connection<A> {
         };
         let (logins, peer) = (Arc::clone(self.shared.peers.logins()), self.session.peer());
         let key = logins.key(&credentials);
-        let user = credentials.user_to_log();
+        let is_known = self.shared.answers.is_user_name(&credentials.username);
+        let user = credentials.user_to_log(is_known).to_owned();
         let question = Question::Authenticate(credentials, from);
         // Always looked at: what others fail with from the same address shuts nobody out.
         let answer = self.shared.answers.answer(&mut self.visitor, question).await;
@@ -188,10 +189,13 @@ impl<A: Answers> Connection<A> {
             Answer::Granted => None,
             Answer::Said(reply) if reply.severity() == Severity::Permanent => {
                 metrics::counter!("postrider_smtp_auth_failures_total").increment(1);
-                let session = self.session.id();
-                let by = "smtp_password";
-                tracing::warn!(ip = %peer, by, user, session.id = session, "authentication failed");
-                let delay = logins.failed(peer, key, Instant::now());
+                let now = Instant::now();
+                if let Some(left_out) = logins.take_log_line(now) {
+                    let (session, by) = (self.session.id(), "smtp_password");
+                    let not_logged = (left_out > 0).then_some(left_out);
+                    tracing::warn!(ip = %peer, by, user, not_logged, session.id = session, "authentication failed");
+                }
+                let delay = logins.failed(peer, key, now);
                 let Some(_wait) = logins.wait(peer) else {
                     self.shared.count_refused("logins");
                     return Answer::Said(plain(replies::TOO_MANY_AUTH_FAILURES));
