@@ -282,8 +282,8 @@ impl Store {
         }
     }
 
-    /// Whether the database does not answer those who write, or those who read. The store logs that itself, once a minute: whoever meets the outage need
-    /// not.
+    /// Whether the database does not answer those who write, or those who read. The store logs that itself, once a
+    /// minute: whoever meets the outage need not.
     #[must_use]
     pub fn is_away(&self) -> bool {
         match &self.engine {
