@@ -182,10 +182,11 @@ pub async fn run(arguments: &DevArguments) -> Result<(), DevError> {
     let sockets = Sockets::bind(arguments).await?;
     let directory = Directory::new(arguments.data_dir.as_deref())?;
     let unusable = |error| DevError::Directory { path: directory.path().display().to_string(), error };
+    let config = configuration(&directory, &sockets)?;
     if arguments.fresh {
         directory.clear().map_err(unusable)?;
     }
-    let config = configuration(&directory, &sockets)?;
+    directory.claim().map_err(unusable)?;
     let world = World::build(&config).await.map_err(|error| match error {
         BuildError::Directory { error, .. } => unusable(error),
         other => other.into(),

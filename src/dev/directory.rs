@@ -7,6 +7,7 @@ use std::path::{Path, PathBuf};
 use serde::{Deserialize, Serialize};
 use store::engine::private;
 
+use super::inbox;
 use crate::node::NODE_FILE;
 use crate::{admin, clock_shift, world};
 
@@ -14,6 +15,11 @@ use crate::{admin, clock_shift, world};
 const SECRETS_FILE: &str = "dev.json";
 /// The directory of the inbox.
 const INBOX_DIRECTORY: &str = "inbox";
+/// What a directory may hold without the marker: what a first start writes before it, and what `--fresh` leaves. A store or
+/// a key is not among them: those may be a production server's.
+const HARMLESS_FILES: [&str; 2] = [NODE_FILE, SECRETS_NEW_FILE];
+/// The file of the secrets while it is written.
+const SECRETS_NEW_FILE: &str = "dev.json.new";
 
 /// The data directory.
 #[derive(Debug, Clone)]
@@ -64,35 +70,63 @@ impl Directory {
         self.0.join(INBOX_DIRECTORY)
     }
 
+    /// Refuses a directory that holds something else than a development server's: it is absent, empty or marked with the
+    /// file of the secrets.
+    ///
+    /// # Errors
+    /// The directory holds other files, or cannot be read.
+    pub fn check(&self) -> io::Result<()> {
+        let entries = match std::fs::read_dir(&self.0) {
+            Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(()),
+            entries => entries?,
+        };
+        if self.0.join(SECRETS_FILE).exists() {
+            return Ok(());
+        }
+        for entry in entries {
+            let name = entry?.file_name();
+            if !HARMLESS_FILES.iter().any(|harmless| name == *harmless) {
+                return Err(io::Error::other(format!(
+                    "not a directory of `postrider dev` (it holds {}, and no {SECRETS_FILE})",
+                    name.to_string_lossy().escape_debug(),
+                )));
+            }
+        }
+        Ok(())
+    }
+
+    /// Marks the directory as the development server's, before anything else is written to it.
+    ///
+    /// # Errors
+    /// As [`check`](Self::check), or the marker cannot be written.
+    pub fn claim(&self) -> io::Result<()> {
+        self.check()?;
+        private::create_directory(&self.0)?;
+        if self.0.join(SECRETS_FILE).exists() {
+            return Ok(());
+        }
+        // There are no secrets yet.
+        self.write_marker(b"{}")
+    }
+
     /// Removes what the development server keeps here, and nothing else.
     ///
     /// # Errors
     /// Another server runs here, the directory is not one of the development server, or something cannot be removed.
     pub fn clear(&self) -> io::Result<()> {
-        match std::fs::read_dir(&self.0) {
-            Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(()),
-            Err(error) => return Err(error),
-            Ok(mut entries) => {
-                if entries.next().is_none() {
-                    return Ok(());
-                }
-            }
-        }
+        self.check()?;
         if !self.0.join(SECRETS_FILE).exists() {
-            return Err(io::Error::other(
-                "not a directory of `postrider dev`, so --fresh removes nothing here",
-            ));
+            return Ok(());
         }
         let node = private::open_or_create_file(&self.0.join(NODE_FILE))?;
         store::engine::lock_soon(&node).map_err(|error| match error.kind() {
             io::ErrorKind::WouldBlock => io::Error::other("in use by another process"),
             _ => error,
         })?;
-        for directory in [world::STORE_DIRECTORY, INBOX_DIRECTORY] {
-            absent_is_fine(std::fs::remove_dir_all(self.0.join(directory)))?;
-        }
-        // The secrets last: until then it is a directory that can be cleared.
-        for file in [world::KEY_FILE, clock_shift::FILE, admin::SOCKET, SECRETS_FILE] {
+        absent_is_fine(std::fs::remove_dir_all(self.0.join(world::STORE_DIRECTORY)))?;
+        absent_is_fine(inbox::remove_files(&self.inbox()))?;
+        // The marker last: until then it is a directory that can be cleared.
+        for file in [world::KEY_FILE, clock_shift::FILE, admin::SOCKET, SECRETS_NEW_FILE, SECRETS_FILE] {
             absent_is_fine(std::fs::remove_file(self.0.join(file)))?;
         }
         Ok(())
@@ -109,10 +143,16 @@ impl Directory {
     /// # Errors
     /// The file cannot be written.
     pub fn keep(&self, secrets: &Secrets) -> io::Result<()> {
+        self.write_marker(&serde_json::to_vec(secrets)?)
+    }
+
+    fn write_marker(&self, content: &[u8]) -> io::Result<()> {
         use io::Write as _;
-        let fresh = self.0.join(format!("{SECRETS_FILE}.new"));
+        let fresh = self.0.join(SECRETS_NEW_FILE);
+        // A process that was killed leaves it.
+        absent_is_fine(std::fs::remove_file(&fresh))?;
         let mut file = private::create_file(&fresh)?;
-        file.write_all(&serde_json::to_vec(secrets)?)?;
+        file.write_all(content)?;
         file.sync_all()?;
         std::fs::rename(fresh, self.0.join(SECRETS_FILE))
     }
@@ -144,5 +184,27 @@ mod tests {
         assert_eq!(own.secrets().unwrap().api_key, "rnl_x");
         own.clear().unwrap();
         assert!(!at("store").exists() && at("thesis.txt").exists() && own.secrets().is_none());
+    }
+
+    #[test]
+    fn only_an_empty_or_a_marked_directory_is_claimed() {
+        let directory = tempfile::tempdir().unwrap();
+        let own = Directory::new(Some(&directory.path().join("dev"))).unwrap();
+        own.claim().unwrap();
+        assert!(own.path().join(SECRETS_FILE).exists() && own.secrets().is_none());
+        own.claim().unwrap();
+        // As `--fresh` leaves it: `node` stays, for it is locked.
+        own.clear().unwrap();
+        assert!(own.path().join(NODE_FILE).exists() && !own.path().join(SECRETS_FILE).exists());
+        own.claim().unwrap();
+        // As a production server leaves it.
+        let others = Directory::new(Some(directory.path())).unwrap();
+        for name in [NODE_FILE, world::KEY_FILE] {
+            std::fs::write(directory.path().join(name), "x").unwrap();
+        }
+        for refused in [others.claim(), others.clear()] {
+            assert!(refused.unwrap_err().to_string().contains("not a directory of `postrider dev`"));
+        }
+        assert!(!directory.path().join(SECRETS_FILE).exists());
     }
 }

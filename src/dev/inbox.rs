@@ -30,6 +30,11 @@ const PREVIEW_CHARS: usize = 140;
 /// Bytes of the text that a search looks at.
 const SEARCHED_BYTES: usize = 16 << 10;
 
+/// The extension of a file while it is written.
+const NEW_EXTENSION: &str = "new";
+/// The extensions of the files that the inbox writes.
+const EXTENSIONS: [&str; 3] = ["eml", "json", NEW_EXTENSION];
+
 /// The verdict about a DKIM signature.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Signature {
@@ -171,7 +176,8 @@ pub struct Inbox {
 }
 
 impl Inbox {
-    /// Opens the inbox in a directory, which it makes; messages without an entry are removed.
+    /// Opens the inbox in a directory, which it makes; messages without an entry are removed. Files whose names the inbox
+    /// does not give are left alone.
     ///
     /// # Errors
     /// The directory cannot be made or read.
@@ -180,8 +186,9 @@ impl Inbox {
         let (mut entries, mut orphans) = (Vec::new(), Vec::new());
         for file in std::fs::read_dir(&directory)? {
             let path = file?.path();
+            let Some(id) = id_in_name(&path) else { continue };
             match path.extension().and_then(std::ffi::OsStr::to_str) {
-                Some("json") => match read_entry(&path) {
+                Some("json") => match read_entry(&path).filter(|entry| entry.id == id) {
                     Some(entry) => entries.push(entry),
                     None => orphans.push(path),
                 },
@@ -296,7 +303,7 @@ impl Inbox {
 
     /// The file of a message, and that of its entry.
     fn files(&self, id: u64) -> [PathBuf; 2] {
-        ["eml", "json"].map(|extension| self.directory.join(format!("{id:010}.{extension}")))
+        ["eml", "json"].map(|extension| self.directory.join(file_name(id, extension)))
     }
 
     fn delete(&self, id: u64) -> io::Result<()> {
@@ -310,6 +317,34 @@ impl Inbox {
     }
 }
 
+/// The number in the name of a file, where it is a name that the inbox gives.
+fn id_in_name(path: &Path) -> Option<u64> {
+    let name = path.file_name()?.to_str()?;
+    let id: u64 = name.split_once('.')?.0.parse().ok()?;
+    EXTENSIONS.iter().any(|extension| name == file_name(id, extension)).then_some(id)
+}
+
+fn file_name(id: u64, extension: &str) -> String {
+    format!("{id:010}.{extension}")
+}
+
+/// Removes the files of an inbox that is not open, and its directory when nothing else is in it.
+///
+/// # Errors
+/// The directory is not there, or something cannot be removed.
+pub(super) fn remove_files(directory: &Path) -> io::Result<()> {
+    for file in std::fs::read_dir(directory)? {
+        let path = file?.path();
+        if id_in_name(&path).is_some() {
+            std::fs::remove_file(path)?;
+        }
+    }
+    match std::fs::remove_dir(directory) {
+        Err(error) if error.kind() == io::ErrorKind::DirectoryNotEmpty => Ok(()),
+        removed => removed,
+    }
+}
+
 fn read_entry(path: &Path) -> Option<Entry> {
     let entry: Entry = serde_json::from_slice(&std::fs::read(path).ok()?).ok()?;
     path.with_extension("eml").exists().then_some(entry)
@@ -318,7 +353,7 @@ fn read_entry(path: &Path) -> Option<Entry> {
 /// Writes a file beside its place and moves it there: a reader sees all of it or nothing.
 fn write(path: &Path, content: &[u8]) -> io::Result<()> {
     use io::Write as _;
-    let fresh = path.with_extension("new");
+    let fresh = path.with_extension(NEW_EXTENSION);
     private::create_file(&fresh)?.write_all(content)?;
     std::fs::rename(fresh, path)
 }
@@ -362,6 +397,22 @@ mod tests {
         assert_eq!(second.put(caught("three")).unwrap().id, 3);
         second.clear().unwrap();
         assert_eq!(std::fs::read_dir(directory.path().join("inbox")).unwrap().count(), 0);
+    }
+
+    #[test]
+    fn files_of_others_are_left_alone() {
+        let directory = tempfile::tempdir().unwrap();
+        open(directory.path()).put(caught("one")).unwrap();
+        let at = |name: &str| directory.path().join("inbox").join(name);
+        let others = ["notes.txt", "letter.eml", "data.json", "7.eml", "0000000007.txt", "0000000007"];
+        for name in others {
+            std::fs::write(at(name), "x").unwrap();
+        }
+        std::fs::write(at("0000000008.new"), "x").unwrap();
+        assert_eq!(open(directory.path()).count(), 1);
+        assert!(!at("0000000008.new").exists());
+        remove_files(&directory.path().join("inbox")).unwrap();
+        assert!(!at("0000000001.eml").exists() && others.iter().all(|name| at(name).exists()));
     }
 
     #[test]
