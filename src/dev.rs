@@ -349,7 +349,7 @@ fn tell(ready: &StartReport, as_json: bool) {
              Recipients that behave: bounced@, deferred@, complained@, slow@{}\n  \
              Ctrl-C ends it; --fresh begins anew. Requests and deliveries:\n\n",
             directory.path().display(),
-            simulator::DOMAIN,
+            mail::simulator::DOMAIN,
         )
     };
     let mut out = std::io::stdout();

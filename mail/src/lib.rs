@@ -69,6 +69,7 @@ pub mod service;
 pub mod session_token;
 pub mod setup;
 pub mod signal;
+pub mod simulator;
 pub mod spam;
 pub mod suppression;
 pub mod tags;

@@ -22,6 +22,7 @@ use mail::moment;
 use mail::outcome::{Outcome, Phase};
 use mail::recipient::{Recipient, RecipientState};
 use mail::reply::{Reply, Severity};
+use mail::simulator;
 use mail::suppression::{self, Detail, Grounds, Source, Suppression};
 use mail::task::Task;
 use serde_json::json;
@@ -196,9 +197,13 @@ pub fn moved(task: &Task, attempted: &Attempted, at: Timestamp, now: Timestamp) 
 }
 
 /// Why the recipient is suppressed, if what comes next is nothing (completions-email.md 2.9): a bounce, and
-/// a refusal that blames the sender. What never got an answer says nothing about the address.
+/// a refusal that blames the sender. What never got an answer says nothing about the address. Addresses of the
+/// [`simulator`] are not suppressed.
 #[must_use]
 pub fn grounds_of(task: &Task, attempted: &Attempted, next: &Next) -> Option<Grounds> {
+    if simulator::is_simulated(&task.address) {
+        return None;
+    }
     let reason = match next {
         Next::Bounced { soft: false, reason } if reason.is_for_good() => suppression::Reason::HardBounce,
         Next::Bounced { .. } => suppression::Reason::SoftBounce,
@@ -496,6 +501,10 @@ pub(crate) mod tests {
         use suppression::Reason as R;
         let reason = |outcome, phase, now| of(outcome, phase, now).map(|grounds| grounds.reason);
         let hard = of(Outcome::Failed(reply(550, (5, 1, 1))), Phase::Rcpt, 10).unwrap();
+        let refused = attempted(Outcome::Failed(reply(550, (5, 1, 1))), Phase::Rcpt);
+        let next = decide(&task, &refused, &Schedule::default(), at(10), 0);
+        let simulated = Task { address: "bounced@simulator.postrider.test".parse().unwrap(), ..task.clone() };
+        assert_eq!(grounds_of(&simulated, &refused, &next), None);
         assert_eq!((hard.reason, hard.email), (R::HardBounce, Some(task.id.email)));
         assert_eq!(hard.detail.unwrap().smtp_code, Some(550));
         // A mailbox that is full, a message that is too large: not for good.

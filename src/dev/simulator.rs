@@ -17,6 +17,7 @@ use bytes::Bytes;
 use mail::address::Address;
 use mail::message;
 use mail::reply::{Enhanced, Reply};
+use mail::simulator::{self, DOMAIN};
 use queue::clock::Clock;
 use tokio::io::{AsyncBufReadExt as _, AsyncReadExt as _, AsyncWriteExt as _, BufReader};
 use tokio::net::TcpStream;
@@ -26,8 +27,6 @@ use tokio_util::sync::CancellationToken;
 
 use super::terminal::Terminal;
 
-/// The domain of all of them (RFC 6761 6.2: nobody's).
-pub const DOMAIN: &str = "simulator.postrider.test";
 /// Complaints that wait to be sent.
 pub const COMPLAINTS_MAX: usize = 256;
 /// Header bytes of the email that a complaint encloses.
@@ -63,7 +62,7 @@ impl Behaviour {
     /// What an address does; none when it is not one of the simulator's.
     #[must_use]
     pub fn of(address: &Address) -> Option<Self> {
-        if address.domain().as_str() != DOMAIN {
+        if !simulator::is_simulated(address) {
             return None;
         }
         let local = address.local().to_ascii_lowercase();

@@ -239,6 +239,43 @@ fn recipients_of_the_simulator_behave() {
     assert!(delay.to_string().contains("451 4.2.1"), "{delay}");
     dev.event(&complained, "email.complained");
     dev.event(&delivered, "email.delivered");
+    // Again: these are not suppressed.
+    dev.event(&dev.send(&at("bounced+42")), "email.bounced");
+    dev.event(&dev.send(&at("complained")), "email.complained");
+}
+
+#[test]
+fn directories_of_others_are_left_as_they_are() {
+    let home = tempfile::tempdir().unwrap();
+    let told = |done: &Output| String::from_utf8_lossy(&done.stderr).into_owned();
+    let at = home.path().join("others");
+    std::fs::create_dir_all(at.join("inbox")).unwrap();
+    std::fs::write(at.join("inbox/notes.txt"), "x").unwrap();
+    let data_dir = at.to_str().unwrap();
+    for more in [&[][..], &["--fresh"]] {
+        let arguments = [&["--api", "127.0.0.1:0", "--data-dir", data_dir], more].concat();
+        let done = command(home.path(), &arguments).output().unwrap();
+        assert!(!done.status.success() && told(&done).lines().count() == 1, "{done:?}");
+        let why = "not a directory of `postrider dev`";
+        assert!(told(&done).contains(why) && told(&done).contains("--data-dir"), "{done:?}");
+        assert!(at.join("inbox/notes.txt").exists() && !at.join("dev.json").exists());
+    }
+}
+
+#[test]
+fn nothing_is_removed_before_the_settings_are_right() {
+    let home = tempfile::tempdir().unwrap();
+    drop(Dev::start(home.path(), &[]));
+    let wrong = command(home.path(), &["--api", "127.0.0.1:0", "--fresh"])
+        .env("POSTRIDER_STORE_ENGINE", "postgres")
+        .output()
+        .unwrap();
+    assert!(
+        !wrong.status.success() && String::from_utf8_lossy(&wrong.stderr).contains("[store]"),
+        "{wrong:?}"
+    );
+    assert!(home.path().join("postrider/dev/store").exists());
+    drop(Dev::start(home.path(), &["--fresh"]));
 }
 
 #[test]

@@ -17,6 +17,7 @@ use mail::id::{EventId, SuppressionId};
 use mail::moment;
 use mail::recipient::{Recipient, RecipientState};
 use mail::returned::{Complaint, Failure};
+use mail::simulator;
 use mail::suppression::{self, Detail, Grounds, Source, Suppression};
 use serde_json::{Value, json};
 use store::email::FoundRecipient;
@@ -105,7 +106,9 @@ impl Returned {
         let mut batch = Batch::progress();
         store::email::change(&mut batch, (about.account, email), found, &step.after);
         let mut stands = None;
-        if let Some(reason) = step.reason {
+        if let Some(reason) = step.reason
+            && !simulator::is_simulated(&found.recipient.address)
+        {
             let target = found.recipient.address.clone();
             let mut grounds = Grounds::new(target, reason, Source::System).of_email(email);
             grounds.detail = detail_of(news);
