@@ -33,7 +33,7 @@ pub(super) fn run(
     as_json: bool,
     ask: &dyn Fn(&Question) -> Result<Value, Refused>,
 ) -> ExitCode {
-    let checked = check(target, as_json, ask);
+    let checked = check(target, ask);
     let mut out = std::io::stdout().lock();
     // Nobody may be listening any more (`… | head`).
     let (_, code) = match checked {
@@ -41,10 +41,8 @@ pub(super) fn run(
             let text = if as_json { format!("{shown}\n") } else { super::run::readable(&shown) };
             (out.write_all(text.as_bytes()), ExitCode::SUCCESS)
         }
-        Ok(shown) if as_json => {
-            let refused = Refused::from(shown.to_string());
-            (writeln!(out, "{}", json!({"error": refused})), ExitCode::FAILURE)
-        }
+        // The report, as of a sound store: `sound` and the exit status say that it is damaged.
+        Ok(shown) if as_json => (writeln!(out, "{shown}"), ExitCode::FAILURE),
         Ok(shown) => {
             let told = out.write_all(damage(&shown).as_bytes());
             eprintln!(
@@ -61,19 +59,15 @@ pub(super) fn run(
     code
 }
 
-fn check(
-    target: Target<'_>,
-    as_json: bool,
-    ask: &dyn Fn(&Question) -> Result<Value, Refused>,
-) -> Result<Value, Refused> {
+fn check(target: Target<'_>, ask: &dyn Fn(&Question) -> Result<Value, Refused>) -> Result<Value, Refused> {
     if UnixStream::connect(target.directory.join(SOCKET)).is_ok() {
         return ask(&Question::StoreCheck);
     }
     let mut line = ProgressLine::default();
     let report = match target.database {
         None => match Store::check_watched(&target.options, |done| line.tell(&progress(done))) {
-            // Too much is damaged to go on: for people, that is a row like another.
-            Err(OpenError::Corrupt { file, what }) if !as_json => Report::of_damaged_file(&file, &what),
+            // Too much is damaged to go on: that is a fault like another.
+            Err(OpenError::Corrupt { file, what }) => Report::of_damaged_file(&file, &what),
             checked => checked.map_err(|error| error.to_string())?,
         },
         Some(database) => {

@@ -43,8 +43,12 @@ fn a_store_is_checked_with_and_without_its_server() {
     assert!(!damaged.status.success(), "{damaged:?}");
     assert_eq!(heading, ["object", "id", "fault"], "{damaged:?}");
     assert!(lines.next().unwrap_or_default().starts_with("index   index.redb"), "{damaged:?}");
+    let told = String::from_utf8_lossy(&damaged.stderr);
+    assert!(!told.contains("panicked"), "{told}");
     let damaged = check(&data_dir, &["--json"]);
     let shown: Value = serde_json::from_slice(&damaged.stdout).unwrap();
-    assert!(!damaged.status.success() && shown["error"]["code"] == "refused", "{damaged:?}");
-    assert!(shown["error"]["message"].as_str().unwrap().contains("damaged"), "{shown}");
+    assert!(!damaged.status.success() && shown["sound"] == false, "{damaged:?}");
+    assert_eq!(shown["faults"][0]["object"], "index", "{shown}");
+    assert_eq!(shown["faults"][0]["id"], "index.redb", "{shown}");
+    assert!(damaged.stderr.is_empty(), "{damaged:?}");
 }

@@ -26,6 +26,7 @@
 
 mod ahead;
 pub(crate) mod backup;
+mod caught;
 mod check;
 mod checkpoint;
 mod disk;

@@ -12,6 +12,7 @@ use std::sync::Arc;
 use bytes::Bytes;
 
 use super::backup::Pin;
+use super::caught::caught;
 use super::index::{Base, INDEX_FILE, LiveBySegment};
 use super::record::{SEGMENT_HEADER_BYTES, SegmentHeader, StoreId};
 use super::segments::{Segments, segment_file};
@@ -28,10 +29,17 @@ use crate::key::after;
 const PAGE_ROWS: usize = 4096;
 
 /// Checks a directory that no process has open.
-pub(crate) fn check(options: &Options, mut progress: impl FnMut(Progress)) -> Result<Report, OpenError> {
+pub(crate) fn check(options: &Options, progress: impl FnMut(Progress)) -> Result<Report, OpenError> {
     // Looking must not make a new store.
     let index_file = options.directory.join(INDEX_FILE);
-    std::fs::metadata(&index_file).map_err(|error| OpenError::io(index_file, error))?;
+    std::fs::metadata(&index_file).map_err(|error| OpenError::io(&index_file, error))?;
+    // What redb drops when it has panicked may panic, too.
+    caught(|| read_all(options, progress)).unwrap_or_else(|panic| {
+        Err(OpenError::corrupt(&index_file, format!("its pages contradict each other: {panic}")))
+    })
+}
+
+fn read_all(options: &Options, mut progress: impl FnMut(Progress)) -> Result<Report, OpenError> {
     let Opening { mut index, opened, segments, recovered, lock, .. } = Opening::read(options)?;
     let mut check = Check::new(move |done| {
         progress(done);

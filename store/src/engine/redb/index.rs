@@ -15,7 +15,6 @@
 
 use std::collections::BTreeMap;
 use std::ops::Range;
-use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::path::{Path, PathBuf};
 use std::sync::OnceLock;
 
@@ -24,6 +23,7 @@ use ::redb::{
 };
 use bytes::Bytes;
 
+use super::caught::caught;
 use super::disk::{Disk, is_no_space};
 use super::record::StoreId;
 use super::table::{PLACE_BYTES, Place, Table};
@@ -122,9 +122,7 @@ impl Index {
         let file = file.map_err(|error| OpenError::io(&self.path, error))?;
         let cache_bytes = self.cache_bytes;
         // A plain open of a file that something else has changed may panic inside redb.
-        let database = catch_unwind(AssertUnwindSafe(|| {
-            Builder::new().set_cache_size(cache_bytes).create_with_backend(file)
-        }));
+        let database = caught(|| Builder::new().set_cache_size(cache_bytes).create_with_backend(file));
         match database {
             Ok(Ok(database)) => {
                 self.database = Some(database);
@@ -145,7 +143,10 @@ impl Index {
     }
 
     fn read_meta(&self, new_id: StoreId) -> Result<Opened, OpenError> {
-        let opened = self.read_or_start(new_id).map_err(|fault| match fault {
+        let opened = caught(|| self.read_or_start(new_id)).unwrap_or_else(|panic| {
+            Err(CheckpointFault::Broken(format!("its pages contradict each other: {panic}")))
+        });
+        let opened = opened.map_err(|fault| match fault {
             CheckpointFault::Full => {
                 OpenError::io(&self.path, std::io::Error::from(std::io::ErrorKind::StorageFull))
             }
@@ -276,7 +277,7 @@ impl Index {
     /// Reads every page and compares its checksum. Needs that no snapshot is open.
     pub(crate) fn check(&mut self) -> Result<bool, String> {
         let database = self.database.as_mut().ok_or("the index is closed")?;
-        match catch_unwind(AssertUnwindSafe(|| database.check_integrity())) {
+        match caught(|| database.check_integrity()) {
             Ok(result) => result.map_err(|error| error.to_string()),
             Err(_) => Err("its pages contradict each other".into()),
         }
