@@ -263,15 +263,16 @@ const TOP: [Column; 7] = [
 
 /// The answer to `queue top` as a table.
 pub fn top(shown: &Value) -> String {
-    let mut destinations = list(shown, "destinations").to_vec();
-    for destination in &mut destinations {
-        // Why it was slowed says more than its last reply, which may be about one recipient.
-        if destination["slowed"].is_string() {
-            destination["last_reply"] = destination["slowed"].take();
+    let destinations = list(shown, "destinations");
+    let mut out = hold(shown);
+    out.push_str(&table(&TOP, destinations));
+    for destination in destinations {
+        if let (Some(name), Some(slowed)) = (destination["name"].as_str(), destination["slowed"].as_str()) {
+            let line = format!("{name}: {slowed}");
+            // Writing to a String does not fail.
+            let _ = writeln!(out, "{}", mail::log_text::cleaned(&line, false));
         }
     }
-    let mut out = hold(shown);
-    out.push_str(&table(&TOP, &destinations));
     // Writing to a String does not fail.
     let _ = writeln!(
         out,
@@ -339,6 +340,19 @@ mod tests {
 
     fn command(line: &str) -> QueueCommand {
         Line::try_parse_from(format!("queue {line}").split(' ')).unwrap().command
+    }
+
+    #[test]
+    fn what_slowed_a_destination_stands_below_the_table() {
+        let shown = json!({"tasks": 7, "count": 1, "destinations": [{
+            "name": "mx.example", "tasks": 7, "held": 0, "oldest_age": "5m", "connections": 1,
+            "limit": "connections", "last_reply": "450 4.2.0 later",
+            "slowed": "slowed from 5 to 1 connections because of 421 4.7.0 busy",
+        }]});
+        let text = top(&shown);
+        let lines: Vec<&str> = text.lines().collect();
+        assert!(lines[1].ends_with("mx.example   450 4.2.0 later"), "{text}");
+        assert_eq!(lines[2], "mx.example: slowed from 5 to 1 connections because of 421 4.7.0 busy");
     }
 
     /// There is no terminal here.
