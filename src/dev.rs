@@ -48,6 +48,7 @@ use crate::admin;
 use crate::affairs;
 use crate::certificate::Certificate;
 use crate::cli::DevArguments;
+use crate::config::log::LogSection;
 use crate::config::{self, Config, SmarthostAddress};
 use crate::serve::{self, Certificates, Doors, ServeError, Shown, StopSignals, bind};
 use crate::world::{BuildError, World};
@@ -65,6 +66,8 @@ const SESSIONS_MAX: usize = 1_000;
 /// override it, as they do for `serve`.
 const CONFIGURATION: &str = r#"
 hostname = "localhost"
+[log]
+level = "warn"
 [submission]
 sessions_per_address_max = 1000
 [mx]
@@ -83,6 +86,13 @@ stripe_webhook_secrets = "whsec_dev"
 [testing]
 clock_offset = "0s"
 "#;
+
+/// What is logged: warnings, unless the environment says otherwise.
+#[must_use]
+pub fn log_section() -> LogSection {
+    // What is wrong in the environment is told by `run`.
+    config::from_text(CONFIGURATION, config::environment()).map(|config| config.log).unwrap_or_default()
+}
 
 /// Why the development server did not start.
 #[derive(Debug, Error)]

@@ -6,7 +6,6 @@ use std::process::ExitCode;
 use serde_json::Value;
 
 use super::{ConfigArguments, DevArguments, ServeArguments};
-use crate::config::log::LogSection;
 use crate::config::{self, Config, Problem};
 use crate::{dev, log, serve};
 
@@ -60,7 +59,7 @@ pub fn serve(arguments: &ServeArguments) -> ExitCode {
 /// Runs the development server until it is told to stop.
 #[must_use]
 pub fn dev(arguments: &DevArguments) -> ExitCode {
-    log::begin(&LogSection { level: "warn".to_owned(), ..LogSection::default() });
+    log::begin(&dev::log_section());
     raise_file_limit();
     make_private_files();
     end(runtime()

@@ -14,6 +14,9 @@ use super::inbox::{Entry, Source};
 /// Characters of a part of a path that is shown whole: an id has 30.
 const PATH_PART_CHARS: usize = 36;
 
+/// Recipients that a line names.
+const RECIPIENTS_SHOWN_MAX: usize = 3;
+
 /// Where lines go. Clones share it.
 #[derive(Debug, Clone)]
 pub struct Terminal {
@@ -52,9 +55,9 @@ impl Terminal {
             Source::Delivered => "delivered",
             Source::HandedIn => "handed in",
         };
-        let to: Vec<String> = entry.to.iter().map(ToString::to_string).collect();
+        let to = some_of(&entry.to);
         let subject = entry.subject.escape_debug();
-        self.line(format_args!("{what}  to {}  \"{subject}\"  message {}", to.join(", "), entry.id));
+        self.line(format_args!("{what}  to {to}  \"{subject}\"  message {}", entry.id));
     }
 
     /// The mail host has refused a recipient.
@@ -66,6 +69,14 @@ impl Terminal {
     pub fn complained(&self, outcome: impl Display) {
         self.line(format_args!("complaint  {outcome}"));
     }
+}
+
+/// The first recipients, and how many more there are.
+fn some_of(recipients: &[Address]) -> String {
+    let shown: Vec<String> = recipients.iter().take(RECIPIENTS_SHOWN_MAX).map(ToString::to_string).collect();
+    let more = recipients.len() - shown.len();
+    let more = if more == 0 { String::new() } else { format!(" and {more} more") };
+    shown.join(", ") + &more
 }
 
 /// A path with the tokens of mailed links cut short: they let in whoever has them.
@@ -80,6 +91,13 @@ fn without_tokens(path: &str) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn a_line_names_few_recipients() {
+        let address: Address = "a@b.example".parse().unwrap();
+        assert_eq!(some_of(&vec![address.clone(); 2]), "a@b.example, a@b.example");
+        assert!(some_of(&vec![address; 500]).ends_with("a@b.example and 497 more"));
+    }
 
     #[test]
     fn tokens_are_cut_short_and_ids_are_not() {
