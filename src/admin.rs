@@ -6,6 +6,7 @@
 mod answer;
 pub mod check;
 mod clock;
+mod email_state;
 mod pool;
 mod queue;
 mod search;
@@ -30,6 +31,7 @@ use tokio::net::{UnixListener, UnixStream};
 use tokio::sync::{Semaphore, watch};
 use tokio_util::sync::CancellationToken;
 
+pub use self::email_state::EmailState;
 pub use self::search::{EmailsAsked, QueueSearch};
 pub use self::status::StatusFacts;
 use crate::acme::Standing;

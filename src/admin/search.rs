@@ -12,7 +12,7 @@ use std::time::Duration;
 use jiff::Timestamp;
 use mail::address::{Address, Name};
 use mail::catalog::Filter;
-use mail::email::{Email, EmailStatus, Rollup};
+use mail::email::{Email, EmailStatus};
 use mail::id::{AccountId, EmailId};
 use mail::task::Task;
 use serde::{Deserialize, Serialize};
@@ -20,6 +20,7 @@ use serde_json::{Value, json};
 use store::email::EmailWithRecipients;
 
 use super::answer::{Answered, said};
+use super::email_state::EmailState;
 use super::{PageAsked, Refused, show};
 use crate::world::World;
 
@@ -43,7 +44,7 @@ pub struct EmailsAsked {
     /// Whose: an id or the owner's address.
     pub account: Option<String>,
     /// Where they stand.
-    pub status: Option<EmailStatus>,
+    pub status: Option<EmailState>,
     /// The address of a recipient.
     pub recipient: Option<Address>,
     /// The author's address.
@@ -209,6 +210,8 @@ struct Search<'a> {
     world: &'a World,
     account: Option<AccountId>,
     filter: Filter,
+    /// The filter's statuses do not tell queued and deferred emails apart.
+    state: Option<EmailState>,
     message_id: Option<String>,
     limit: usize,
     found: Vec<EmailWithRecipients>,
@@ -227,7 +230,7 @@ impl<'a> Search<'a> {
             None => None,
         };
         let filter = Filter {
-            statuses: status.into_iter().collect(),
+            statuses: status.map(EmailState::statuses).unwrap_or_default(),
             to: recipient.into_iter().collect(),
             from: sender.into_iter().collect(),
             after: since,
@@ -238,6 +241,7 @@ impl<'a> Search<'a> {
             world,
             account,
             filter,
+            state: status,
             message_id,
             limit,
             found: Vec::new(),
@@ -303,7 +307,9 @@ impl<'a> Search<'a> {
     ) -> Result<Option<EmailId>, Refused> {
         // What has to be read to be known is read in larger steps.
         let missing = self.limit.saturating_sub(self.found.len());
-        let at_once = if self.message_id.is_some() { READ_AT_ONCE } else { missing.min(READ_AT_ONCE) };
+        let is_read = self.message_id.is_some()
+            || self.state.is_some_and(|state| state.statuses().contains(&EmailStatus::Sent));
+        let at_once = if is_read { READ_AT_ONCE } else { missing.min(READ_AT_ONCE) };
         let page = store::catalog::search::search(&self.world.store, account, &self.filter, before, at_once);
         let page = page.await.map_err(said)?;
         self.read += page.emails.len();
@@ -325,6 +331,7 @@ impl<'a> Search<'a> {
         let EmailWithRecipients { email, recipients, .. } = found;
         self.account.is_none_or(|account| account == email.account)
             && self.message_id.as_ref().is_none_or(|id| *id == email.facts.message_id)
+            && self.state.is_none_or(|state| state == EmailState::of(recipients))
             && self.filter.holds(email, recipients)
             && self.filter.after.is_none_or(|after| email.created_at > after)
     }
@@ -346,7 +353,7 @@ fn email_in_list(found: &EmailWithRecipients) -> Value {
         "recipients": recipients.iter().map(|recipient| &recipient.address).collect::<Vec<_>>(),
         "subject": email.facts.subject,
         "message_id": email.facts.message_id,
-        "status": Rollup::of(recipients).status,
+        "status": EmailState::of(recipients),
         "size_bytes": email.size_bytes,
         "created_at": email.created_at,
     })

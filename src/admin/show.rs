@@ -12,12 +12,13 @@ use mail::account::Account;
 use mail::attempt::Attempt;
 use mail::destination::{Destination, Standing, Way};
 use mail::domain::{Domain, DomainState};
-use mail::email::{EmailStatus, Rollup};
 use mail::event::{Event, EventKind};
 use mail::recipient::Recipient;
 use mail::setup::{Facts, RecordStatus};
 use mail::task::Task;
 use serde_json::{Value, json};
+
+use super::email_state::EmailState;
 
 pub(super) fn account(account: &Account) -> Value {
     json!({
@@ -237,18 +238,6 @@ pub(super) fn tls_day(found: &store::tls_day::Found) -> Value {
     })
 }
 
-/// The state of an email as the operator sees it: what the API calls `sent`, since it was taken on, is `queued` before
-/// the first attempt and `deferred` after it.
-fn status(recipients: &[Recipient]) -> Value {
-    let status = Rollup::of(recipients).status;
-    let is_attempted = recipients.iter().any(|recipient| recipient.attempts > 0);
-    match (status, is_attempted) {
-        (EmailStatus::Sent, false) => json!("queued"),
-        (EmailStatus::Sent, true) => json!("deferred"),
-        _ => json!(status),
-    }
-}
-
 /// The events' names are those of webhooks: `email.sent` says that the email was taken on.
 fn event(event: &Event) -> Value {
     let means = (event.kind == EventKind::Sent).then_some("accepted into the queue");
@@ -287,7 +276,7 @@ pub(super) fn trace(trace: &Trace) -> Value {
         "subject": email.facts.subject,
         "size_bytes": email.size_bytes,
         "created_at": email.created_at,
-        "status": status(&trace.email.recipients),
+        "status": EmailState::of(&trace.email.recipients),
         "recipients": trace.email.recipients.iter().map(recipient).collect::<Vec<_>>(),
         "events": events,
         "attempts": trace.attempts.iter().map(attempt).collect::<Vec<_>>(),
@@ -318,8 +307,8 @@ mod tests {
             next_attempt_at: None,
             notify: Notify::default(),
         };
-        assert_eq!(status(&[recipient(RecipientState::Queued, 0)]), "queued");
-        assert_eq!(status(&[recipient(RecipientState::Deferred, 1)]), "deferred");
-        assert_eq!(status(&[recipient(RecipientState::Delivered, 1)]), "delivered");
+        assert_eq!(EmailState::of(&[recipient(RecipientState::Queued, 0)]), EmailState::Queued);
+        assert_eq!(EmailState::of(&[recipient(RecipientState::Deferred, 1)]), EmailState::Deferred);
+        assert_eq!(EmailState::of(&[recipient(RecipientState::Delivered, 1)]), EmailState::Delivered);
     }
 }

@@ -67,7 +67,7 @@ pub enum AdminCommand {
     /// Explain an email: what happened, what it waits for, when it goes next. By its id, or by recipient, sender or
     /// Message-ID; where several emails fit, they are listed
     Trace {
-        /// The email's id
+        /// The email's id, or its recipient's address, or its Message-ID in angle brackets
         #[arg(required_unless_present_any = ["recipient", "sender", "message_id"])]
         #[arg(conflicts_with_all = ["recipient", "sender", "message_id", "account", "since"])]
         email: Option<String>,
@@ -408,6 +408,10 @@ fn carry_out(arguments: &AdminArguments, directory: &Path) -> Result<Value, Refu
             as_owner(directory, &secrets::question(Kind::SmtpCredential, command)?)
         }
         AdminCommand::Trace { email: None, filter } => trace(directory, filter),
+        AdminCommand::Trace { email: Some(named), .. } => match EmailFilter::of_text(named)? {
+            Some(filter) => trace(directory, &filter),
+            None => ask(directory, &Question::Trace { email: named.clone() }),
+        },
         command => ask(directory, &question(command)?),
     }
 }
@@ -498,7 +502,6 @@ fn question(command: &AdminCommand) -> Result<Question, String> {
         AdminCommand::Queue(command) => queue::question(command),
         AdminCommand::Destination(command) => destination::question(command)?,
         AdminCommand::Pool(command) => pool::question(command),
-        AdminCommand::Trace { email: Some(email), .. } => Question::Trace { email: email.clone() },
         AdminCommand::Status => Question::Status,
         AdminCommand::TlsReports { domain, day, limit } => {
             Question::TlsReports { domain: domain.clone(), day: day.clone(), limit: *limit }
@@ -516,7 +519,7 @@ fn question(command: &AdminCommand) -> Result<Question, String> {
         AdminCommand::Affiliate(_)
         | AdminCommand::Key(_)
         | AdminCommand::Credential(_)
-        | AdminCommand::Trace { email: None, .. } => return Err("is asked in another way".to_owned()),
+        | AdminCommand::Trace { .. } => return Err("is asked in another way".to_owned()),
         AdminCommand::Restore { .. } | AdminCommand::Store(_) => {
             return Err("works without the server".to_owned());
         }

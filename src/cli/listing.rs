@@ -6,11 +6,10 @@ use ::queue::clock::Clock;
 use clap::{Args, Subcommand};
 use jiff::Timestamp;
 use mail::address::Address;
-use mail::email::EmailStatus;
 use serde_json::Value;
 
 use super::table::{Column, list, table};
-use crate::admin::{EmailsAsked, PageAsked, Question};
+use crate::admin::{EmailState, EmailsAsked, PageAsked, Question};
 use crate::config::read_duration;
 
 /// Emails.
@@ -21,9 +20,9 @@ pub enum EmailCommand {
         /// Which
         #[command(flatten)]
         filter: EmailFilter,
-        /// Only with this status: scheduled, queued, sent, delivered, bounced, failed or cancelled
+        /// Only with this status: scheduled, queued, deferred, delivered, bounced, failed or cancelled
         #[arg(long, value_parser = status)]
-        status: Option<EmailStatus>,
+        status: Option<EmailState>,
         /// How many
         #[command(flatten)]
         page: PageArguments,
@@ -49,7 +48,7 @@ impl PageArguments {
 }
 
 /// What emails have in common.
-#[derive(Debug, Args)]
+#[derive(Debug, Default, Args)]
 pub struct EmailFilter {
     /// Of this account: its id, or its owner's address
     #[arg(long)]
@@ -79,8 +78,23 @@ impl EmailFilter {
             && since.is_none()
     }
 
+    /// What a text that is no id names: `<…>` is a Message-ID, and what has an `@` is a recipient; else none.
+    ///
+    /// # Errors
+    /// It is no address.
+    pub fn of_text(text: &str) -> Result<Option<Self>, String> {
+        if text.starts_with('<') && text.ends_with('>') {
+            return Ok(Some(Self { message_id: Some(text.to_owned()), ..Self::default() }));
+        }
+        if !text.contains('@') {
+            return Ok(None);
+        }
+        let recipient = text.parse().map_err(|error| format!("`{text}` is no address: {error}"))?;
+        Ok(Some(Self { recipient: Some(recipient), ..Self::default() }))
+    }
+
     /// What the server is asked.
-    pub fn asked(&self, status: Option<EmailStatus>) -> EmailsAsked {
+    pub fn asked(&self, status: Option<EmailState>) -> EmailsAsked {
         EmailsAsked {
             account: self.account.clone(),
             status,
@@ -92,9 +106,9 @@ impl EmailFilter {
     }
 }
 
-fn status(word: &str) -> Result<EmailStatus, String> {
+fn status(word: &str) -> Result<EmailState, String> {
     serde_json::from_value(Value::from(word)).map_err(|_| {
-        "say `scheduled`, `queued`, `sent`, `delivered`, `bounced`, `failed` or `cancelled`".to_owned()
+        "say `scheduled`, `queued`, `deferred`, `delivered`, `bounced`, `failed` or `cancelled`".to_owned()
     })
 }
 
@@ -211,11 +225,22 @@ mod tests {
     }
 
     #[test]
+    fn a_text_names_a_recipient_or_a_message_id() {
+        let of = |text: &str| EmailFilter::of_text(text).map(|found| found.map(|filter| filter.asked(None)));
+        let recipient = of("grey@grey.test").unwrap().unwrap();
+        assert_eq!(recipient.recipient, "grey@grey.test".parse().ok());
+        let message = of("<1@example.com>").unwrap().unwrap();
+        assert_eq!((message.message_id.as_deref(), message.recipient), (Some("<1@example.com>"), None));
+        assert_eq!(of("msg_1"), Ok(None));
+        assert!(of("a@@").is_err());
+    }
+
+    #[test]
     fn times_are_given_or_ago() {
         assert_eq!(since("2026-01-31T12:00:00Z").unwrap(), "2026-01-31T12:00:00Z".parse().unwrap());
         assert!(since("2h").unwrap() < Clock::default().now());
         assert!(since("yesterday").is_err() && since("99999999d").is_err());
-        assert_eq!(status("bounced"), Ok(EmailStatus::Bounced));
-        assert!(status("lost").is_err());
+        assert_eq!(status("bounced"), Ok(EmailState::Bounced));
+        assert!(status("lost").is_err() && status("sent").is_err());
     }
 }
