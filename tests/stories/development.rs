@@ -271,7 +271,7 @@ fn nothing_is_removed_before_the_settings_are_right() {
         .output()
         .unwrap();
     assert!(
-        !wrong.status.success() && String::from_utf8_lossy(&wrong.stderr).contains("[store]"),
+        !wrong.status.success() && String::from_utf8_lossy(&wrong.stderr).contains("postgres"),
         "{wrong:?}"
     );
     assert!(home.path().join("postrider/dev/store").exists());
