@@ -13,6 +13,7 @@ use base64::engine::general_purpose::STANDARD;
 use jiff::Timestamp;
 use mail::recipient::RecipientState;
 use postrider::config::Config;
+use queue::clock::Clock;
 use serde::{Deserialize, Serialize};
 use serde_json::{Value, json};
 
@@ -44,7 +45,7 @@ struct WrittenFile {
 
 fn at(offset: Duration) -> impl FnOnce(&mut Config) {
     let written: Timestamp = WRITTEN_AT.parse().unwrap();
-    let ahead = Duration::try_from(written.duration_since(Timestamp::now())).unwrap() + offset;
+    let ahead = Duration::try_from(written.duration_since(Clock::default().now())).unwrap() + offset;
     move |config| config.testing.clock_offset = Some(ahead)
 }
 
