@@ -45,8 +45,10 @@ fn open_to_others(at: &Path) -> Vec<String> {
 fn nothing_is_open_to_others() {
     let directory = tempfile::tempdir().unwrap();
     let data_dir = directory.path().join("data");
+    let mut child = start(&data_dir);
+    child.kill().unwrap();
+    child.wait().unwrap();
     // As an older version made it.
-    std::fs::create_dir_all(data_dir.join("store")).unwrap();
     for path in [data_dir.join("store"), data_dir.clone()] {
         std::fs::set_permissions(path, std::fs::Permissions::from_mode(0o755)).unwrap();
     }
