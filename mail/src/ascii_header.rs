@@ -41,8 +41,8 @@ const WORD_BYTES: usize = 45;
 /// Characters in a line that holds an encoded word (RFC 2047 2).
 const LINE_CHARS: usize = 76;
 
-/// What goes instead of the fields that are not ASCII, in their order. None when one of them cannot be written in ASCII, or
-/// when the message is signed: then all go as they came.
+/// Replacements for the fields that are not ASCII, in their order. None when one of them cannot be written in ASCII, or when
+/// the message is signed: then all fields go unchanged.
 pub(crate) fn encode<'a>(
     message: &[u8],
     fields: impl Iterator<Item = &'a Field> + Clone,
@@ -61,7 +61,7 @@ fn encode_field(message: &[u8], field: &Field) -> Option<Bytes> {
     let value = std::str::from_utf8(message.get(field.name_end..field.end)?).ok()?;
     let value = value.trim_start_matches([' ', '\t']).strip_prefix(':')?;
     let (value, line_end) = value.strip_suffix("\r\n").map_or((value, ""), |value| (value, "\r\n"));
-    // What looks like an encoded word would be encoded twice, or be decoded though it was not meant so.
+    // Text that looks like an encoded word would be encoded twice, or decoded although it was meant literally.
     if value.contains("=?") {
         return None;
     }
@@ -184,7 +184,7 @@ fn encode_addresses(out: &mut String, value: &str) -> Option<()> {
     Some(())
 }
 
-/// What a quoted string says, and its length with the quotes.
+/// The unescaped content of a quoted string (RFC 5322 3.2.4), and its length with the quotes.
 fn quoted(text: &str) -> Option<(String, usize)> {
     let mut said = String::new();
     let mut chars = text.char_indices().skip(1);
@@ -227,7 +227,7 @@ mod tests {
         Some(out)
     }
 
-    /// What a reader shows of the field that comes out.
+    /// The encoded header as a mail reader parses it.
     fn read_back(header: &str) -> mail_parser::Message<'static> {
         let message = encoded(header).unwrap();
         assert!(message.is_ascii(), "{message}");

@@ -10,7 +10,7 @@ use std::time::Duration;
 use jiff::Timestamp;
 use mail::log_limit::LogLimit;
 
-/// What a client tried to log in with.
+/// The kind of credential that a client tried to log in with.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum LoginKind {
     /// `Authorization: Bearer`.

@@ -45,7 +45,7 @@ pub struct AnsweredRequest {
     pub took: Duration,
 }
 
-/// What a page may load and do, as its Content-Security-Policy says.
+/// The Content-Security-Policy of a page.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Policy {
     /// A page of our own: its scripts, its styles, its frames, and requests to its own origin.
@@ -85,7 +85,7 @@ pub struct Page {
     pub media_type: Cow<'static, str>,
     /// The bytes.
     pub body: Bytes,
-    /// What the page may load and do.
+    /// Its Content-Security-Policy.
     pub policy: Policy,
     /// The file name under which a browser saves it; none shows it.
     pub file_name: Option<String>,
