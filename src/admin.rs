@@ -17,14 +17,14 @@ use std::borrow::Cow;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
-use api::room::Room;
+use api::room::AppState;
 use mail::account::Plan;
-use mail::address::Name;
-use mail::destination::{OrderedPace, Way};
+use mail::address::DomainName;
+use mail::destination::{PaceOverride, RouteOverride};
 use mail::domain::TlsMode;
 use mail::given_name::PoolName;
-use mail::pool::OrderedWarmUp;
-use mail::task::Class;
+use mail::pool::WarmUpOverride;
+use mail::task::TaskClass;
 use serde::{Deserialize, Serialize};
 use tokio::io::{AsyncBufReadExt as _, AsyncReadExt as _, AsyncWriteExt as _, BufReader};
 use tokio::net::{UnixListener, UnixStream};
@@ -34,8 +34,8 @@ use tokio_util::sync::CancellationToken;
 pub use self::email_state::EmailState;
 pub use self::search::{EmailsAsked, QueueSearch};
 pub use self::status::StatusFacts;
-use crate::acme::Standing;
-use crate::world::World;
+use crate::acme::CertificateStatus;
+use crate::world::Services;
 
 /// The socket's name in the data directory.
 pub const SOCKET: &str = "admin.sock";
@@ -45,7 +45,7 @@ const LINE_BYTES_MAX: u64 = 8 << 20;
 /// What the operator may ask.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[serde(tag = "ask", rename_all = "snake_case")]
-pub enum Question {
+pub enum AdminRequest {
     /// Create an account with its first secrets.
     AccountCreate {
         /// The owner's address.
@@ -133,7 +133,7 @@ pub enum Question {
         limit: usize,
         /// Of which.
         #[serde(default)]
-        filter: FilterAsked,
+        filter: QueueFilter,
         /// And of which of these.
         #[serde(default)]
         search: QueueSearch,
@@ -167,23 +167,23 @@ pub enum Question {
         /// What.
         order: String,
         /// To which.
-        filter: FilterAsked,
+        filter: QueueFilter,
     },
     /// How many recipients in the queue a filter names.
     QueueCount {
         /// To which.
-        filter: FilterAsked,
+        filter: QueueFilter,
     },
     /// What is ordered about destinations.
     DestinationList,
     /// Order something about a destination.
     Destination {
         /// The recipients' domain, or
-        to: Option<Name>,
+        to: Option<DomainName>,
         /// the mail hosts' name.
-        mail_host: Option<Name>,
+        mail_host: Option<DomainName>,
         /// What.
-        order: DestinationOrder,
+        order: DestinationAction,
     },
     /// How the pools of source addresses stand.
     PoolList,
@@ -199,7 +199,7 @@ pub enum Question {
         /// Which.
         pool: PoolName,
         /// Since when; none is as configured.
-        warm_up: Option<OrderedWarmUp>,
+        warm_up: Option<WarmUpOverride>,
     },
     /// Explain an email.
     Trace {
@@ -257,15 +257,15 @@ pub struct DomainChange {
 /// Which mail in the queue is meant; what is not named may be anything.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(default)]
-pub struct FilterAsked {
+pub struct QueueFilter {
     /// The recipients' domain.
-    pub to: Option<Name>,
+    pub to: Option<DomainName>,
     /// Whose: an id or the owner's address.
     pub account: Option<String>,
     /// The sending domain.
-    pub from: Option<Name>,
+    pub from: Option<DomainName>,
     /// The class.
-    pub class: Option<Class>,
+    pub class: Option<TaskClass>,
     /// Held or not.
     pub held: Option<bool>,
     /// Tried so often at least.
@@ -286,7 +286,7 @@ pub struct PageAsked {
 /// What can be ordered about a destination.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
-pub enum DestinationOrder {
+pub enum DestinationAction {
     /// Leave it alone.
     Suspend {
         /// For so long; none is: until it is resumed.
@@ -297,48 +297,48 @@ pub enum DestinationOrder {
     /// Serve it again.
     Resume,
     /// Serve it at this pace.
-    Pace(OrderedPace),
+    Pace(PaceOverride),
     /// Send its mail this way; none is the usual one.
-    Route(Option<Way>),
+    Route(Option<RouteOverride>),
 }
 
 /// One line of an answer.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
-pub enum Line {
+pub enum ResponseLine {
     /// It goes on.
     Progress(String),
     /// It is done.
     Ok(serde_json::Value),
     /// It is not.
-    Error(Refused),
+    Error(AdminError),
 }
 
 /// Why something is not done.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, thiserror::Error)]
 #[error("{message}")]
-pub struct Refused {
+pub struct AdminError {
     /// In words for the operator.
     pub message: String,
     /// In a word for programs.
     pub code: Cow<'static, str>,
 }
 
-impl Refused {
+impl AdminError {
     /// With a word of its own.
     #[must_use]
-    pub fn of(code: &'static str, message: impl Into<String>) -> Self {
+    pub fn with_code(code: &'static str, message: impl Into<String>) -> Self {
         Self { message: message.into(), code: code.into() }
     }
 }
 
-impl From<String> for Refused {
+impl From<String> for AdminError {
     fn from(message: String) -> Self {
-        Self::of("refused", message)
+        Self::with_code("refused", message)
     }
 }
 
-impl From<&str> for Refused {
+impl From<&str> for AdminError {
     fn from(message: &str) -> Self {
         Self::from(message.to_owned())
     }
@@ -346,7 +346,7 @@ impl From<&str> for Refused {
 
 /// What the operator may do beyond the world's own: as the configuration says.
 #[derive(Clone)]
-pub struct Rights {
+pub struct Permissions {
     /// The plan of a new account.
     pub default_plan: Plan,
     /// The user name at submission.
@@ -356,9 +356,9 @@ pub struct Rights {
     /// Where it is kept how far the clock was moved.
     pub data_dir: PathBuf,
     /// How the certificate by ACME stands, if there is one.
-    pub certificate: Option<watch::Receiver<Standing>>,
+    pub certificate: Option<watch::Receiver<CertificateStatus>>,
     /// Where an owner's operations are.
-    pub room: Arc<Room>,
+    pub api_state: Arc<AppState>,
     /// What a status is about.
     pub status: StatusFacts,
     /// One check of the store at a time.
@@ -385,7 +385,7 @@ pub fn bind(data_dir: &Path) -> std::io::Result<UnixListener> {
 }
 
 /// Answers until `stop`.
-pub async fn serve(listener: UnixListener, world: World, rights: Rights, stop: CancellationToken) {
+pub async fn serve(listener: UnixListener, world: Services, rights: Permissions, stop: CancellationToken) {
     loop {
         let accepted = tokio::select! {
             () = stop.cancelled() => return,
@@ -395,7 +395,7 @@ pub async fn serve(listener: UnixListener, world: World, rights: Rights, stop: C
             Ok((stream, _)) => {
                 let (world, rights) = (world.clone(), rights.clone());
                 tokio::spawn(async move {
-                    if let Err(error) = talk(stream, &world, &rights).await {
+                    if let Err(error) = handle_connection(stream, &world, &rights).await {
                         tracing::debug!(%error, "the operator hung up");
                     }
                 });
@@ -408,22 +408,22 @@ pub async fn serve(listener: UnixListener, world: World, rights: Rights, stop: C
     }
 }
 
-async fn talk(stream: UnixStream, world: &World, rights: &Rights) -> std::io::Result<()> {
+async fn handle_connection(stream: UnixStream, world: &Services, rights: &Permissions) -> std::io::Result<()> {
     let (read, mut write) = stream.into_split();
     let mut asked = String::new();
     BufReader::new(read.take(LINE_BYTES_MAX)).read_line(&mut asked).await?;
     let (progress, mut steps) = tokio::sync::mpsc::channel(16);
     let answering = async {
-        match serde_json::from_str::<Question>(&asked) {
-            Ok(question) => answer::answer(world, rights, question, progress).await,
+        match serde_json::from_str::<AdminRequest>(&asked) {
+            Ok(question) => answer::handle_request(world, rights, question, progress).await,
             Err(error) => Err(format!("not understood: {error}").into()),
         }
     };
     let mut answering = std::pin::pin!(answering);
     loop {
         let (line, last) = tokio::select! {
-            Some(step) = steps.recv() => (Line::Progress(step), false),
-            answer = &mut answering => (answer.map_or_else(Line::Error, Line::Ok), true),
+            Some(step) = steps.recv() => (ResponseLine::Progress(step), false),
+            answer = &mut answering => (answer.map_or_else(ResponseLine::Error, ResponseLine::Ok), true),
         };
         let mut text = serde_json::to_vec(&line)?;
         text.push(b'\n');

@@ -1,25 +1,25 @@
 //! What the affiliate program does by itself, for as long as the server runs: each is an endless loop over the partitions
 //! that this node owns.
 
-use affiliate::office::Office;
-use queue::accept::Hall;
+use affiliate::office::AffiliateService;
+use queue::accept::Intake;
 use tokio_util::sync::CancellationToken;
 
 /// Runs all of it until `stop`.
-pub async fn run(hall: Hall, stop: CancellationToken) {
-    let office = Office::new(hall);
-    let others = others(&office, &stop);
+pub async fn run(hall: Intake, stop: CancellationToken) {
+    let office = AffiliateService::new(hall);
+    let others = run_other_jobs(&office, &stop);
     // It has something to write down when it stops.
-    tokio::join!(office.keep_backfilling(stop.cancelled()), others);
+    tokio::join!(office.run_backfills(stop.cancelled()), others);
 }
 
-async fn others(office: &Office, stop: &CancellationToken) {
+async fn run_other_jobs(office: &AffiliateService, stop: &CancellationToken) {
     tokio::select! {
-        () = office.keep_ending_holds() => {}
-        () = office.keep_comparing() => {}
-        () = office.keep_paying_out() => {}
-        () = office.keep_counting_clicks() => {}
-        () = office.keep_writing_letters() => {}
+        () = office.run_hold_release() => {}
+        () = office.run_reconciliation() => {}
+        () = office.run_payout_jobs() => {}
+        () = office.run_click_counting() => {}
+        () = office.run_partner_emails() => {}
         () = stop.cancelled() => {}
     }
 }

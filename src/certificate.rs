@@ -11,7 +11,7 @@ use rustls_pki_types::pem::PemObject as _;
 use rustls_pki_types::{CertificateDer, PrivateKeyDer};
 use thiserror::Error;
 
-use crate::acme::challenge::{self, Challenges, Resolver};
+use crate::acme::challenge::{self, ActiveChallenges, CertificateResolver};
 use crate::config::Config;
 
 /// Why there is no certificate.
@@ -34,7 +34,7 @@ pub enum CertificateError {
 ///
 /// # Errors
 /// The file, and what is wrong with it.
-pub fn roots(file: &Path) -> Result<RootCertStore, String> {
+pub fn load_roots(file: &Path) -> Result<RootCertStore, String> {
     let wrong = |error: &dyn std::fmt::Display| format!("{}: {error}", file.display());
     let pem = std::fs::read(file).map_err(|error| wrong(&error))?;
     let mut roots = RootCertStore::empty();
@@ -60,9 +60,9 @@ impl Certificate {
     ///
     /// # Errors
     /// [`CertificateError`].
-    pub fn of(config: &Config) -> Result<Option<Self>, CertificateError> {
+    pub fn from_config(config: &Config) -> Result<Option<Self>, CertificateError> {
         match (&config.tls.certificate, &config.tls.private_key) {
-            (Some(certificate), Some(private_key)) => Self::load(certificate, private_key).map(Some),
+            (Some(certificate), Some(private_key)) => Self::from_pem_files(certificate, private_key).map(Some),
             _ => Ok(None),
         }
     }
@@ -71,10 +71,9 @@ impl Certificate {
     ///
     /// # Errors
     /// [`CertificateError`].
-    pub fn load(certificate: &Path, private_key: &Path) -> Result<Self, CertificateError> {
+    pub fn from_pem_files(certificate: &Path, private_key: &Path) -> Result<Self, CertificateError> {
         let read = |file: &Path| {
-            std::fs::read(file)
-                .map_err(|error| CertificateError::File { file: file.display().to_string(), error })
+            std::fs::read(file).map_err(|error| CertificateError::File { file: file.display().to_string(), error })
         };
         Ok(Self { chain: read(certificate)?, key: read(private_key)? })
     }
@@ -85,8 +84,8 @@ impl Certificate {
     /// [`CertificateError::Pair`].
     pub fn self_signed(names: &[&str]) -> Result<Self, CertificateError> {
         let names: Vec<String> = names.iter().map(ToString::to_string).collect();
-        let made = rcgen::generate_simple_self_signed(names)
-            .map_err(|error| CertificateError::Pair(error.to_string()))?;
+        let made =
+            rcgen::generate_simple_self_signed(names).map_err(|error| CertificateError::Pair(error.to_string()))?;
         Ok(Self { chain: made.cert.pem().into_bytes(), key: made.signing_key.serialize_pem().into_bytes() })
     }
 
@@ -94,24 +93,26 @@ impl Certificate {
     ///
     /// # Errors
     /// [`CertificateError::Pair`].
-    pub fn server(&self, alpn: Vec<Vec<u8>>) -> Result<Arc<ServerConfig>, CertificateError> {
-        self.shown_by(alpn, |pair| Arc::new(SingleCertAndKey::from(pair)))
+    pub fn server_config(&self, alpn: Vec<Vec<u8>>) -> Result<Arc<ServerConfig>, CertificateError> {
+        self.build_server_config(alpn, |pair| Arc::new(SingleCertAndKey::from(pair)))
     }
 
     /// The same, where the authority may come for a proof (RFC 8737).
     ///
     /// # Errors
     /// [`CertificateError::Pair`].
-    pub fn server_answering(
+    pub fn server_config_with_challenges(
         &self,
         mut alpn: Vec<Vec<u8>>,
-        challenges: Arc<Challenges>,
+        challenges: Arc<ActiveChallenges>,
     ) -> Result<Arc<ServerConfig>, CertificateError> {
         alpn.push(challenge::ALPN.to_vec());
-        self.shown_by(alpn, |pair| Arc::new(Resolver { usual: Arc::new(pair), challenges }))
+        self.build_server_config(alpn, |pair| {
+            Arc::new(CertificateResolver { default_certificate: Arc::new(pair), challenges })
+        })
     }
 
-    fn shown_by(
+    fn build_server_config(
         &self,
         alpn: Vec<Vec<u8>>,
         show: impl FnOnce(CertifiedKey) -> Arc<dyn ResolvesServerCert>,

@@ -24,15 +24,15 @@ use clap::{Args, Parser, Subcommand};
 /// Sends, receives and accounts for a product's email, on infrastructure its operator owns.
 #[derive(Debug, Parser)]
 #[command(name = "postrider", version, about, arg_required_else_help = true)]
-pub struct Arguments {
+pub struct CliArguments {
     /// What to do.
     #[command(subcommand)]
-    pub command: Command,
+    pub command: CliCommand,
 }
 
 /// What postrider does.
 #[derive(Debug, Subcommand)]
-pub enum Command {
+pub enum CliCommand {
     /// Run on this machine for trying out: everything on loopback, mail caught in a web inbox
     Dev(DevArguments),
     /// Run with a configuration

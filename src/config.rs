@@ -19,24 +19,24 @@ use std::path::PathBuf;
 use std::time::Duration;
 
 use mail::account::Plan;
-use mail::address::{Address, Name};
-use mail::classify::{Action, Code, Rule, Words};
-use mail::network::Network;
+use mail::address::{Address, DomainName};
+use mail::classify::{CodePattern, ReplyAction, ReplyRule, TextPattern};
+use mail::network::IpNetwork;
 use mail::plan::Plans;
-use provider::{RequestKey, Template};
+use provider::{DomainConnectTemplate, RequestKey};
 use queue::pace::PaceLimits;
-use queue::retry::Schedule;
+use queue::retry::RetrySchedule;
 use serde::Deserialize;
-use smtp::limits::Limits;
+use smtp::limits::SessionLimits;
 
-pub use check::foreign_addresses;
+pub use check::missing_source_addresses;
 use log::LogSection;
 use mx::MxSection;
 use pools::PoolSection;
-pub use read::{Problem, environment, from_file, from_file_alone, from_text, line_in};
+pub use read::{ConfigProblem, environment, from_file, from_file_alone, from_text, line_in};
 use smarthosts::SmarthostSection;
 pub(crate) use values::read_duration;
-pub use values::{Dane, Engine, Hidden, SmarthostAddress, Switch, Tls as TlsChoice};
+pub use values::{DaneMode, OnOff, OutgoingTlsMode as TlsChoice, SecretString, SmarthostAddress, StoreEngine};
 use values::{duration, durations, one_or_many, parsed};
 
 /// Everything that can be configured.
@@ -45,7 +45,7 @@ use values::{duration, durations, one_or_many, parsed};
 pub struct Config {
     /// Our name: in greetings, EHLO and reports. Must resolve to us, and our address to it.
     #[serde(deserialize_with = "parsed::host_name")]
-    pub hostname: Name,
+    pub hostname: DomainName,
     /// Where everything lies.
     #[serde(default = "default_data_dir")]
     pub data_dir: PathBuf,
@@ -112,8 +112,8 @@ impl Config {
     /// The name that takes what comes back to an envelope sender: `rp.{domain}` of each sending domain is a
     /// CNAME that leads here. Unless configured, `rp.` before our own name.
     #[must_use]
-    pub fn return_path_host(&self) -> Name {
-        self.service.return_path_host.clone().unwrap_or_else(|| self.below("rp"))
+    pub fn return_path_host(&self) -> DomainName {
+        self.service.return_path_host.clone().unwrap_or_else(|| self.subdomain("rp"))
     }
 
     /// The key that signs requests of Domain Connect, if there is one.
@@ -121,9 +121,7 @@ impl Config {
     /// # Errors
     /// The file cannot be read, or is no such key.
     pub fn domain_connect_key(&self) -> Result<Option<RequestKey>, String> {
-        let (Some(file), Some(name)) =
-            (&self.service.domain_connect_key, &self.service.domain_connect_key_name)
-        else {
+        let (Some(file), Some(name)) = (&self.service.domain_connect_key, &self.service.domain_connect_key_name) else {
             return Ok(None);
         };
         let wrong = |error: &dyn std::fmt::Display| format!("{}: {error}", file.display());
@@ -134,8 +132,8 @@ impl Config {
     /// The name whose SPF record lists the addresses that we send from (RFC 7208 5.2): each sending
     /// domain's own record includes it. Unless configured, `spf.` before our own name.
     #[must_use]
-    pub fn spf_include_host(&self) -> Name {
-        self.service.spf_include_host.clone().unwrap_or_else(|| self.below("spf"))
+    pub fn spf_include_host(&self) -> DomainName {
+        self.service.spf_include_host.clone().unwrap_or_else(|| self.subdomain("spf"))
     }
 
     /// The label below a sending domain at which the ownership record stands.
@@ -145,7 +143,7 @@ impl Config {
     }
 
     /// A name below ours. [`check`] has refused a name that leaves no room for one.
-    fn below(&self, label: &str) -> Name {
+    fn subdomain(&self, label: &str) -> DomainName {
         self.hostname.child(label).unwrap_or_else(|_| self.hostname.clone())
     }
 }
@@ -159,9 +157,9 @@ fn default_data_dir() -> PathBuf {
 #[serde(deny_unknown_fields, default)]
 pub struct StoreSection {
     /// Which engine.
-    pub engine: Engine,
+    pub engine: StoreEngine,
     /// The database of the PostgreSQL engine. It may hold a password.
-    pub url: Option<Hidden>,
+    pub url: Option<SecretString>,
     /// The name of the cluster that the database belongs to.
     pub cluster: String,
     /// Disk kept back so that delivery goes on when the disk is full, in bytes.
@@ -175,7 +173,7 @@ impl Default for StoreSection {
     fn default() -> Self {
         const DAY: u64 = 24 * 3600;
         Self {
-            engine: Engine::default(),
+            engine: StoreEngine::default(),
             url: None,
             cluster: "postrider".to_owned(),
             reserve_bytes: 64 << 20,
@@ -206,7 +204,7 @@ pub struct AcmeSection {
     pub contact: Option<String>,
     /// Names beside our own and the API's.
     #[serde(deserialize_with = "one_or_many")]
-    pub names: Vec<Name>,
+    pub names: Vec<DomainName>,
     /// Where the authority comes for proofs by HTTP-01.
     #[serde(deserialize_with = "one_or_many")]
     pub http_listen: Vec<SocketAddr>,
@@ -252,7 +250,7 @@ pub struct SubmissionSection {
 
 impl Default for SubmissionSection {
     fn default() -> Self {
-        let limits = Limits::default();
+        let limits = SessionLimits::default();
         Self {
             listen: Vec::new(),
             implicit_tls: Vec::new(),
@@ -261,7 +259,7 @@ impl Default for SubmissionSection {
             recipients_max: limits.recipients_max,
             sessions_max: smtp::peers::SESSIONS_MAX_DEFAULT,
             sessions_per_address_max: limits.sessions_per_address_max,
-            bytes_in_flight_max: smtp::budget::Budget::BYTES_DEFAULT,
+            bytes_in_flight_max: smtp::budget::ContentBudget::BYTES_DEFAULT,
         }
     }
 }
@@ -275,7 +273,7 @@ pub struct RelaySection {
     pub listen: Vec<SocketAddr>,
     /// Who may come.
     #[serde(default, deserialize_with = "one_or_many")]
-    pub networks: Vec<Network>,
+    pub networks: Vec<IpNetwork>,
     /// Whose mail it is: an account's id or its owner's address.
     #[serde(default)]
     pub account: String,
@@ -287,7 +285,7 @@ pub struct RelaySection {
 pub struct ProxySection {
     /// Whose connections begin with a PROXY header.
     #[serde(deserialize_with = "one_or_many")]
-    pub networks: Vec<Network>,
+    pub networks: Vec<IpNetwork>,
 }
 
 /// `[api]`
@@ -302,12 +300,12 @@ pub struct ApiSection {
     /// With TLS (else a proxy in front has it).
     pub tls: bool,
     /// Requests are counted, and bounded by the plans.
-    pub rate_limit: Switch,
+    pub rate_limit: OnOff,
     /// Connections of one address.
     pub connections_per_address_max: usize,
     /// Who says with a request for whom it is passed on.
     #[serde(deserialize_with = "one_or_many")]
-    pub forwarding_networks: Vec<Network>,
+    pub forwarding_networks: Vec<IpNetwork>,
 }
 
 impl Default for ApiSection {
@@ -316,7 +314,7 @@ impl Default for ApiSection {
             listen: Vec::new(),
             base_url: None,
             tls: false,
-            rate_limit: Switch::default(),
+            rate_limit: OnOff::default(),
             connections_per_address_max: api::room::CONNECTIONS_PER_ADDRESS_MAX,
             forwarding_networks: Vec::new(),
         }
@@ -339,7 +337,7 @@ pub struct SmsSection {
     /// Where text messages are posted to; none where nobody sends any.
     pub url: Option<String>,
     /// The bearer token.
-    pub token: Option<Hidden>,
+    pub token: Option<SecretString>,
     /// Who sends: a number or a name.
     pub from: Option<String>,
 }
@@ -352,7 +350,7 @@ pub struct BillingSection {
     pub upgrade_url: Option<String>,
     /// By which the operator's payment processor signs its events; two while one replaces another.
     #[serde(deserialize_with = "one_or_many")]
-    pub stripe_webhook_secrets: Vec<Hidden>,
+    pub stripe_webhook_secrets: Vec<SecretString>,
 }
 
 /// `[dns]`
@@ -386,9 +384,9 @@ pub struct DeliverySection {
     /// What TLS is asked of other hosts.
     pub tls: TlsChoice,
     /// Whether domains' policies count (RFC 8461).
-    pub mta_sts: Switch,
+    pub mta_sts: OnOff,
     /// Whether hosts' TLSA records count (RFC 7672).
-    pub dane: Dane,
+    pub dane: DaneMode,
     /// Whose certificates hold, where they are checked; none means the public authorities'.
     pub roots: Option<PathBuf>,
     /// Who can be asked about reports of how TLS went (RFC 8460). Named, they are sent to the domains that ask for
@@ -399,7 +397,7 @@ pub struct DeliverySection {
     /// Who we are there.
     pub smarthost_username: Option<String>,
     /// The password there.
-    pub smarthost_password: Option<Hidden>,
+    pub smarthost_password: Option<SecretString>,
     /// Mail may go to private and loopback addresses.
     pub allow_private_destinations: bool,
     /// Mail is accepted and stays.
@@ -407,7 +405,7 @@ pub struct DeliverySection {
     /// Mail is signed.
     pub dkim: bool,
     /// It is signed for each transaction, too (DKIM2).
-    pub dkim2: Switch,
+    pub dkim2: OnOff,
     /// Tasks in memory.
     pub tasks_in_memory_max: usize,
     /// Bodies in memory, in bytes.
@@ -424,15 +422,15 @@ pub struct DeliverySection {
 
 impl Default for DeliverySection {
     fn default() -> Self {
-        let Schedule { waits, give_up_after } = Schedule::default();
+        let RetrySchedule { waits, give_up_after } = RetrySchedule::default();
         Self {
             port: 25,
             source_addresses: Vec::new(),
             retry: waits,
             give_up_after,
             tls: TlsChoice::default(),
-            mta_sts: Switch::On,
-            dane: Dane::default(),
+            mta_sts: OnOff::On,
+            dane: DaneMode::default(),
             roots: None,
             tls_report_contact: None,
             smarthost: None,
@@ -441,7 +439,7 @@ impl Default for DeliverySection {
             allow_private_destinations: false,
             paused: false,
             dkim: true,
-            dkim2: Switch::Off,
+            dkim2: OnOff::Off,
             tasks_in_memory_max: 50_000,
             body_bytes_in_memory_max: 256 << 20,
             pace: Vec::new(),
@@ -458,7 +456,7 @@ impl Default for DeliverySection {
 pub struct PaceSection {
     /// A mail host's name, or a domain above it; none is for all others.
     #[serde(default, deserialize_with = "parsed::host_name_option")]
-    pub mail_host: Option<Name>,
+    pub mail_host: Option<DomainName>,
     /// Connections at most.
     #[serde(default = "PaceSection::connections_max")]
     pub connections_max: u32,
@@ -480,7 +478,7 @@ impl PaceSection {
 
     /// As the queue wants it.
     #[must_use]
-    pub fn limits(&self) -> PaceLimits {
+    pub fn to_pace_limits(&self) -> PaceLimits {
         PaceLimits {
             connections_start: PaceLimits::default().connections_start.min(self.connections_max),
             connections_max: self.connections_max,
@@ -496,10 +494,10 @@ impl PaceSection {
 pub struct ReplySection {
     /// A mail host's name, or a domain above it; none is every host.
     #[serde(default, deserialize_with = "parsed::host_name_option")]
-    pub provider: Option<Name>,
+    pub provider: Option<DomainName>,
     /// The code.
     #[serde(default, deserialize_with = "parsed::code_option")]
-    pub code: Option<Code>,
+    pub code: Option<CodePattern>,
     /// Words of the text.
     pub text: Option<String>,
     /// What is done. Required; not by serde, so that it is named with what else is wrong.
@@ -515,12 +513,12 @@ impl ReplySection {
     ///
     /// # Errors
     /// There is no such action.
-    pub fn rule(&self) -> Result<Rule, String> {
-        Ok(Rule {
+    pub fn to_rule(&self) -> Result<ReplyRule, String> {
+        Ok(ReplyRule {
             provider: self.provider.clone(),
             code: self.code,
-            text: self.text.as_deref().map(Words::new),
-            action: Action::of_word(&self.action, self.lasts)?,
+            text: self.text.as_deref().map(TextPattern::new),
+            action: ReplyAction::parse(&self.action, self.lasts)?,
         })
     }
 }
@@ -540,7 +538,7 @@ pub struct WebhooksSection {
 
 impl Default for WebhooksSection {
     fn default() -> Self {
-        Self { allow_private_destinations: false, allow_http: false, retry: queue::webhooks::LADDER.to_vec() }
+        Self { allow_private_destinations: false, allow_http: false, retry: queue::webhooks::RETRY_SCHEDULE.to_vec() }
     }
 }
 
@@ -556,20 +554,20 @@ pub struct ServiceSection {
     pub default_plan: Plan,
     /// Where the CNAME at `rp` of a customer's domain leads; see [`Config::return_path_host`].
     #[serde(deserialize_with = "parsed::host_name_option")]
-    pub return_path_host: Option<Name>,
+    pub return_path_host: Option<DomainName>,
     /// What a customer's SPF record includes; see [`Config::spf_include_host`].
     #[serde(deserialize_with = "parsed::host_name_option")]
-    pub spf_include_host: Option<Name>,
+    pub spf_include_host: Option<DomainName>,
     /// Where the ownership record of a customer's domain stands; see [`Config::ownership_label`].
     pub ownership_label: String,
     /// The template that is registered with DNS providers for Domain Connect.
     #[serde(deserialize_with = "parsed::template_option")]
-    pub domain_connect_template: Option<Template>,
+    pub domain_connect_template: Option<DomainConnectTemplate>,
     /// The key that signs requests for it, PEM.
     pub domain_connect_key: Option<PathBuf>,
     /// The name at which its public half is published.
     #[serde(deserialize_with = "parsed::host_name_option")]
-    pub domain_connect_key_name: Option<Name>,
+    pub domain_connect_key_name: Option<DomainName>,
 }
 
 impl Default for ServiceSection {
@@ -595,7 +593,7 @@ pub struct ConversionsSection {
     /// Where they are posted; none is nowhere.
     pub url: Option<String>,
     /// With this bearer token.
-    pub token: Option<Hidden>,
+    pub token: Option<SecretString>,
     /// With the SHA-256 of the person's address.
     pub email_hash: bool,
 }

@@ -25,22 +25,22 @@ use std::time::Duration;
 
 use mail::account::{Account, Plan};
 use mail::credential::SecretHash;
-use proxy::proxies::Proxies;
+use proxy::proxies::TrustedProxies;
 use queue::domains::{DomainError, NewDomain};
-use queue::enrol::{EnrolError, Enrolled};
-use queue::smarthosts::SmarthostAt;
+use queue::enrol::{ProvisionError, ProvisionedAccount};
+use queue::smarthosts::SmarthostEndpoint;
 use serde_json::json;
-use smtp::limits::Limits;
-use smtp::listener::Door;
-use smtp::mx::Mx;
-use smtp::settings::Role;
+use smtp::limits::SessionLimits;
+use smtp::listener::ListenerConfig;
+use smtp::mx::MxHandler;
+use smtp::settings::ListenerRole;
 use thiserror::Error;
 use tokio::net::TcpListener;
 use tokio::sync::{mpsc, watch};
 
-use self::capture::{Capture, InboxWriter, Records};
+use self::capture::{CaptureHandler, DkimRecords, InboxWriter};
 use self::directory::{Directory, Secrets};
-use self::inbox::Inbox;
+use self::inbox::DevInbox;
 use self::mail_host::MailHost;
 use self::page::InboxPages;
 use self::terminal::Terminal;
@@ -50,8 +50,8 @@ use crate::certificate::Certificate;
 use crate::cli::DevArguments;
 use crate::config::log::LogSection;
 use crate::config::{self, Config, SmarthostAddress};
-use crate::serve::{self, Certificates, Doors, ServeError, Shown, StopSignals, bind};
-use crate::world::{BuildError, World};
+use crate::serve::{self, ActiveCertificates, Listeners, ServeError, ServerConfigReceiver, StopSignals, bind};
+use crate::world::{BuildError, Services};
 
 /// The account that everything is sent from.
 const OWNER: &str = "dev@example.com";
@@ -124,7 +124,7 @@ pub enum DevError {
     Build(#[from] BuildError),
     /// Account or secrets.
     #[error(transparent)]
-    Enrol(#[from] EnrolError),
+    Provision(#[from] ProvisionError),
     /// The domain.
     #[error(transparent)]
     Domain(#[from] DomainError),
@@ -192,12 +192,12 @@ pub async fn run(arguments: &DevArguments) -> Result<(), DevError> {
     let sockets = Sockets::bind(arguments).await?;
     let directory = Directory::new(arguments.data_dir.as_deref())?;
     let unusable = |error| DevError::Directory { path: directory.path().display().to_string(), error };
-    let config = configuration(&directory, &sockets)?;
+    let config = dev_config(&directory, &sockets)?;
     if arguments.fresh {
         directory.clear().map_err(unusable)?;
     }
     directory.claim().map_err(unusable)?;
-    let world = World::build(&config).await.map_err(|error| match error {
+    let world = Services::build(&config).await.map_err(|error| match error {
         BuildError::Directory { error, .. } => unusable(error),
         other => other.into(),
     })?;
@@ -209,9 +209,9 @@ pub async fn run(arguments: &DevArguments) -> Result<(), DevError> {
             return Err(error);
         }
     };
-    tell(&ready, arguments.json);
-    stop.asked().await;
-    tokio::join!(doors.close(), world.worker.drain());
+    print_ready(&ready, arguments.json);
+    stop.wait().await;
+    tokio::join!(doors.shut_down(), world.worker.drain());
     world.close().await;
     Ok(())
 }
@@ -220,52 +220,51 @@ pub async fn run(arguments: &DevArguments) -> Result<(), DevError> {
 async fn open(
     arguments: &DevArguments,
     sockets: Sockets,
-    (config, world, directory): (&Config, &World, &Directory),
-) -> Result<(Doors, StartReport), DevError> {
-    let certificates = Certificates::new(&Certificate::self_signed(&["localhost"])?)?;
-    let doors = Doors::new(config, world.entropy.u64());
-    let records: Records = Arc::new(RwLock::new(Vec::new()));
-    let (account, secrets) = enrol(world, directory, &records).await?;
+    (config, world, directory): (&Config, &Services, &Directory),
+) -> Result<(Listeners, StartReport), DevError> {
+    let certificates = ActiveCertificates::new(&Certificate::self_signed(&["localhost"])?)?;
+    let doors = Listeners::new(config, world.entropy.u64());
+    let records: DkimRecords = Arc::new(RwLock::new(Vec::new()));
+    let (account, secrets) = provision_account(world, directory, &records).await?;
     let operator = admin::bind(&config.data_dir)?;
     let terminal = Terminal::new(world.clock.clone(), arguments.json);
-    let inbox = Arc::new(Inbox::open(directory.inbox(), world.clock.now())?);
-    let writer =
-        InboxWriter { inbox: Arc::clone(&inbox), terminal: terminal.clone(), clock: world.clock.clone() };
+    let inbox = Arc::new(DevInbox::open(directory.inbox(), world.clock.now())?);
+    let writer = InboxWriter { inbox: Arc::clone(&inbox), terminal: terminal.clone(), clock: world.clock.clone() };
     let (complaints, waiting) = mpsc::channel(simulator::COMPLAINTS_MAX);
-    let capture = Capture {
+    let capture = CaptureHandler {
         writer: writer.clone(),
         records: Arc::clone(&records),
         store: world.store.clone(),
         complaints,
     };
-    doors.smtp_on(sockets.capture, mail_host_door(&doors, config, Some(certificates.smtp())), capture)?;
+    doors.listen_smtp_on(sockets.capture, mail_host_door(&doors, config, Some(certificates.smtp())), capture)?;
     let mail_host =
-        MailHost::new(world.inbound.clone(), Mx::new(world.inbound.clone(), config.mx.patience()), writer);
+        MailHost::new(world.inbound.clone(), MxHandler::new(world.inbound.clone(), config.mx.abuse_limits()), writer);
     // Without TLS: a client that finds STARTTLS uses it, and stops at a certificate that nobody signed.
-    let mx = doors.smtp_on(sockets.mx, mail_host_door(&doors, config, None), mail_host)?;
-    doors.run(simulator::send_complaints(waiting, mx, terminal.clone(), doors.stop.clone()));
+    let mx = doors.listen_smtp_on(sockets.mx, mail_host_door(&doors, config, None), mail_host)?;
+    doors.spawn(simulator::send_complaints(waiting, mx, terminal.clone(), doors.stop.clone()));
     let submission = doors.submission_on(config, world, sockets.submission, certificates.smtp())?;
     let mut told = config.clone();
     told.submission.listen = vec![submission];
     told.mx.listen = vec![mx];
     let pages = InboxPages { inbox, records, terminal };
     let api = doors.api_with(world, sockets.api, &told, Arc::new(pages))?;
-    serve::open_operators(&told, world, &doors, (operator, None));
+    serve::open_admin_socket(&told, world, &doors, (operator, None));
     world.start();
-    doors.run(affairs::run(world.hall.clone(), doors.stop.clone()));
+    doors.spawn(affairs::run(world.intake.clone(), doors.stop.clone()));
     let directory = directory.clone();
     Ok((doors, StartReport { api, submission, mx, account, secrets, directory }))
 }
 
 /// A listener that takes mail without a login, with TLS if there is a certificate.
-fn mail_host_door(doors: &Doors, config: &Config, tls: Option<Shown>) -> Door {
-    let limits = Limits { sessions_per_address_max: SESSIONS_MAX, ..Limits::default() };
-    let session = watch::Sender::new(doors.settings(config, Role::Mx, limits, tls.is_some())).subscribe();
+fn mail_host_door(doors: &Listeners, config: &Config, tls: Option<ServerConfigReceiver>) -> ListenerConfig {
+    let limits = SessionLimits { sessions_per_address_max: SESSIONS_MAX, ..SessionLimits::default() };
+    let session = watch::Sender::new(doors.settings(config, ListenerRole::Mx, limits, tls.is_some())).subscribe();
     let networks = watch::Sender::new(Vec::new()).subscribe();
-    Door { session, networks, proxies: Proxies::default(), tls, implicit_tls: false }
+    ListenerConfig { settings: session, networks, proxies: TrustedProxies::default(), tls, implicit_tls: false }
 }
 
-fn configuration(directory: &Directory, sockets: &Sockets) -> Result<Config, DevError> {
+fn dev_config(directory: &Directory, sockets: &Sockets) -> Result<Config, DevError> {
     let mut config = config::from_text(CONFIGURATION, config::environment()).map_err(|problems| {
         let problems: Vec<String> = problems.iter().map(ToString::to_string).collect();
         DevError::Config(problems.join("\n"))
@@ -274,47 +273,47 @@ fn configuration(directory: &Directory, sockets: &Sockets) -> Result<Config, Dev
         eprintln!("postrider: warning: {variable} in the environment is no setting, and is ignored");
     }
     directory.path().clone_into(&mut config.data_dir);
-    let capture = SmarthostAt::Address(sockets.capture.local_addr()?);
+    let capture = SmarthostEndpoint::Address(sockets.capture.local_addr()?);
     config.delivery.smarthost = Some(SmarthostAddress(capture));
     config.dns.deadline = Some(LOOKUP_MAX);
     Ok(config)
 }
 
 /// The account with its secrets and its verified domain. The secrets of an earlier run are kept while they let in.
-async fn enrol(
-    world: &World,
+async fn provision_account(
+    world: &Services,
     directory: &Directory,
-    records: &Records,
+    records: &DkimRecords,
 ) -> Result<(Account, Secrets), DevError> {
     let owner = OWNER.parse().map_err(|_| DevError::Config(OWNER.to_owned()))?;
-    let name: mail::address::Name = DOMAIN.parse().map_err(|_| DevError::Config(DOMAIN.to_owned()))?;
-    let (account, secrets) = match world.enrolment.account(owner, Plan::Dedicated, true).await {
-        Err(EnrolError::Taken(_)) => match known(world, directory).await {
+    let name: mail::address::DomainName = DOMAIN.parse().map_err(|_| DevError::Config(DOMAIN.to_owned()))?;
+    let (account, secrets) = match world.provisioning.create_account(owner, Plan::Dedicated, true).await {
+        Err(ProvisionError::Taken(_)) => match known(world, directory).await {
             Some(known) => known,
-            None => keep(directory, world.enrolment.secrets(OWNER).await?)?,
+            None => keep(directory, world.provisioning.create_credentials(OWNER).await?)?,
         },
         enrolled => keep(directory, enrolled?)?,
     };
-    let domains = world.hall.domains();
-    match domains.create(account.id, NewDomain::named(name.clone()), None).await {
+    let domains = world.intake.domains();
+    match domains.create(account.id, NewDomain::with_name(name.clone()), None).await {
         Ok(_) | Err(DomainError::Exists(_)) => {}
         Err(error) => return Err(error.into()),
     }
-    let domain = domains.force(&name).await?.domain;
-    records.write().unwrap_or_else(PoisonError::into_inner).extend(capture::records_of(&domain));
+    let domain = domains.force_verify(&name).await?.domain;
+    records.write().unwrap_or_else(PoisonError::into_inner).extend(capture::dkim_records(&domain));
     Ok((account, secrets))
 }
 
 /// The account and the secrets of an earlier run, if both secrets still let in.
-async fn known(world: &World, directory: &Directory) -> Option<(Account, Secrets)> {
+async fn known(world: &Services, directory: &Directory) -> Option<(Account, Secrets)> {
     let secrets = directory.secrets()?;
-    let tenant = world.hall.by_api_key(&secrets.api_key, None).await.ok()?;
-    let password = SecretHash::of_smtp_password(&secrets.smtp_password)?;
-    world.hall.by_smtp_password(&password, None).await.ok()?;
+    let tenant = world.intake.authenticate_api_key(&secrets.api_key, None).await.ok()?;
+    let password = SecretHash::from_smtp_password(&secrets.smtp_password)?;
+    world.intake.authenticate_smtp_password(&password, None).await.ok()?;
     Some((tenant.account().clone(), secrets))
 }
 
-fn keep(directory: &Directory, enrolled: Enrolled) -> Result<(Account, Secrets), DevError> {
+fn keep(directory: &Directory, enrolled: ProvisionedAccount) -> Result<(Account, Secrets), DevError> {
     let secrets = Secrets {
         api_key: enrolled.api_key.expose().to_owned(),
         smtp_password: enrolled.smtp_password.expose().to_owned(),
@@ -323,7 +322,7 @@ fn keep(directory: &Directory, enrolled: Enrolled) -> Result<(Account, Secrets),
     Ok((enrolled.account, secrets))
 }
 
-fn tell(ready: &StartReport, as_json: bool) {
+fn print_ready(ready: &StartReport, as_json: bool) {
     let StartReport { api, submission, mx, account, secrets, directory } = ready;
     let Secrets { api_key: key, smtp_password: password } = secrets;
     let text = if as_json {

@@ -38,19 +38,19 @@ use std::pin::Pin;
 use std::sync::Arc;
 use std::time::Duration;
 
-use finding::Finding;
-use place::Place;
+use finding::DoctorFinding;
+use place::CheckContext;
 use tokio::task::JoinHandle;
 use tokio::time::timeout;
 
 /// No check takes longer; a check that would has found a network that nobody should send mail from.
 pub const CHECK_DEADLINE: Duration = Duration::from_secs(20);
 
-type Looking = Pin<Box<dyn Future<Output = Finding> + Send>>;
+type CheckFuture = Pin<Box<dyn Future<Output = DoctorFinding> + Send>>;
 
 struct Check {
     name: &'static str,
-    look: fn(Arc<Place>) -> Looking,
+    look: fn(Arc<CheckContext>) -> CheckFuture,
 }
 
 macro_rules! check {
@@ -61,40 +61,40 @@ macro_rules! check {
 
 /// Every check, in the order in which they are told: who we are, whether mail leaves and comes, the machine.
 const CHECKS: &[Check] = &[
-    check!("dns", names::dns),
-    check!("dnssec", names::dnssec),
-    check!("hostname", hostname::hostname),
-    check!("ptr", hostname::ptr),
-    check!("spf", sender::spf),
-    check!("return_path", sender::return_path),
-    check!("postmaster", reports::postmaster),
-    check!("dmarc_reports", reports::dmarc_reports),
-    check!("domain_connect", connect::domain_connect),
-    check!("port_25_out", port_25::out),
-    check!("port_25_in", port_25::incoming),
-    check!("blocklists", blocklists::blocklists),
-    check!("certificate", certificates::certificate),
-    check!("listeners", listeners::listeners),
-    check!("clock", time::clock),
-    check!("disk", disk::disk),
-    check!("disk_sync", disk::sync),
-    check!("file_limit", limits::file_limit),
-    check!("memory", limits::memory),
-    check!("service", systemd::service),
+    check!("dns", names::check_dns),
+    check!("dnssec", names::check_dnssec),
+    check!("hostname", hostname::check_hostname),
+    check!("ptr", hostname::check_ptr),
+    check!("spf", sender::check_spf),
+    check!("return_path", sender::check_return_path),
+    check!("postmaster", reports::check_postmaster),
+    check!("dmarc_reports", reports::check_dmarc_reports),
+    check!("domain_connect", connect::check_domain_connect),
+    check!("port_25_out", port_25::check_outgoing),
+    check!("port_25_in", port_25::check_incoming),
+    check!("blocklists", blocklists::check_blocklists),
+    check!("certificate", certificates::check_certificate),
+    check!("listeners", listeners::check_listeners),
+    check!("clock", time::check_clock),
+    check!("disk", disk::check_disk),
+    check!("disk_sync", disk::check_disk_sync),
+    check!("file_limit", limits::check_file_limit),
+    check!("memory", limits::check_memory),
+    check!("service", systemd::check_service),
 ];
 
 /// The checks under way; those left are given up when it is dropped.
-pub struct Examination(VecDeque<(&'static str, JoinHandle<Finding>)>);
+pub struct CheckRunner(VecDeque<(&'static str, JoinHandle<DoctorFinding>)>);
 
-impl Examination {
+impl CheckRunner {
     /// Begins every check.
     #[must_use]
-    pub fn begin(place: Place) -> Self {
+    pub fn start(place: CheckContext) -> Self {
         let place = Arc::new(place);
         let begun = |check: &Check| {
             let (name, looking) = (check.name, (check.look)(Arc::clone(&place)));
             let bounded = async move {
-                timeout(CHECK_DEADLINE, looking).await.unwrap_or_else(|_| unfinished(name, "took too long"))
+                timeout(CHECK_DEADLINE, looking).await.unwrap_or_else(|_| unfinished_finding(name, "took too long"))
             };
             (name, tokio::spawn(bounded))
         };
@@ -103,28 +103,28 @@ impl Examination {
 
     /// Which are not through yet.
     #[must_use]
-    pub fn under_way(&self) -> Vec<&'static str> {
+    pub fn running(&self) -> Vec<&'static str> {
         self.0.iter().filter(|(_, task)| !task.is_finished()).map(|(name, _)| *name).collect()
     }
 
     /// The next finding, in the order of the checks; none when all are told.
-    pub async fn next(&mut self) -> Option<Finding> {
+    pub async fn next_finding(&mut self) -> Option<DoctorFinding> {
         let (name, task) = self.0.front_mut()?;
-        let found = task.await.unwrap_or_else(|_| unfinished(name, "ended by itself, which is a bug in it"));
+        let found = task.await.unwrap_or_else(|_| unfinished_finding(name, "ended by itself, which is a bug in it"));
         self.0.pop_front();
         Some(found)
     }
 }
 
-impl Drop for Examination {
+impl Drop for CheckRunner {
     fn drop(&mut self) {
         self.0.iter().for_each(|(_, task)| task.abort());
     }
 }
 
-fn unfinished(name: &'static str, what: &str) -> Finding {
+fn unfinished_finding(name: &'static str, what: &str) -> DoctorFinding {
     let fix = "Mend what the other checks found, and run the doctor again.";
-    Finding::warning(name, format!("the check {what}"), fix)
+    DoctorFinding::warning(name, format!("the check {what}"), fix)
 }
 
 #[cfg(test)]
@@ -133,14 +133,14 @@ mod tests {
 
     #[tokio::test]
     async fn every_check_is_told_once_in_its_order() {
-        let ground = testing::Ground::of("mx1.example.net. A 127.0.0.1").await;
+        let ground = testing::TestDns::new("mx1.example.net. A 127.0.0.1").await;
         // Nothing leaves this machine: mail hosts, time servers and lists are not in this DNS.
-        let mut examination = Examination::begin(testing::place(&ground, "").await);
-        assert!(!examination.under_way().is_empty());
+        let mut examination = CheckRunner::start(testing::test_context(&ground, "").await);
+        assert!(!examination.running().is_empty());
         let mut names = Vec::new();
-        while let Some(found) = examination.next().await {
+        while let Some(found) = examination.next_finding().await {
             assert!(!found.found.is_empty(), "{found:?}");
-            assert_eq!(found.fix.is_some(), found.status >= finding::Status::Warning, "{found:?}");
+            assert_eq!(found.fix.is_some(), found.status >= finding::CheckStatus::Warning, "{found:?}");
             names.push(found.name);
         }
         assert_eq!(names, CHECKS.iter().map(|check| check.name).collect::<Vec<_>>());

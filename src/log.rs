@@ -50,12 +50,7 @@ fn filter(section: &LogSection) -> EnvFilter {
 }
 
 /// What writes lines.
-pub fn subscriber<W>(
-    format: LogFormat,
-    filter: EnvFilter,
-    is_colored: bool,
-    writer: W,
-) -> impl Subscriber + Send + Sync
+pub fn subscriber<W>(format: LogFormat, filter: EnvFilter, is_colored: bool, writer: W) -> impl Subscriber + Send + Sync
 where
     W: for<'w> MakeWriter<'w> + Send + Sync + 'static,
 {
@@ -76,12 +71,7 @@ where
     S: Subscriber + for<'a> LookupSpan<'a>,
     N: for<'a> FormatFields<'a> + 'static,
 {
-    fn format_event(
-        &self,
-        _: &FmtContext<'_, S, N>,
-        mut writer: Writer<'_>,
-        event: &Event<'_>,
-    ) -> fmt::Result {
+    fn format_event(&self, _: &FmtContext<'_, S, N>, mut writer: Writer<'_>, event: &Event<'_>) -> fmt::Result {
         let (level, target) = (*event.metadata().level(), event.metadata().target());
         match self.0 {
             LogFormat::Json => {
@@ -293,8 +283,7 @@ mod tests {
             tracing::info!(email.id = %id, code = 250, text = "2.0.0 Ok, thanks", host = none, "delivered");
         };
         let text = logged(LogFormat::Text, log);
-        let expected =
-            " INFO postrider::log::tests: delivered email.id=msg_1 code=250 text=\"2.0.0 Ok, thanks\"\n";
+        let expected = " INFO postrider::log::tests: delivered email.id=msg_1 code=250 text=\"2.0.0 Ok, thanks\"\n";
         assert_eq!(text, expected);
         let json: serde_json::Value = serde_json::from_str(&logged(LogFormat::Json, log)).unwrap();
         assert_eq!((&json["level"], &json["message"]), (&"INFO".into(), &"delivered".into()));

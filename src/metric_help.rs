@@ -25,10 +25,7 @@ const COUNTERS: &[(&str, &str)] = &[
         "postrider_requests_not_logged_total",
         "API requests missing in the request log: it could not be written in time.",
     ),
-    (
-        "postrider_returned_total",
-        "Messages that came back to return paths, by mailbox and what they were taken for.",
-    ),
+    ("postrider_returned_total", "Messages that came back to return paths, by mailbox and what they were taken for."),
     ("postrider_smtp_accept_errors_total", "SMTP connections that could not be accepted."),
     ("postrider_smtp_auth_failures_total", "Failed SMTP logins."),
     ("postrider_smtp_dictionaries_total", "MX sessions ended because of too many unknown recipients."),
@@ -40,18 +37,12 @@ const COUNTERS: &[(&str, &str)] = &[
     ("postrider_spilled_over_total", "Messages sent by another pool during a warm-up, by pool."),
     ("postrider_store_checkpoints_total", "Checkpoints of the store since the start."),
     ("postrider_store_commits_total", "Commits of the store since the start."),
-    (
-        "postrider_store_conflicts_total",
-        "Commits of the store refused because a row had changed, since the start.",
-    ),
+    ("postrider_store_conflicts_total", "Commits of the store refused because a row had changed, since the start."),
     ("postrider_store_groups_total", "Groups of commits written at once, since the start."),
     ("postrider_store_log_written_bytes_total", "Bytes written to the store's log since the start."),
     ("postrider_tasks_damaged_total", "Queued tasks that could not be read and were set aside."),
     ("postrider_tls_reports_total", "TLS reports (RFC 8460), by how they were sent."),
-    (
-        "postrider_tls_sessions_dropped_total",
-        "TLS sessions missing in the TLS reports: too many destinations at once.",
-    ),
+    ("postrider_tls_sessions_dropped_total", "TLS sessions missing in the TLS reports: too many destinations at once."),
     ("postrider_tls_sessions_total", "TLS sessions with mail hosts, by result."),
     ("postrider_visits_total", "Opens and clicks, by kind and outcome."),
     ("postrider_webhook_attempts_total", "Webhook attempts that ended, by outcome."),
@@ -60,23 +51,14 @@ const COUNTERS: &[(&str, &str)] = &[
 /// Metrics that are states.
 const GAUGES: &[(&str, &str)] = &[
     ("postrider_body_bytes_in_memory", "Bytes of message bodies in memory for delivery."),
-    (
-        "postrider_certificate_expires_timestamp_seconds",
-        "When the TLS certificate expires, in seconds since 1970.",
-    ),
-    (
-        "postrider_data_dir_free_bytes",
-        "Bytes free on the data directory's disk, as the operating system says.",
-    ),
+    ("postrider_certificate_expires_timestamp_seconds", "When the TLS certificate expires, in seconds since 1970."),
+    ("postrider_data_dir_free_bytes", "Bytes free on the data directory's disk, as the operating system says."),
     ("postrider_data_dir_size_bytes", "Bytes that the data directory's disk has in all."),
     ("postrider_nodes", "Nodes of the cluster."),
     ("postrider_partitions", "Partitions of the queue that this node works on."),
     ("postrider_queue_counted", "1 when all queued recipients are counted, 0 while they are after a start."),
     ("postrider_queue_held", "1 while the queue is held after a restore, else 0."),
-    (
-        "postrider_queue_oldest_age_seconds",
-        "Age of the oldest queued recipient, to the minute; 0 when none is.",
-    ),
+    ("postrider_queue_oldest_age_seconds", "Age of the oldest queued recipient, to the minute; 0 when none is."),
     ("postrider_queue_recipients", "Recipients that wait for delivery, by state and class."),
     ("postrider_queues_on_disk", "Destinations with tasks that are not in memory."),
     ("postrider_store_free_bytes", "Bytes free on the store's disk, as the store last saw."),
@@ -88,21 +70,17 @@ const GAUGES: &[(&str, &str)] = &[
 
 /// Metrics that are distributions.
 const HISTOGRAMS: &[(&str, &str)] = &[
-    (
-        "postrider_account_first_attempt_seconds",
-        "Seconds from acceptance to the first attempt, by account and class.",
-    ),
+    ("postrider_account_first_attempt_seconds", "Seconds from acceptance to the first attempt, by account and class."),
     ("postrider_api_request_seconds", "Seconds that API requests took, by operation."),
     ("postrider_dns_lookup_seconds", "Seconds that DNS lookups took that the cache did not answer."),
     ("postrider_first_attempt_seconds", "Seconds from acceptance to the first attempt, by class."),
 ];
 
 /// What is said of the recipients by domain, which the recorder does not keep.
-pub(crate) const TOP_DOMAINS_HELP: &str =
-    "Recipients that wait for delivery, of the ten domains with the most.";
+pub(crate) const TOP_DOMAINS_HELP: &str = "Recipients that wait for delivery, of the ten domains with the most.";
 
 /// Tells the recorder what each metric is.
-pub fn describe() {
+pub fn describe_metrics() {
     for (name, help) in COUNTERS {
         metrics::describe_counter!(*name, *help);
     }
@@ -141,9 +119,7 @@ mod tests {
     fn every_metric_has_help() {
         let root = Path::new(env!("CARGO_MANIFEST_DIR"));
         let mut texts = Vec::new();
-        for part in
-            ["src", "api/src", "queue/src", "smtp/src", "proxy/src", "store/src", "affiliate/src", "dns/src"]
-        {
+        for part in ["src", "api/src", "queue/src", "smtp/src", "proxy/src", "store/src", "affiliate/src", "dns/src"] {
             sources(&root.join(part), &mut texts);
         }
         let mut named = BTreeSet::new();
@@ -158,8 +134,7 @@ mod tests {
             // Gauges that are set from a list.
             if text.contains("metrics::gauge!(name)") {
                 let starts = text.split("(\"postrider_").skip(1);
-                named
-                    .extend(starts.filter_map(|rest| Some(format!("postrider_{}", rest.split('"').next()?))));
+                named.extend(starts.filter_map(|rest| Some(format!("postrider_{}", rest.split('"').next()?))));
             }
         }
         let told: BTreeSet<String> =

@@ -11,7 +11,7 @@ use metrics_exporter_prometheus::PrometheusHandle;
 use store::queue_counts::QueueSummary;
 
 use crate::metric_help::TOP_DOMAINS_HELP;
-use crate::world::World;
+use crate::world::Services;
 
 /// Domains told apart.
 pub const TOP_DOMAINS: usize = 10;
@@ -20,7 +20,7 @@ const TOP_DOMAINS_NAME: &str = "postrider_queue_domain_recipients";
 /// Writes `/metrics`.
 #[derive(Clone)]
 pub struct Scrape {
-    world: World,
+    world: Services,
     recorded: PrometheusHandle,
     data_dir: PathBuf,
 }
@@ -28,7 +28,7 @@ pub struct Scrape {
 impl Scrape {
     /// Of this server.
     #[must_use]
-    pub fn new(world: World, recorded: PrometheusHandle, data_dir: PathBuf) -> Self {
+    pub fn new(world: Services, recorded: PrometheusHandle, data_dir: PathBuf) -> Self {
         Self { world, recorded, data_dir }
     }
 
@@ -46,8 +46,8 @@ impl Scrape {
 
 /// Sets the metrics that are states, and those counters that the store keeps.
 #[expect(clippy::cast_precision_loss, reason = "gauges are floating point")]
-fn measure(world: &World, queued: &QueueSummary) {
-    let (in_memory, body_bytes, queues_on_disk) = world.worker.load();
+fn measure(world: &Services, queued: &QueueSummary) {
+    let (in_memory, body_bytes, queues_on_disk) = world.worker.memory_load();
     let health = world.store.health();
     for (name, value) in [
         ("postrider_tasks_in_memory", in_memory as f64),
@@ -72,7 +72,7 @@ fn measure(world: &World, queued: &QueueSummary) {
         metrics::gauge!("postrider_queue_recipients", "state" => state.word(), "class" => class.word())
             .set(*recipients as f64);
     }
-    let now = world.hall.clock().now();
+    let now = world.intake.clock().now();
     let age = queued.oldest_accepted_at.map_or(0.0, |at| now.duration_since(at).as_secs_f64().max(0.0));
     metrics::gauge!("postrider_queue_oldest_age_seconds").set(age);
     let is_whole = !world.store.queue_counts().is_incomplete();

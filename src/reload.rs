@@ -12,23 +12,23 @@ use std::path::PathBuf;
 
 use crate::certificate::Certificate;
 use crate::config::{self, Config};
-use crate::serve::{Certificates, Doors};
-use crate::world::World;
+use crate::serve::{ActiveCertificates, Listeners};
+use crate::world::Services;
 
 /// A key of the configuration, and what becomes of a change.
-struct Key {
+struct ReloadKey {
     name: &'static str,
-    same: fn(&Config, &Config) -> bool,
+    is_unchanged: fn(&Config, &Config) -> bool,
     /// Takes it on, if that needs no restart.
-    take: fn(&mut Config, &Config),
+    apply: fn(&mut Config, &Config),
 }
 
 macro_rules! key {
     ($section:ident.$key:ident, $take:expr) => {
-        Key {
+        ReloadKey {
             name: concat!(stringify!($section), ".", stringify!($key)),
-            same: |running, new| running.$section.$key == new.$section.$key,
-            take: $take,
+            is_unchanged: |running, new| running.$section.$key == new.$section.$key,
+            apply: $take,
         }
     };
 }
@@ -46,20 +46,19 @@ macro_rules! restart {
         key!($section.$key, |_, _| {})
     };
     ($key:ident) => {
-        Key { name: stringify!($key), same: |running, new| running.$key == new.$key, take: |_, _| {} }
+        ReloadKey { name: stringify!($key), is_unchanged: |running, new| running.$key == new.$key, apply: |_, _| {} }
     };
 }
 
 /// One of certificates by ACME.
 macro_rules! acme {
     ($key:ident) => {
-        Key {
+        ReloadKey {
             name: concat!("tls.acme.", stringify!($key)),
-            same: |running, new| {
-                running.tls.acme.as_ref().map(|acme| &acme.$key)
-                    == new.tls.acme.as_ref().map(|acme| &acme.$key)
+            is_unchanged: |running, new| {
+                running.tls.acme.as_ref().map(|acme| &acme.$key) == new.tls.acme.as_ref().map(|acme| &acme.$key)
             },
-            take: |_, _| {},
+            apply: |_, _| {},
         }
     };
 }
@@ -67,10 +66,10 @@ macro_rules! acme {
 /// One that every relay listener has.
 macro_rules! relay {
     ($key:ident, $take:expr) => {
-        Key {
+        ReloadKey {
             name: concat!("relay.", stringify!($key)),
-            same: |running, new| running.relay.iter().map(|r| &r.$key).eq(new.relay.iter().map(|r| &r.$key)),
-            take: $take,
+            is_unchanged: |running, new| running.relay.iter().map(|r| &r.$key).eq(new.relay.iter().map(|r| &r.$key)),
+            apply: $take,
         }
     };
 }
@@ -78,16 +77,16 @@ macro_rules! relay {
 /// One that every plan has.
 macro_rules! plan {
     ($plan:ident.$key:ident) => {
-        Key {
+        ReloadKey {
             name: concat!("plans.", stringify!($plan), ".", stringify!($key)),
-            same: |running, new| running.plans.$plan.$key == new.plans.$plan.$key,
-            take: |running, new| running.plans.$plan.$key = new.plans.$plan.$key,
+            is_unchanged: |running, new| running.plans.$plan.$key == new.plans.$plan.$key,
+            apply: |running, new| running.plans.$plan.$key = new.plans.$plan.$key,
         }
     };
 }
 
 /// Every key of the configuration.
-const KEYS: &[Key] = &[
+const KEYS: &[ReloadKey] = &[
     restart!(hostname),
     restart!(data_dir),
     restart!(store.engine),
@@ -95,8 +94,8 @@ const KEYS: &[Key] = &[
     restart!(store.cluster),
     restart!(store.reserve_bytes),
     live!(store.retention),
-    key!(tls.certificate, take_certificate),
-    key!(tls.private_key, take_certificate),
+    key!(tls.certificate, apply_certificate),
+    key!(tls.private_key, apply_certificate),
     acme!(directory),
     acme!(contact),
     acme!(names),
@@ -111,8 +110,8 @@ const KEYS: &[Key] = &[
     live!(submission.sessions_per_address_max),
     live!(submission.bytes_in_flight_max),
     relay!(listen, |_, _| {}),
-    relay!(networks, take_relays),
-    relay!(account, take_relays),
+    relay!(networks, apply_relays),
+    relay!(account, apply_relays),
     restart!(mx.listen),
     live!(mx.message_bytes_max),
     live!(mx.recipients_max),
@@ -222,14 +221,14 @@ const KEYS: &[Key] = &[
 ];
 
 /// Another file for the one that was; a door that was opened without a certificate stays so.
-fn take_certificate(running: &mut Config, new: &Config) {
+fn apply_certificate(running: &mut Config, new: &Config) {
     if running.tls.certificate.is_some() && new.tls.certificate.is_some() {
         running.tls.clone_from(&new.tls);
     }
 }
 
 /// Networks and account of the listeners that are open, if they are the same listeners.
-fn take_relays(running: &mut Config, new: &Config) {
+fn apply_relays(running: &mut Config, new: &Config) {
     if running.relay.iter().map(|r| &r.listen).eq(new.relay.iter().map(|r| &r.listen)) {
         running.relay.clone_from(&new.relay);
     }
@@ -237,11 +236,11 @@ fn take_relays(running: &mut Config, new: &Config) {
 
 /// What a change of the configuration came to, by the names of the keys (`section.key`).
 #[derive(Debug, Default, PartialEq, Eq)]
-pub struct Changes {
+pub struct ConfigChanges {
     /// Taken on.
-    pub taken: Vec<&'static str>,
+    pub applied: Vec<&'static str>,
     /// Different in the file, and left for a restart.
-    pub left: Vec<&'static str>,
+    pub needs_restart: Vec<&'static str>,
 }
 
 /// The names of all keys.
@@ -250,31 +249,31 @@ pub fn keys() -> impl Iterator<Item = &'static str> {
 }
 
 /// Takes on what can be taken on while it runs.
-pub fn take(running: &mut Config, new: &Config) -> Changes {
-    let changed: Vec<_> = KEYS.iter().filter(|key| !(key.same)(running, new)).collect();
-    changed.iter().for_each(|key| (key.take)(running, new));
-    let (taken, left): (Vec<_>, Vec<_>) = changed.into_iter().partition(|key| (key.same)(running, new));
-    let names = |keys: Vec<&Key>| keys.iter().map(|key| key.name).collect();
-    Changes { taken: names(taken), left: names(left) }
+pub fn apply_changes(running: &mut Config, new: &Config) -> ConfigChanges {
+    let changed: Vec<_> = KEYS.iter().filter(|key| !(key.is_unchanged)(running, new)).collect();
+    changed.iter().for_each(|key| (key.apply)(running, new));
+    let (taken, left): (Vec<_>, Vec<_>) = changed.into_iter().partition(|key| (key.is_unchanged)(running, new));
+    let names = |keys: Vec<&ReloadKey>| keys.iter().map(|key| key.name).collect();
+    ConfigChanges { applied: names(taken), needs_restart: names(left) }
 }
 
 /// What a change reaches.
-pub struct Inside<'a> {
+pub struct ReloadTargets<'a> {
     /// Delivery.
-    pub world: &'a World,
+    pub services: &'a Services,
     /// The listeners.
-    pub doors: &'a Doors,
+    pub listeners: &'a Listeners,
     /// What they show.
-    pub certificates: Option<&'a Certificates>,
+    pub certificates: Option<&'a ActiveCertificates>,
 }
 
 /// The configuration that runs, and the file that it came from.
-pub struct Reload {
+pub struct ConfigReloader {
     file: PathBuf,
     running: Config,
 }
 
-impl Reload {
+impl ConfigReloader {
     /// What runs since the start.
     #[must_use]
     pub fn new(file: PathBuf, running: Config) -> Self {
@@ -282,7 +281,7 @@ impl Reload {
     }
 
     /// Reads the file again, and says in the log what came of it.
-    pub fn again(&mut self, inside: &Inside<'_>) {
+    pub fn reload(&mut self, inside: &ReloadTargets<'_>) {
         let new = match config::from_file(&self.file) {
             Ok(new) => new,
             Err(problems) => {
@@ -294,24 +293,24 @@ impl Reload {
             }
         };
         let mut next = self.running.clone();
-        let changes = take(&mut next, &new);
+        let changes = apply_changes(&mut next, &new);
         // The files themselves may have changed under the same names.
         if let Some(shown) = inside.certificates {
             let read =
-                Certificate::of(&next).and_then(|read| read.map(|read| shown.replace(&read)).transpose());
+                Certificate::from_config(&next).and_then(|read| read.map(|read| shown.replace(&read)).transpose());
             if let Err(error) = read {
                 return tracing::error!(%error, "refused; all stays as it was");
             }
             tracing::info!("certificates read again");
         }
         self.running = next;
-        inside.world.adopt(&self.running);
-        inside.doors.adopt(&self.running);
+        inside.services.reload(&self.running);
+        inside.listeners.reload(&self.running);
         mail::log_text::show_addresses(self.running.log.addresses);
-        let taken = if changes.taken.is_empty() { "nothing".to_owned() } else { changes.taken.join(", ") };
+        let taken = if changes.applied.is_empty() { "nothing".to_owned() } else { changes.applied.join(", ") };
         tracing::info!(taken, "configuration read again");
-        if !changes.left.is_empty() {
-            tracing::warn!(keys = changes.left.join(", "), "changed in the file, and needs a restart");
+        if !changes.needs_restart.is_empty() {
+            tracing::warn!(keys = changes.needs_restart.join(", "), "changed in the file, and needs a restart");
         }
     }
 }
@@ -330,12 +329,12 @@ mod tests {
     fn what_needs_a_restart_is_left_and_named_again() {
         let mut running = config("");
         let new = config("[delivery]\npaused = true\nport = 2525\n[submission]\nsessions_max = 7\n");
-        let changes = take(&mut running, &new);
-        assert_eq!(changes.taken, ["submission.sessions_max", "delivery.paused"]);
-        assert_eq!(changes.left, ["delivery.port"]);
+        let changes = apply_changes(&mut running, &new);
+        assert_eq!(changes.applied, ["submission.sessions_max", "delivery.paused"]);
+        assert_eq!(changes.needs_restart, ["delivery.port"]);
         assert_eq!((running.delivery.paused, running.delivery.port), (true, 25));
-        let changes = take(&mut running, &new);
-        assert_eq!((changes.taken.len(), changes.left), (0, vec!["delivery.port"]));
+        let changes = apply_changes(&mut running, &new);
+        assert_eq!((changes.applied.len(), changes.needs_restart), (0, vec!["delivery.port"]));
     }
 
     #[test]
@@ -344,8 +343,8 @@ mod tests {
             config(&format!("[[relay]]\nlisten = \"{listen}\"\nnetworks = \"{network}\"\naccount = \"a\"\n"))
         };
         let mut running = relay("127.0.0.1:2", "10.0.0.0/8");
-        assert_eq!(take(&mut running, &relay("127.0.0.1:2", "127.0.0.1")).taken, ["relay.networks"]);
-        let changes = take(&mut running, &relay("127.0.0.1:3", "10.0.0.0/8"));
-        assert_eq!((changes.taken.len(), changes.left), (0, vec!["relay.listen", "relay.networks"]));
+        assert_eq!(apply_changes(&mut running, &relay("127.0.0.1:2", "127.0.0.1")).applied, ["relay.networks"]);
+        let changes = apply_changes(&mut running, &relay("127.0.0.1:3", "10.0.0.0/8"));
+        assert_eq!((changes.applied.len(), changes.needs_restart), (0, vec!["relay.listen", "relay.networks"]));
     }
 }

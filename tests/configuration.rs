@@ -81,7 +81,7 @@ fn whatever_is_documented_can_be_set_by_the_environment() {
         }
         if let Err(problems) = read {
             // One setting may ask for another; each is known, and takes its value.
-            let is_unread = |problem: &config::Problem| {
+            let is_unread = |problem: &config::ConfigProblem| {
                 [" is no key of ", ", and takes "].iter().any(|part| problem.text.contains(part))
             };
             assert!(!problems.iter().any(is_unread), "{name}: {problems:?}");
@@ -93,8 +93,7 @@ fn whatever_is_documented_can_be_set_by_the_environment() {
 fn a_list_of_secrets_is_a_list_in_the_environment_too() {
     let given = |text: &str| {
         let environment = [("POSTRIDER_BILLING_STRIPE_WEBHOOK_SECRETS".to_owned(), text.to_owned())];
-        let config =
-            config::from_text("hostname = \"mx1.example.net\"\n[api]\nlisten = \"[::1]:1\"\n", environment);
+        let config = config::from_text("hostname = \"mx1.example.net\"\n[api]\nlisten = \"[::1]:1\"\n", environment);
         config.unwrap().billing.stripe_webhook_secrets.into_iter().map(|secret| secret.0).collect::<Vec<_>>()
     };
     assert_eq!(given("[]"), [""; 0]);
@@ -162,10 +161,7 @@ fn every_key_is_taken_on_or_left_at_a_reload() {
         section => format!("{section}.{key}"),
     };
     let documented: std::collections::BTreeSet<_> = documented_keys().iter().map(names).collect();
-    assert_eq!(
-        postrider::reload::keys().map(str::to_owned).collect::<std::collections::BTreeSet<_>>(),
-        documented
-    );
+    assert_eq!(postrider::reload::keys().map(str::to_owned).collect::<std::collections::BTreeSet<_>>(), documented);
 }
 
 #[test]

@@ -33,7 +33,7 @@ mod scale;
 mod told;
 
 use affiliate::audit::audit;
-use store::engine::{Options, Store};
+use store::engine::{RedbOptions, Store};
 
 use self::house::House;
 use self::scale::Scale;
@@ -52,7 +52,7 @@ async fn measure() {
     let place = std::env::var_os("BENCH_DIR").map_or_else(std::env::temp_dir, Into::into);
     std::fs::create_dir_all(&place).unwrap();
     let directory = tempfile::tempdir_in(place).unwrap();
-    let store = Store::open(&Options::new(directory.path().join("store"))).unwrap();
+    let store = Store::open(&RedbOptions::new(directory.path().join("store"))).unwrap();
     let began = gauge::start();
     let house = House::open(store).await;
     let scale = Scale::new(house.now, (number("REFERRALS", 1_000_000), number("LINES", 5_000_000)));

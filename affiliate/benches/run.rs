@@ -9,33 +9,37 @@
     reason = "a benchmark that cannot go on fails, and says what it saw"
 )]
 
-use affiliate::office::nothing_beside;
+use affiliate::office::no_extension;
 use std::sync::Arc;
 use std::time::Instant;
 
 use affiliate::audit::audit;
 use affiliate::ledger::Ledger;
-use mail::affiliate::campaign::{Campaign, Duration as Months, Rate, Terms, Visibility};
-use mail::affiliate::commission::{Commission, Comparison, Frozen, Origin, Snapshot, Status};
+use mail::affiliate::campaign::{Campaign, CommissionDuration as Months, CommissionRate, CommissionTerms, Visibility};
+use mail::affiliate::commission::{
+    Commission, CommissionOrigin, CommissionState, FreezeReasons, ReconciliationState, TermsSnapshot,
+};
 use mail::affiliate::money::BasisPoints;
 use mail::affiliate::partner::{
-    Partner, PartnerLink, PartnerSource, PartnerStatus, PayoutDestination, Token,
+    Partner, PartnerLink, PartnerLinkToken, PartnerSource, PartnerStatus, PayoutDestination,
 };
-use mail::affiliate::program::{Mode, PayoutMethod, Processor, Program, ProgramStatus, Settings};
-use mail::affiliate::referral::{Dealings, Referral, ReferralSource, ReferralStatus};
-use mail::domain::SealedKey;
+use mail::affiliate::program::{
+    AffiliateProgram, PaymentProcessor, PayoutMethod, ProcessorMode, ProgramSettings, ProgramStatus,
+};
+use mail::affiliate::referral::{Referral, ReferralActivity, ReferralSource, ReferralStatus};
+use mail::domain::SealedSecret;
 use mail::id::{AccountId, CampaignId, CommissionId, PartnerId, PartnerLinkId, ProgramId, ReferralId};
 use queue::clock::Clock;
 use queue::entropy::Entropy;
 use store::affiliate::{campaign, commission, partner, partner_link, program, referral};
-use store::engine::{Batch, Options, Store};
+use store::engine::{Batch, RedbOptions, Store};
 
 /// Partners that one commit writes.
 const AT_ONCE: usize = 500;
 
-fn terms() -> Terms {
-    Terms {
-        base: Rate::Percent(BasisPoints::try_from(2_000).unwrap()),
+fn terms() -> CommissionTerms {
+    CommissionTerms {
+        base: CommissionRate::Percent(BasisPoints::try_from(2_000).unwrap()),
         unused: 0,
         tiers: Vec::new(),
         products: Vec::new(),
@@ -51,15 +55,15 @@ fn terms() -> Terms {
 async fn program(ledger: &Ledger, (account, plan): (AccountId, CampaignId), now: jiff::Timestamp) {
     let entropy = Entropy::default();
     let mut batch = Batch::intake();
-    let settings = Settings::new("https://shop.example".to_owned(), "usd".parse().unwrap(), Mode::Live);
-    let processor = Processor {
+    let settings = ProgramSettings::new("https://shop.example".to_owned(), "usd".parse().unwrap(), ProcessorMode::Live);
+    let processor = PaymentProcessor {
         api_base: "https://api.stripe.example".to_owned(),
         restricted_key: None,
-        webhook_secrets: vec![SealedKey(String::new())],
+        webhook_secrets: vec![SealedSecret(String::new())],
         account_id: None,
         livemode: None,
     };
-    let program = Program {
+    let program = AffiliateProgram {
         id: ProgramId::new(now, entropy.u128()),
         account,
         status: ProgramStatus::Live,
@@ -115,7 +119,7 @@ async fn partner_of(
         payouts_failed: 0,
         notes: None,
         postback_url: None,
-        postback_secret: SealedKey("x".repeat(80)),
+        postback_secret: SealedSecret("x".repeat(80)),
         email_opt_out: false,
         commission_override: None,
         primary_link: link,
@@ -127,17 +131,10 @@ async fn partner_of(
         updated_at: now,
     };
     partner::create(batch, &partner);
-    let token = Token::exactly(&format!("p{number:06}")).unwrap();
-    let free = partner_link::free(ledger.store(), account, &token, now).await.unwrap().unwrap();
-    let link = PartnerLink {
-        id: link,
-        account,
-        partner: id,
-        token,
-        destination_url: None,
-        label: None,
-        created_at: now,
-    };
+    let token = PartnerLinkToken::parse(&format!("p{number:06}")).unwrap();
+    let free = partner_link::find_free_token(ledger.store(), account, &token, now).await.unwrap().unwrap();
+    let link =
+        PartnerLink { id: link, account, partner: id, token, destination_url: None, label: None, created_at: now };
     partner_link::create(batch, &link, free);
     let lead = lead(&partner, ReferralId::new(now, entropy.u128()));
     referral::create(batch, &lead, None);
@@ -161,7 +158,7 @@ fn lead(partner: &Partner, id: ReferralId) -> Referral {
         blocked: None,
         rejection: None,
         review: None,
-        dealings: Dealings::default(),
+        dealings: ReferralActivity::default(),
         revenue_cents: 0,
         currency: None,
         claimed_at: now,
@@ -180,13 +177,13 @@ fn bounty(lead: &Referral, plan: CampaignId, id: CommissionId) -> Commission {
         account: lead.account,
         partner: lead.partner,
         referral: lead.id,
-        origin: Origin::Bounty,
+        origin: CommissionOrigin::Bounty,
         amount: 500,
         currency: "usd".parse().unwrap(),
-        status: Status::Earned { earned_at: now, frozen: Frozen::default() },
+        status: CommissionState::Earned { earned_at: now, frozen: FreezeReasons::default() },
         earns_at: now,
-        comparison: Comparison::Needless,
-        snapshot: Snapshot { campaign: plan, campaign_rev: 1, hold_days: 0 },
+        comparison: ReconciliationState::Needless,
+        snapshot: TermsSnapshot { campaign: plan, campaign_rev: 1, hold_days: 0 },
         waived: Vec::new(),
         note: None,
         created_at: now,
@@ -216,7 +213,7 @@ fn told(what: &str, partners: usize, began: Instant) {
 
 async fn measure(partners: usize) {
     let directory = tempfile::tempdir().unwrap();
-    let store = Store::open(&Options::new(directory.path().join("store"))).unwrap();
+    let store = Store::open(&RedbOptions::new(directory.path().join("store"))).unwrap();
     let (clock, entropy) = (Clock::default(), Entropy::default());
     let now = clock.now();
     let (account, plan) = (AccountId::new(now, entropy.u128()), CampaignId::new(now, entropy.u128()));
@@ -236,11 +233,11 @@ async fn measure(partners: usize) {
     told("drafted", partners, began);
     assert_eq!(usize::try_from(run.payouts), Ok(partners));
     let began = start();
-    ledger.cancel_run((account, run.id), None, &nothing_beside).await.unwrap();
+    ledger.cancel_run((account, run.id), None, &no_extension).await.unwrap();
     told("cancelled", partners, began);
     let run = ledger.draft_run(account, None).await.unwrap().run.unwrap();
     let began = start();
-    ledger.approve_run((account, run.id), (run.rev, &run.totals), &nothing_beside).await.unwrap();
+    ledger.approve_run((account, run.id), (run.rev, &run.totals), &no_extension).await.unwrap();
     told("approved", partners, began);
     if partners <= 10_000 {
         assert!(audit(&ledger, account).await.unwrap().ok);

@@ -12,16 +12,16 @@ mod partners;
 mod payouts;
 
 use futures_util::future::BoxFuture;
-use mail::affiliate::program::Program;
+use mail::affiliate::program::AffiliateProgram;
 use mail::id::AccountId;
 use serde::Serialize;
-use store::affiliate::listing::{Page, Wanted};
+use store::affiliate::listing::{ListPage, ListPageRequest};
 use store::affiliate::program;
 
-use crate::ledger::{Fault, Ledger};
+use crate::ledger::{Ledger, LedgerError};
 
 /// Findings that are kept.
-pub const BROKEN_MAX: usize = 1_000;
+pub const VIOLATIONS_MAX: usize = 1_000;
 /// Rows of a page.
 const PAGE_ROWS: usize = 200;
 
@@ -55,7 +55,7 @@ mail::words! {
 
 /// Something that is not as it must be.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
-pub struct Broken {
+pub struct Violation {
     /// What it breaks.
     pub invariant: Invariant,
     /// Whose id.
@@ -66,7 +66,7 @@ pub struct Broken {
 
 /// How many rows were looked at.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize)]
-pub struct Checked {
+pub struct AuditCounts {
     /// Partners.
     pub partners: usize,
     /// Referrals.
@@ -79,41 +79,40 @@ pub struct Checked {
 
 /// What an audit came to.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
-pub struct Audit {
+pub struct AuditReport {
     /// Whether nothing is broken.
     pub ok: bool,
     /// What was looked at.
-    pub checked: Checked,
+    pub checked: AuditCounts,
     /// What is broken.
-    pub broken: Vec<Broken>,
+    pub broken: Vec<Violation>,
 }
 
 /// An audit under way.
 struct Auditor<'l> {
     ledger: &'l Ledger,
-    program: Program,
+    program: AffiliateProgram,
     /// When events must tell of everything.
-    period: events::Period,
-    checked: Checked,
-    broken: Vec<Broken>,
+    period: events::AuditedPeriod,
+    checked: AuditCounts,
+    broken: Vec<Violation>,
 }
 
 /// Audits an account's books. Of books that are written meanwhile it may find what is only half read.
 ///
 /// # Errors
 /// There is no program; the store cannot be read.
-pub fn audit<'a>(ledger: &'a Ledger, account: AccountId) -> BoxFuture<'a, Result<Audit, Fault>> {
+pub fn audit<'a>(ledger: &'a Ledger, account: AccountId) -> BoxFuture<'a, Result<AuditReport, LedgerError>> {
     Box::pin(async move {
-        let program = program::get(ledger.store(), account).await?.ok_or(Fault::NotSetUp)?;
-        let period = events::period(ledger, account).await?;
-        let mut auditor =
-            Auditor { ledger, program, period, checked: Checked::default(), broken: Vec::new() };
+        let program = program::get(ledger.store(), account).await?.ok_or(LedgerError::NotSetUp)?;
+        let period = events::audited_period(ledger, account).await?;
+        let mut auditor = Auditor { ledger, program, period, checked: AuditCounts::default(), broken: Vec::new() };
         auditor.partners().await?;
         auditor.referrals().await?;
         auditor.commissions().await?;
         auditor.payouts().await?;
         let Auditor { checked, broken, .. } = auditor;
-        Ok(Audit { ok: broken.is_empty(), checked, broken })
+        Ok(AuditReport { ok: broken.is_empty(), checked, broken })
     })
 }
 
@@ -123,24 +122,18 @@ impl Auditor<'_> {
     }
 
     /// Notes that something is broken, unless it is not.
-    fn expect(
-        &mut self,
-        holds: bool,
-        invariant: Invariant,
-        subject: impl ToString,
-        message: impl FnOnce() -> String,
-    ) {
-        if !holds && self.broken.len() < BROKEN_MAX {
-            self.broken.push(Broken { invariant, subject: subject.to_string(), message: message() });
+    fn check(&mut self, holds: bool, invariant: Invariant, subject: impl ToString, message: impl FnOnce() -> String) {
+        if !holds && self.broken.len() < VIOLATIONS_MAX {
+            self.broken.push(Violation { invariant, subject: subject.to_string(), message: message() });
         }
     }
 }
 
 /// The next page after another.
-fn wanted<T>(page: Option<&Page<T>>) -> Option<Wanted> {
+fn next_page<T>(page: Option<&ListPage<T>>) -> Option<ListPageRequest> {
     let before = match page {
         None => None,
         Some(page) => Some(page.next?),
     };
-    Some(Wanted { before, limit: PAGE_ROWS, from: None })
+    Some(ListPageRequest { before, limit: PAGE_ROWS, from: None })
 }

@@ -1,14 +1,14 @@
 //! Campaigns: made and changed; one of them is the program's default.
 
-use mail::affiliate::campaign::{Campaign, Terms, Visibility};
-use mail::affiliate::program::Program;
+use mail::affiliate::campaign::{Campaign, CommissionTerms, Visibility};
+use mail::affiliate::program::AffiliateProgram;
 use mail::id::{AccountId, CampaignId};
 use store::affiliate::campaign::{self, CAMPAIGNS_MAX};
 use store::affiliate::partner;
 use store::engine::Batch;
 
-use crate::office::{Beside, Committed, Office, Seen, TRIES_MAX, nothing_beside};
-use crate::refusal::{Noun, Obstacle, Refusal};
+use crate::office::{AffiliateService, CommitResult, ExtendCommit, IfMatch, TRIES_MAX, no_extension};
+use crate::refusal::{AffiliateError, AffiliateNoun, ConflictReason};
 
 /// What a campaign is made of, or becomes.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -20,7 +20,7 @@ pub struct CampaignDraft {
     /// Whether who joins is active at once.
     pub auto_approve: bool,
     /// What it pays.
-    pub terms: Terms,
+    pub terms: CommissionTerms,
     /// Whether it is archived.
     pub archived_at: Option<jiff::Timestamp>,
     /// Whether it becomes the default.
@@ -30,7 +30,7 @@ pub struct CampaignDraft {
 impl CampaignDraft {
     /// What a campaign is, for whoever changes some of it.
     #[must_use]
-    pub fn of(campaign: &Campaign) -> Self {
+    pub fn from_campaign(campaign: &Campaign) -> Self {
         Self {
             name: campaign.name.clone(),
             visibility: campaign.visibility,
@@ -43,48 +43,45 @@ impl CampaignDraft {
 }
 
 /// A new campaign, or what is wrong with it.
-pub type NewCampaign<'a> = dyn Fn() -> Result<CampaignDraft, Refusal> + Send + Sync + 'a;
+pub type NewCampaign<'a> = dyn Fn() -> Result<CampaignDraft, AffiliateError> + Send + Sync + 'a;
 
 /// Partners of a campaign that are counted.
 pub const COUNTED_MAX: usize = 100_000;
 
 /// The change of a campaign: what it was to what it is to be.
-pub type CampaignChange<'a> = &'a (dyn Fn(&Campaign) -> Result<CampaignDraft, Refusal> + Send + Sync);
+pub type CampaignChange<'a> = &'a (dyn Fn(&Campaign) -> Result<CampaignDraft, AffiliateError> + Send + Sync);
 
-impl Office {
+impl AffiliateService {
     /// A campaign.
     ///
     /// # Errors
     /// There is none; the store cannot be read.
-    pub async fn campaign(&self, account: AccountId, id: CampaignId) -> Result<Campaign, Refusal> {
-        campaign::get(self.store(), account, id).await?.ok_or(Refusal::Unknown(Noun::Campaign))
+    pub async fn campaign(&self, account: AccountId, id: CampaignId) -> Result<Campaign, AffiliateError> {
+        campaign::get(self.store(), account, id).await?.ok_or(AffiliateError::NotFound(AffiliateNoun::Campaign))
     }
 
     /// A campaign by its id or its name; the program's default for `None`. Archived ones take nobody.
     ///
     /// # Errors
     /// A field error about `campaign_id`; the store cannot be read.
-    pub(crate) async fn campaign_for_partners(
+    pub(crate) async fn find_campaign_for_partners(
         &self,
-        program: &Program,
+        program: &AffiliateProgram,
         named: Option<&str>,
-    ) -> Result<Campaign, Refusal> {
+    ) -> Result<Campaign, AffiliateError> {
         let account = program.account;
         let found = match named {
             None => match program.default_campaign {
                 Some(id) => campaign::get(self.store(), account, id).await?,
-                None => return Err(Refusal::NotSetUp),
+                None => return Err(AffiliateError::NotSetUp),
             },
-            Some(text) => self.campaign_named(account, text).await?,
+            Some(text) => self.find_campaign(account, text).await?,
         };
         let Some(found) = found else {
-            return Err(Refusal::field("campaign_id", "is neither the id nor the name of a campaign"));
+            return Err(AffiliateError::field("campaign_id", "is neither the id nor the name of a campaign"));
         };
         if found.archived_at.is_some() {
-            return Err(Refusal::field(
-                "campaign_id",
-                "is an archived campaign, which takes no more partners",
-            ));
+            return Err(AffiliateError::field("campaign_id", "is an archived campaign, which takes no more partners"));
         }
         Ok(found)
     }
@@ -93,14 +90,14 @@ impl Office {
     ///
     /// # Errors
     /// The store cannot be read.
-    pub(crate) async fn campaign_named(
+    pub(crate) async fn find_campaign(
         &self,
         account: AccountId,
         text: &str,
-    ) -> Result<Option<Campaign>, Refusal> {
+    ) -> Result<Option<Campaign>, AffiliateError> {
         Ok(match text.parse() {
             Ok(id) => campaign::get(self.store(), account, id).await?,
-            Err(_) => campaign::named(self.store(), account, text).await?,
+            Err(_) => campaign::find_by_name(self.store(), account, text).await?,
         })
     }
 
@@ -108,7 +105,7 @@ impl Office {
     ///
     /// # Errors
     /// The store cannot be read.
-    pub async fn partners_of(&self, campaign: &Campaign) -> Result<usize, Refusal> {
+    pub async fn count_partners(&self, campaign: &Campaign) -> Result<usize, AffiliateError> {
         let counted = partner::count_of_campaign(self.store(), campaign.account, campaign.id, COUNTED_MAX);
         Ok(counted.await?)
     }
@@ -120,14 +117,14 @@ impl Office {
     pub async fn set_default_campaign(
         &self,
         account: AccountId,
-        seen: Option<&Seen>,
+        seen: Option<&IfMatch>,
         (new, change): (&NewCampaign<'_>, CampaignChange<'_>),
-    ) -> Result<(Campaign, Program), Refusal> {
-        match self.program(account).await?.default_campaign {
+    ) -> Result<(Campaign, AffiliateProgram), AffiliateError> {
+        match self.get_program(account).await?.default_campaign {
             Some(id) => self.change_campaign((account, id), seen, change).await,
             None => {
                 let draft = CampaignDraft { make_default: true, ..new()? };
-                self.create_campaign(account, draft, &nothing_beside).await
+                self.create_campaign(account, draft, &no_extension).await
             }
         }
     }
@@ -136,8 +133,8 @@ impl Office {
     ///
     /// # Errors
     /// The store cannot be read.
-    pub async fn campaigns(&self, account: AccountId) -> Result<Vec<Campaign>, Refusal> {
-        Ok(campaign::all(self.store(), account).await?)
+    pub async fn list_campaigns(&self, account: AccountId) -> Result<Vec<Campaign>, AffiliateError> {
+        Ok(campaign::list(self.store(), account).await?)
     }
 
     /// Makes a campaign. The program is one that exists, be it set up or not.
@@ -148,12 +145,12 @@ impl Office {
         &self,
         account: AccountId,
         draft: CampaignDraft,
-        beside: Beside<'_, (Campaign, Program)>,
-    ) -> Result<(Campaign, Program), Refusal> {
+        beside: ExtendCommit<'_, (Campaign, AffiliateProgram)>,
+    ) -> Result<(Campaign, AffiliateProgram), AffiliateError> {
         for _ in 0..TRIES_MAX {
-            let program = self.program(account).await?;
-            if self.campaigns(account).await?.len() >= CAMPAIGNS_MAX {
-                return Err(Obstacle::TooManyCampaigns.into());
+            let program = self.get_program(account).await?;
+            if self.list_campaigns(account).await?.len() >= CAMPAIGNS_MAX {
+                return Err(ConflictReason::TooManyCampaigns.into());
             }
             let now = self.now();
             let campaign = Campaign {
@@ -170,16 +167,18 @@ impl Office {
             };
             let mut batch = Batch::intake();
             campaign::create(&mut batch, &campaign);
-            let program = self.with_default(&mut batch, program, &campaign, draft.make_default)?;
+            let program = self.apply_default(&mut batch, program, &campaign, draft.make_default)?;
             let made = (campaign, program);
             beside(&mut batch, &made);
             match self.commit(batch).await? {
-                Committed::Done => return Ok(made),
-                Committed::Beaten(key) if campaign::is_name(&key) => return Err(Obstacle::NameTaken.into()),
-                Committed::Beaten(_) => {}
+                CommitResult::Committed => return Ok(made),
+                CommitResult::Conflict(key) if campaign::is_name_conflict(&key) => {
+                    return Err(ConflictReason::NameTaken.into());
+                }
+                CommitResult::Conflict(_) => {}
             }
         }
-        Err(Obstacle::Changed.into())
+        Err(ConflictReason::Changed.into())
     }
 
     /// Changes a campaign.
@@ -189,13 +188,13 @@ impl Office {
     pub async fn change_campaign(
         &self,
         (account, id): (AccountId, CampaignId),
-        seen: Option<&Seen>,
+        seen: Option<&IfMatch>,
         change: CampaignChange<'_>,
-    ) -> Result<(Campaign, Program), Refusal> {
+    ) -> Result<(Campaign, AffiliateProgram), AffiliateError> {
         for _ in 0..TRIES_MAX {
-            let program = self.program(account).await?;
+            let program = self.get_program(account).await?;
             let before = self.campaign(account, id).await?;
-            Seen::check(seen, before.rev, before.updated_at)?;
+            IfMatch::check(seen, before.rev, before.updated_at)?;
             let draft = change(&before)?;
             let mut after = Campaign {
                 name: draft.name,
@@ -213,34 +212,36 @@ impl Office {
             after.updated_at = self.now();
             let mut batch = Batch::progress();
             campaign::update(&mut batch, &before, &after);
-            let program = self.with_default(&mut batch, program, &after, draft.make_default)?;
+            let program = self.apply_default(&mut batch, program, &after, draft.make_default)?;
             match self.commit(batch).await? {
-                Committed::Done => return Ok((after, program)),
-                Committed::Beaten(key) if campaign::is_name(&key) => return Err(Obstacle::NameTaken.into()),
-                Committed::Beaten(_) => {}
+                CommitResult::Committed => return Ok((after, program)),
+                CommitResult::Conflict(key) if campaign::is_name_conflict(&key) => {
+                    return Err(ConflictReason::NameTaken.into());
+                }
+                CommitResult::Conflict(_) => {}
             }
         }
-        Err(Obstacle::Changed.into())
+        Err(ConflictReason::Changed.into())
     }
 
     /// Makes the campaign the default where that is asked for, in the same commit; the program is as it was read in
     /// any case, so that no campaign is archived in the moment in which it becomes the default.
-    fn with_default(
+    fn apply_default(
         &self,
         batch: &mut Batch,
-        before: Program,
+        before: AffiliateProgram,
         campaign: &Campaign,
         make_default: bool,
-    ) -> Result<Program, Refusal> {
+    ) -> Result<AffiliateProgram, AffiliateError> {
         let is_default = make_default || before.default_campaign == Some(campaign.id);
         if is_default && campaign.archived_at.is_some() {
-            return Err(Obstacle::DefaultStays.into());
+            return Err(ConflictReason::DefaultStays.into());
         }
         if before.default_campaign == Some(campaign.id) || !make_default {
-            store::affiliate::program::expect(batch, &before);
+            store::affiliate::program::check_unchanged(batch, &before);
             return Ok(before);
         }
-        let after = Program {
+        let after = AffiliateProgram {
             default_campaign: Some(campaign.id),
             rev: before.rev.saturating_add(1),
             updated_at: self.now(),

@@ -17,19 +17,19 @@ use futures_util::StreamExt as _;
 use futures_util::future::{BoxFuture, join_all};
 use futures_util::stream;
 use jiff::{SignedDuration, Timestamp};
-use mail::affiliate::commission::{Commission, Comparison};
-use mail::affiliate::program::Program;
+use mail::affiliate::commission::{Commission, ReconciliationState};
+use mail::affiliate::program::AffiliateProgram;
 use mail::id::{AccountId, CommissionId};
-use queue::courier::http::AnswerPermit;
-use store::affiliate::commission::{self, Due};
+use queue::courier::http::ResponsePermit;
+use store::affiliate::commission::{self, DueCommission};
 use store::affiliate::program;
 use store::engine::Batch;
 
-use crate::asking::{Asker, NoAnswer, Said, Told, escaped};
-use crate::completing::By;
-use crate::ledger::{Answer, Book, Ended, Fault, Ledger, Nobody, PaidBy};
-use crate::office::Office;
-use crate::processor::Json;
+use crate::asking::{StripeAnswer, StripeClient, StripeError, StripeList, escaped};
+use crate::completing::PaymentLookup;
+use crate::ledger::{HoldReleaseCounts, IngestOutcome, Ledger, LedgerError, NoEnricher, PaymentSource, UnitOfWork};
+use crate::office::AffiliateService;
+use crate::processor::ProcessorJson;
 
 /// Invoices that are asked about side by side.
 const AT_ONCE: usize = 16;
@@ -47,27 +47,27 @@ const TURN: SignedDuration = SignedDuration::from_secs(10);
 /// After so long nothing more is asked about an invoice.
 const INVOICE_TURN: SignedDuration = SignedDuration::from_secs(30);
 /// How long it takes until is asked again, where there was no answer.
-const AGAIN: SignedDuration = SignedDuration::from_mins(10);
+const RETRY_AFTER: SignedDuration = SignedDuration::from_mins(10);
 /// For how long a line that would be its partner's waits for an answer.
-const PATIENCE: SignedDuration = SignedDuration::from_hours(24);
+const ANSWER_WAIT_MAX: SignedDuration = SignedDuration::from_hours(24);
 
 /// What came of asking about an invoice.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub enum Compared {
+pub enum ReconcileOutcome {
     /// What the processor says is in the ledger.
-    Heard,
+    Reconciled,
     /// It did not answer, or not to the point: why.
     Unanswered(String),
 }
 
 /// Who asks what became of an invoice's money.
-pub trait Compares: Sync {
+pub trait Reconciler: Sync {
     /// Asks, and has the ledger hear the answer.
-    fn compare(
+    fn reconcile(
         &self,
         account: AccountId,
         invoice: &str,
-    ) -> impl Future<Output = Result<Compared, Fault>> + Send;
+    ) -> impl Future<Output = Result<ReconcileOutcome, LedgerError>> + Send;
 
     /// Waits before the next invoices are asked about, so that the processor's rate limit is kept.
     fn pace(&self) -> impl Future<Output = ()> + Send {
@@ -76,21 +76,21 @@ pub trait Compares: Sync {
 }
 
 /// Who is asked, and who hears of it.
-struct Asked {
-    asker: Asker,
+struct InvoiceReconciliation {
+    asker: StripeClient,
     ledger: Ledger,
-    program: Program,
+    program: AffiliateProgram,
     /// Nothing is asked after that.
     until: Timestamp,
 }
 
-impl Compares for Office {
-    async fn compare(&self, account: AccountId, invoice: &str) -> Result<Compared, Fault> {
-        let program = program::get(self.store(), account).await?.ok_or(Fault::NotSetUp)?;
+impl Reconciler for AffiliateService {
+    async fn reconcile(&self, account: AccountId, invoice: &str) -> Result<ReconcileOutcome, LedgerError> {
+        let program = program::get(self.store(), account).await?.ok_or(LedgerError::NotSetUp)?;
         // Without a key there is nobody to ask any more.
-        let Some(asker) = self.asker(&program) else { return Ok(Compared::Heard) };
+        let Some(asker) = self.stripe_client(&program) else { return Ok(ReconcileOutcome::Reconciled) };
         let until = self.now().checked_add(INVOICE_TURN).unwrap_or(Timestamp::MAX);
-        Asked { asker, ledger: self.ledger(), program, until }.about_invoice(invoice).await
+        InvoiceReconciliation { asker, ledger: self.ledger(), program, until }.reconcile_invoice(invoice).await
     }
 
     async fn pace(&self) {
@@ -99,102 +99,104 @@ impl Compares for Office {
     }
 }
 
-impl Asked {
-    async fn about_invoice(&self, invoice: &str) -> Result<Compared, Fault> {
+impl InvoiceReconciliation {
+    async fn reconcile_invoice(&self, invoice: &str) -> Result<ReconcileOutcome, LedgerError> {
         let mut paid_by = self.paid_by(invoice).await?;
         if paid_by.is_empty() {
             // The shape since 2025 does not name them in the invoice.
             let mut permit = self.asker.permit();
-            match self.asker.payments(By::Invoice(invoice), &mut permit).await {
-                Ok(Told { objects, at, .. }) => {
+            match self.asker.list_payments(PaymentLookup::Invoice(invoice), &mut permit).await {
+                Ok(StripeList { objects, at, .. }) => {
                     for payment in &objects {
-                        self.tell("invoice_payment.paid", payment, at).await?;
+                        self.ingest("invoice_payment.paid", payment, at).await?;
                     }
                 }
-                Err(why) => return Ok(Compared::Unanswered(format!("the processor {why}"))),
+                Err(why) => return Ok(ReconcileOutcome::Unanswered(format!("the processor {why}"))),
             }
             paid_by = self.paid_by(invoice).await?;
         }
         for one in paid_by {
-            if let Compared::Unanswered(why) = self.about(&one).await? {
-                return Ok(Compared::Unanswered(why));
+            if let ReconcileOutcome::Unanswered(why) = self.reconcile_payment(&one).await? {
+                return Ok(ReconcileOutcome::Unanswered(why));
             }
         }
-        Ok(Compared::Heard)
+        Ok(ReconcileOutcome::Reconciled)
     }
 
-    async fn paid_by(&self, invoice: &str) -> Result<Vec<PaidBy>, Fault> {
-        Book::of(&self.ledger, self.program.clone()).paid_by(invoice).await
+    async fn paid_by(&self, invoice: &str) -> Result<Vec<PaymentSource>, LedgerError> {
+        UnitOfWork::for_program(&self.ledger, self.program.clone()).payment_sources(invoice).await
     }
 
-    async fn about(&self, paid_by: &PaidBy) -> Result<Compared, Fault> {
+    async fn reconcile_payment(&self, paid_by: &PaymentSource) -> Result<ReconcileOutcome, LedgerError> {
         let mut permit = self.asker.permit();
         let answer = match paid_by {
-            PaidBy::Charge(id) => self.charge(id, &mut permit).await,
-            PaidBy::Payment(id) => {
-                self.listed(&format!("/v1/charges?payment_intent={}", escaped(id)), &mut permit).await
+            PaymentSource::Charge(id) => self.fetch_charge(id, &mut permit).await,
+            PaymentSource::Payment(id) => {
+                self.fetch_list(&format!("/v1/charges?payment_intent={}", escaped(id)), &mut permit).await
             }
         };
-        let Told { objects, at, .. } = match answer {
+        let StripeList { objects, at, .. } = match answer {
             Ok(answer) => answer,
-            Err(why) => return Ok(Compared::Unanswered(format!("the processor {why}"))),
+            Err(why) => return Ok(ReconcileOutcome::Unanswered(format!("the processor {why}"))),
         };
         for charge in &objects {
             if charge.is_too_large() || charge.number_in("amount_refunded").unwrap_or(0) > 0 {
-                self.tell("charge.refunded", charge, at).await?;
+                self.ingest("charge.refunded", charge, at).await?;
             }
             if charge.flag_in("disputed").unwrap_or(false)
                 && let Some(id) = charge.id()
-                && let Compared::Unanswered(why) = self.about_disputes(&id).await?
+                && let ReconcileOutcome::Unanswered(why) = self.reconcile_disputes(&id).await?
             {
-                return Ok(Compared::Unanswered(why));
+                return Ok(ReconcileOutcome::Unanswered(why));
             }
         }
-        Ok(Compared::Heard)
+        Ok(ReconcileOutcome::Reconciled)
     }
 
-    async fn about_disputes(&self, charge: &str) -> Result<Compared, Fault> {
+    async fn reconcile_disputes(&self, charge: &str) -> Result<ReconcileOutcome, LedgerError> {
         let mut permit = self.asker.permit();
         let path = format!("/v1/disputes?charge={}", escaped(charge));
-        let Told { objects, at, .. } = match self.listed(&path, &mut permit).await {
+        let StripeList { objects, at, .. } = match self.fetch_list(&path, &mut permit).await {
             Ok(answer) => answer,
-            Err(why) => return Ok(Compared::Unanswered(format!("the processor {why}"))),
+            Err(why) => return Ok(ReconcileOutcome::Unanswered(format!("the processor {why}"))),
         };
         for dispute in &objects {
-            self.tell(dispute_kind(dispute), dispute, at).await?;
+            self.ingest(dispute_event_type(dispute), dispute, at).await?;
         }
-        Ok(Compared::Heard)
+        Ok(ReconcileOutcome::Reconciled)
     }
 
-    async fn charge(&self, id: &str, permit: &mut AnswerPermit) -> Result<Told, NoAnswer> {
-        self.in_time()?;
-        Ok(match self.asker.object(&format!("/v1/charges/{}", escaped(id)), permit).await? {
-            Said::This(charge, at) => Told { objects: vec![charge], at, has_more: false },
-            Said::Nothing(_) => Told::nothing(),
+    async fn fetch_charge(&self, id: &str, permit: &mut ResponsePermit) -> Result<StripeList, StripeError> {
+        self.check_deadline()?;
+        Ok(match self.asker.get_object(&format!("/v1/charges/{}", escaped(id)), permit).await? {
+            StripeAnswer::Object(charge, at) => StripeList { objects: vec![charge], at, has_more: false },
+            StripeAnswer::Refused(_) => StripeList::empty(),
         })
     }
 
-    async fn listed(&self, path: &str, permit: &mut AnswerPermit) -> Result<Told, NoAnswer> {
-        self.in_time()?;
-        Ok(self.asker.list(path, 1, permit).await?.unwrap_or_else(|_| Told::nothing()))
+    async fn fetch_list(&self, path: &str, permit: &mut ResponsePermit) -> Result<StripeList, StripeError> {
+        self.check_deadline()?;
+        Ok(self.asker.list_objects(path, 1, permit).await?.unwrap_or_else(|_| StripeList::empty()))
     }
 
-    fn in_time(&self) -> Result<(), NoAnswer> {
+    fn check_deadline(&self) -> Result<(), StripeError> {
         let is_late = self.ledger.now() > self.until;
-        if is_late { Err(NoAnswer::Silent("takes too long to answer".to_owned())) } else { Ok(()) }
+        if is_late { Err(StripeError::NoResponse("takes too long to answer".to_owned())) } else { Ok(()) }
     }
 
     /// One that cannot be worked with is kept among the events that failed, and goes on from there.
-    async fn tell(&self, kind: &str, object: &Json, at: Timestamp) -> Result<(), Fault> {
-        match self.ledger.take_asked(&self.program, (kind, object), (at, &Nobody)).await {
-            Answer::Failed(fault @ (Fault::Read(_) | Fault::Commit(_) | Fault::Contended)) => Err(fault),
+    async fn ingest(&self, kind: &str, object: &ProcessorJson, at: Timestamp) -> Result<(), LedgerError> {
+        match self.ledger.ingest_fetched_object(&self.program, (kind, object), (at, &NoEnricher)).await {
+            IngestOutcome::Failed(fault @ (LedgerError::Read(_) | LedgerError::Commit(_) | LedgerError::Contended)) => {
+                Err(fault)
+            }
             _ => Ok(()),
         }
     }
 }
 
 /// The kind of event that tells of a dispute as it stands.
-pub(crate) fn dispute_kind(dispute: &Json) -> &'static str {
+pub(crate) fn dispute_event_type(dispute: &ProcessorJson) -> &'static str {
     match dispute.text_in("status").as_deref() {
         Some("won" | "lost" | "warning_closed") => "charge.dispute.closed",
         _ => "charge.dispute.created",
@@ -203,7 +205,7 @@ pub(crate) fn dispute_kind(dispute: &Json) -> &'static str {
 
 /// What came of asking about several invoices.
 #[derive(Debug, Default)]
-pub(crate) struct Answers {
+pub(crate) struct ReconcileAnswers {
     /// Those about which there was no answer, and why.
     pub(crate) unanswered: BTreeMap<String, String>,
     /// Those that were not asked about: the time was up before.
@@ -211,13 +213,13 @@ pub(crate) struct Answers {
 }
 
 /// Asks about invoices side by side, and begins with no more of them when the time is up.
-pub(crate) async fn compare_all(
-    asker: &impl Compares,
+pub(crate) async fn reconcile_all(
+    asker: &impl Reconciler,
     (account, invoices): (AccountId, &BTreeSet<String>),
     is_time_up: impl Fn() -> bool,
-) -> Result<Answers, Fault> {
+) -> Result<ReconcileAnswers, LedgerError> {
     let invoices: Vec<&String> = invoices.iter().collect();
-    let (mut answers, mut silent) = (Answers::default(), None::<String>);
+    let (mut answers, mut silent) = (ReconcileAnswers::default(), None::<String>);
     for (nth, some) in invoices.chunks(AT_ONCE).enumerate() {
         if let Some(why) = &silent {
             // Nobody answered: these are not asked at all.
@@ -231,12 +233,12 @@ pub(crate) async fn compare_all(
         if nth > 0 {
             asker.pace().await;
         }
-        let said = join_all(some.iter().map(|invoice| asker.compare(account, invoice))).await;
+        let said = join_all(some.iter().map(|invoice| asker.reconcile(account, invoice))).await;
         let mut any = false;
         for (invoice, said) in some.iter().zip(said) {
             match said? {
-                Compared::Heard => any = true,
-                Compared::Unanswered(why) => {
+                ReconcileOutcome::Reconciled => any = true,
+                ReconcileOutcome::Unanswered(why) => {
                     answers.unanswered.insert((*invoice).clone(), why);
                 }
             }
@@ -247,13 +249,13 @@ pub(crate) async fn compare_all(
 }
 
 /// Lines that wait to be compared, by whose program they are of.
-type Waiting = BTreeMap<AccountId, Vec<CommissionId>>;
+type DueLines = BTreeMap<AccountId, Vec<CommissionId>>;
 
 /// What came of a round of comparing.
 #[derive(Debug, Clone, Copy, Default)]
-pub struct Round {
+pub struct ReconcileRound {
     /// Holds that ended at once, since the time was over.
-    pub ended: Ended,
+    pub ended: HoldReleaseCounts,
     /// Whether lines are left that wait already.
     pub has_more: bool,
 }
@@ -264,29 +266,29 @@ impl Ledger {
     ///
     /// # Errors
     /// The store cannot be read.
-    pub async fn compare_due(
+    pub async fn reconcile_due(
         &self,
         partitions: RangeInclusive<u16>,
         now: Timestamp,
-        asker: &impl Compares,
-    ) -> Result<Round, Fault> {
-        let mut waiting = Waiting::new();
-        let has_more = self.look_for_waiting(partitions, now, &mut waiting).await?;
-        let round = self.compare_accounts(waiting, asker).await;
-        Ok(Round { has_more: has_more || round.has_more, ..round })
+        asker: &impl Reconciler,
+    ) -> Result<ReconcileRound, LedgerError> {
+        let mut waiting = DueLines::new();
+        let has_more = self.collect_due_lines(partitions, now, &mut waiting).await?;
+        let round = self.reconcile_accounts(waiting, asker).await;
+        Ok(ReconcileRound { has_more: has_more || round.has_more, ..round })
     }
 
     /// Adds lines that wait to be compared, some of each account. Whether there are more.
-    async fn look_for_waiting(
+    async fn collect_due_lines(
         &self,
         partitions: RangeInclusive<u16>,
         now: Timestamp,
-        waiting: &mut Waiting,
-    ) -> Result<bool, Fault> {
-        let (mut has_more, mut after) = (false, None::<Due>);
+        waiting: &mut DueLines,
+    ) -> Result<bool, LedgerError> {
+        let (mut has_more, mut after) = (false, None::<DueCommission>);
         loop {
             let mut due =
-                commission::due(self.store(), partitions.clone(), now, after.as_ref(), LINES_AT_ONCE).await?;
+                commission::list_due(self.store(), partitions.clone(), now, after.as_ref(), LINES_AT_ONCE).await?;
             let is_last = due.len() < LINES_AT_ONCE;
             after = due.last().cloned();
             // Who has its share is passed over unread.
@@ -294,7 +296,7 @@ impl Ledger {
             due.retain(|due| waiting.get(&due.account).is_none_or(|lines| lines.len() < LINES_OF_EACH));
             has_more |= due.len() < found;
             for line in commission::get_due(self.store(), &due).await? {
-                if matches!(line.comparison, Comparison::Due(at) if at <= now) {
+                if matches!(line.comparison, ReconciliationState::Due(at) if at <= now) {
                     waiting.entry(line.account).or_default().push(line.id);
                 }
             }
@@ -305,88 +307,87 @@ impl Ledger {
     }
 
     /// Accounts side by side.
-    async fn compare_accounts(&self, waiting: Waiting, asker: &impl Compares) -> Round {
+    async fn reconcile_accounts(&self, waiting: DueLines, asker: &impl Reconciler) -> ReconcileRound {
         let rounds = waiting.into_iter().map(|(account, ids)| async move {
-            self.compare_account((account, &ids), asker).await.unwrap_or_else(|fault| {
+            self.reconcile_account((account, &ids), asker).await.unwrap_or_else(|fault| {
                 tracing::warn!(%account, %fault, "charges cannot be compared");
-                Round::default()
+                ReconcileRound::default()
             })
         });
-        let sum = |sum: Round, round: Round| async move {
+        let sum = |sum: ReconcileRound, round: ReconcileRound| async move {
             let earned = sum.ended.earned.saturating_add(round.ended.earned);
             let failed = sum.ended.failed.saturating_add(round.ended.failed);
-            Round { ended: Ended { earned, failed }, has_more: sum.has_more || round.has_more }
+            ReconcileRound { ended: HoldReleaseCounts { earned, failed }, has_more: sum.has_more || round.has_more }
         };
-        stream::iter(rounds).buffer_unordered(ACCOUNTS_AT_ONCE).fold(Round::default(), sum).await
+        stream::iter(rounds).buffer_unordered(ACCOUNTS_AT_ONCE).fold(ReconcileRound::default(), sum).await
     }
 
-    async fn compare_account(
+    async fn reconcile_account(
         &self,
         (account, ids): (AccountId, &[CommissionId]),
-        asker: &impl Compares,
-    ) -> Result<Round, Fault> {
+        asker: &impl Reconciler,
+    ) -> Result<ReconcileRound, LedgerError> {
         let lines = commission::get_each(self.store(), account, ids).await?;
-        let invoice = |line: &Commission| line.sold().map(|sold| sold.invoice.clone());
+        let invoice = |line: &Commission| line.sold_invoice().map(|sold| sold.invoice.clone());
         let invoices: BTreeSet<String> = lines.iter().filter_map(invoice).collect();
         let end = self.now().checked_add(TURN).unwrap_or(Timestamp::MAX);
-        let Answers { unanswered, unasked } =
-            compare_all(asker, (account, &invoices), || self.now() >= end).await?;
+        let ReconcileAnswers { unanswered, unasked } =
+            reconcile_all(asker, (account, &invoices), || self.now() >= end).await?;
         if let Some(why) = unanswered.values().next() {
             tracing::warn!(%account, invoices = unanswered.len(), why, "charges are not compared");
         }
-        let mut round = Round { has_more: !unasked.is_empty(), ..Round::default() };
+        let mut round = ReconcileRound { has_more: !unasked.is_empty(), ..ReconcileRound::default() };
         for line in &lines {
             let invoice = invoice(line).unwrap_or_default();
             if unasked.contains(&invoice) {
                 continue;
             }
-            self.note_answer((account, line.id), !unanswered.contains_key(&invoice), &mut round.ended)
-                .await?;
+            self.record_answer((account, line.id), !unanswered.contains_key(&invoice), &mut round.ended).await?;
         }
         Ok(round)
     }
 
     /// Notes that there was an answer about a line, or none; where it waited for nothing else it is its partner's.
-    async fn note_answer(
+    async fn record_answer(
         &self,
         (account, id): (AccountId, CommissionId),
         has_answer: bool,
-        ended: &mut Ended,
-    ) -> Result<(), Fault> {
+        ended: &mut HoldReleaseCounts,
+    ) -> Result<(), LedgerError> {
         let (now, Some(before)) = (self.now(), commission::get(self.store(), account, id).await?) else {
             return Ok(());
         };
-        let waited = before.earns_at.checked_add(PATIENCE).is_ok_and(|end| end <= now);
+        let waited = before.earns_at.checked_add(ANSWER_WAIT_MAX).is_ok_and(|end| end <= now);
         let comparison = match (has_answer, waited) {
-            (true, _) => Comparison::Done(now),
-            (false, true) => Comparison::Needless,
-            (false, false) => Comparison::Due(now.checked_add(AGAIN).unwrap_or(Timestamp::MAX)),
+            (true, _) => ReconciliationState::Done(now),
+            (false, true) => ReconciliationState::Needless,
+            (false, false) => ReconciliationState::Due(now.checked_add(RETRY_AFTER).unwrap_or(Timestamp::MAX)),
         };
         let after = Commission { comparison, ..before.clone() };
         let mut batch = Batch::progress();
         commission::update(&mut batch, &before, &after);
         // Who was beaten to it finds it again.
-        if self.commit(batch).await? && !matches!(comparison, Comparison::Due(_)) && after.is_due(now) {
-            ended.count(id, self.end_hold(account, id).await);
+        if self.commit(batch).await? && !matches!(comparison, ReconciliationState::Due(_)) && after.is_due(now) {
+            ended.count(id, self.release_hold(account, id).await);
         }
         Ok(())
     }
 }
 
-impl Office {
+impl AffiliateService {
     /// Compares as long as it is polled: lines of this node's partitions, each when it is time for it.
-    pub fn keep_comparing(&self) -> BoxFuture<'_, ()> {
+    pub fn run_reconciliation(&self) -> BoxFuture<'_, ()> {
         Box::pin(async move {
             loop {
                 let (now, ledger) = (self.now(), self.ledger());
-                let (mut waiting, mut has_more) = (Waiting::new(), false);
-                for partitions in self.hall.partitions() {
-                    match ledger.look_for_waiting(partitions, now, &mut waiting).await {
+                let (mut waiting, mut has_more) = (DueLines::new(), false);
+                for partitions in self.hall.partition_ranges() {
+                    match ledger.collect_due_lines(partitions, now, &mut waiting).await {
                         Ok(more) => has_more |= more,
                         Err(fault) => tracing::warn!(%fault, "lines to be compared cannot be looked for"),
                     }
                 }
-                let round = ledger.compare_accounts(waiting, self).await;
+                let round = ledger.reconcile_accounts(waiting, self).await;
                 if !(has_more || round.has_more) {
                     self.hall.clock().sleep_until(self.next_due(now).await).await;
                 }

@@ -9,15 +9,17 @@
 //! Nothing is held meanwhile; who is not answered, or may not ask, takes the event as failed, so that it is sent again. An
 //! answer once and for all, also that there is nothing, is one: then the event is booked as it is.
 
-use mail::affiliate::program::Program;
+use mail::affiliate::program::AffiliateProgram;
 use mail::affiliate::sale::SaleLine;
 use mail::id::AccountId;
-use queue::courier::http::AnswerPermit;
+use queue::courier::http::ResponsePermit;
 
-use crate::asking::{Asker, NoAnswer, Told, escaped};
-use crate::ledger::{Book, Completed, Completes, Fault, Ledger};
-use crate::office::Office;
-use crate::processor::{AsOf, Fact, InvoicePayment, Json, MetadataKeys, Reading, Unreadable, invoice_line};
+use crate::asking::{StripeClient, StripeError, StripeList, escaped};
+use crate::ledger::{EnrichedFact, Enricher, Ledger, LedgerError, UnitOfWork};
+use crate::office::AffiliateService;
+use crate::processor::{
+    InvoicePayment, JsonReadError, MetadataKeys, ProcessorJson, ReadContext, StateVersion, WebhookFact, invoice_line,
+};
 
 /// Pages of an invoice's lines: so many hundreds are read of it ([`crate::processor`]). One with more is booked by its
 /// total.
@@ -26,89 +28,97 @@ const LINE_PAGES_MAX: usize = 10;
 const PAYMENT_PAGES_MAX: usize = 5;
 
 /// What a payment of an invoice is looked for by.
-pub(crate) enum By<'a> {
+pub(crate) enum PaymentLookup<'a> {
     /// The invoice.
     Invoice(&'a str),
     /// The payment intent.
     Payment(&'a str),
 }
 
-impl Completes for Office {
-    async fn complete(
+impl Enricher for AffiliateService {
+    async fn enrich(
         &self,
-        (ledger, program): (&Ledger, &Program),
-        (fact, keys): (Fact, &MetadataKeys),
-    ) -> Result<Completed, Fault> {
-        let Some(asker) = self.asker(program) else { return Ok(Completed::of(fact)) };
+        (ledger, program): (&Ledger, &AffiliateProgram),
+        (fact, keys): (WebhookFact, &MetadataKeys),
+    ) -> Result<EnrichedFact, LedgerError> {
+        let Some(asker) = self.stripe_client(program) else { return Ok(EnrichedFact::from_fact(fact)) };
         let of = match fact {
-            Fact::InvoicePaid(mut invoice) if !invoice.has_all_lines => {
-                if let Some(lines) = asker.lines(&invoice.sale.invoice).await? {
+            WebhookFact::InvoicePaid(mut invoice) if !invoice.has_all_lines => {
+                if let Some(lines) = asker.list_invoice_lines(&invoice.sale.invoice).await? {
                     (invoice.sale.lines, invoice.has_all_lines) = (lines, true);
                 }
-                return Ok(Completed::of(Fact::InvoicePaid(invoice)));
+                return Ok(EnrichedFact::from_fact(WebhookFact::InvoicePaid(invoice)));
             }
-            Fact::Charge(ref charge) if charge.invoice.is_none() => {
+            WebhookFact::Charge(ref charge) if charge.invoice.is_none() => {
                 (Some(charge.id.clone()), charge.payment_intent.clone())
             }
-            Fact::Refund(ref refund) => (refund.charge.clone(), refund.payment_intent.clone()),
-            Fact::Dispute(ref dispute) => (dispute.charge.clone(), dispute.payment_intent.clone()),
-            _ => return Ok(Completed::of(fact)),
+            WebhookFact::Refund(ref refund) => (refund.charge.clone(), refund.payment_intent.clone()),
+            WebhookFact::Dispute(ref dispute) => (dispute.charge.clone(), dispute.payment_intent.clone()),
+            _ => return Ok(EnrichedFact::from_fact(fact)),
         };
-        let mut book = Book::of(ledger, program.clone());
-        let Some(payment) = book.payment_of_unknown(of).await? else { return Ok(Completed::of(fact)) };
+        let mut book = UnitOfWork::for_program(ledger, program.clone());
+        let Some(payment) = book.find_unlinked_payment(of).await? else {
+            return Ok(EnrichedFact::from_fact(fact));
+        };
         let mut permit = asker.permit();
-        let found = asker.payments(By::Payment(&payment), &mut permit).await?;
-        let reading = Reading { keys, as_of: AsOf::fetched(found.at) };
-        let read = |found: &Json| {
+        let found = asker.list_payments(PaymentLookup::Payment(&payment), &mut permit).await?;
+        let reading = ReadContext { keys, as_of: StateVersion::fetched(found.at) };
+        let read = |found: &ProcessorJson| {
             found.check_size()?;
-            InvoicePayment::read(found.text(), &reading).map(Fact::InvoicePayment)
+            InvoicePayment::read(found.text(), &reading).map(WebhookFact::InvoicePayment)
         };
-        let before = found.objects.iter().map(read).collect::<Result<_, Unreadable>>()?;
-        Ok(Completed { before, fact })
+        let before = found.objects.iter().map(read).collect::<Result<_, JsonReadError>>()?;
+        Ok(EnrichedFact { before, fact })
     }
 
-    async fn permit(&self, account: AccountId, bytes: usize) -> Result<Option<AnswerPermit>, Fault> {
-        self.memory(account, bytes).await.map(Some)
+    async fn permit(&self, account: AccountId, bytes: usize) -> Result<Option<ResponsePermit>, LedgerError> {
+        self.reserve_memory(account, bytes).await.map(Some)
     }
 }
 
-impl From<NoAnswer> for Fault {
-    fn from(why: NoAnswer) -> Self {
+impl From<StripeError> for LedgerError {
+    fn from(why: StripeError) -> Self {
         match why {
-            NoAnswer::Silent(why) | NoAnswer::Denied(why) | NoAnswer::TooMuch(why) => Self::Unanswered(why),
-            NoAnswer::Barred(why) => Self::Barred(why),
-            NoAnswer::Busy(busy) => Self::Budget(busy),
+            StripeError::NoResponse(why) | StripeError::KeyRejected(why) | StripeError::TooLarge(why) => {
+                Self::Unanswered(why)
+            }
+            StripeError::KeyNotPermitted(why) => Self::Barred(why),
+            StripeError::MemoryBusy(busy) => Self::Budget(busy),
         }
     }
 }
 
-impl Asker {
+impl StripeClient {
     /// Payments that paid an invoice; none where the processor does not know of such.
-    pub(crate) async fn payments(&self, by: By<'_>, permit: &mut AnswerPermit) -> Result<Told, NoAnswer> {
+    pub(crate) async fn list_payments(
+        &self,
+        by: PaymentLookup<'_>,
+        permit: &mut ResponsePermit,
+    ) -> Result<StripeList, StripeError> {
         let path = match by {
-            By::Invoice(id) => format!("/v1/invoice_payments?invoice={}", escaped(id)),
-            By::Payment(id) => format!(
+            PaymentLookup::Invoice(id) => format!("/v1/invoice_payments?invoice={}", escaped(id)),
+            PaymentLookup::Payment(id) => format!(
                 "/v1/invoice_payments?payment%5Btype%5D=payment_intent&payment%5Bpayment_intent%5D={}",
                 escaped(id)
             ),
         };
-        let told = self.list(&path, PAYMENT_PAGES_MAX, permit).await?;
-        let mut told = told.unwrap_or_else(|_| Told::nothing());
+        let told = self.list_objects(&path, PAYMENT_PAGES_MAX, permit).await?;
+        let mut told = told.unwrap_or_else(|_| StripeList::empty());
         // The list holds attempts that did not pay, too.
         told.objects.retain(|payment| payment.text_in("status").is_none_or(|status| status == "paid"));
         Ok(told)
     }
 
     /// All lines of an invoice; none where the processor does not tell them, or there are more than are read.
-    async fn lines(&self, invoice: &str) -> Result<Option<Vec<SaleLine>>, Fault> {
+    async fn list_invoice_lines(&self, invoice: &str) -> Result<Option<Vec<SaleLine>>, LedgerError> {
         let path = format!("/v1/invoices/{}/lines?", escaped(invoice));
         let mut permit = self.permit();
-        let told = self.list(&path, LINE_PAGES_MAX, &mut permit).await?;
+        let told = self.list_objects(&path, LINE_PAGES_MAX, &mut permit).await?;
         let Some(told) = told.ok().filter(|told| !told.has_more) else { return Ok(None) };
-        let read = |(nth, line): (usize, &Json)| {
+        let read = |(nth, line): (usize, &ProcessorJson)| {
             line.check_size()?;
             invoice_line(line.text(), nth)
         };
-        Ok(Some(told.objects.iter().enumerate().map(read).collect::<Result<_, Unreadable>>()?))
+        Ok(Some(told.objects.iter().enumerate().map(read).collect::<Result<_, JsonReadError>>()?))
     }
 }

@@ -11,24 +11,24 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use futures_util::stream::{self, StreamExt as _};
 use mail::address::Address;
-use mail::affiliate::partner::{Partner, PartnerSource, Token};
-use mail::affiliate::partner_list::{List, Listed, Row};
+use mail::affiliate::partner::{Partner, PartnerLinkToken, PartnerSource};
+use mail::affiliate::partner_list::{ImportedPartner, PartnerImport, PartnerImportRow};
 use mail::id::{AccountId, PartnerId};
 use serde::Serialize;
 use store::affiliate::{partner, partner_link};
 
 use crate::letters::MailWarning;
 use crate::links::VARIANTS_MAX;
-use crate::office::{Office, nothing_beside};
+use crate::office::{AffiliateService, no_extension};
 use crate::partners::{PARENTS_MAX, PartnerDraft};
-use crate::refusal::{Obstacle, Refusal};
+use crate::refusal::{AffiliateError, ConflictReason};
 
 /// Partners who are taken in at the same time: their commits share a write to the disk.
 const AT_ONCE: usize = 32;
 
 /// How a list is imported.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
-pub struct Manner {
+pub struct ImportOptions {
     /// It is only said what would become of it.
     pub dry_run: bool,
     /// Partners are written to.
@@ -37,7 +37,7 @@ pub struct Manner {
 
 /// A partner of the list.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
-pub struct Imported {
+pub struct ImportedPartnerResult {
     /// Its row, from 1.
     pub row: usize,
     /// Its address.
@@ -50,7 +50,7 @@ pub struct Imported {
 
 /// A row that is left out.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
-pub struct SkippedRow {
+pub struct SkippedImportRow {
     /// The row, from 1.
     pub row: usize,
     /// The address as it stands there.
@@ -61,15 +61,15 @@ pub struct SkippedRow {
 
 /// What an import came to.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize)]
-pub struct Import {
+pub struct PartnerImportResult {
     /// Whether nothing was written.
     pub dry_run: bool,
     /// How many partners joined, or would.
     pub imported: usize,
     /// Who they are.
-    pub partners: Vec<Imported>,
+    pub partners: Vec<ImportedPartnerResult>,
     /// Which rows are left out.
-    pub skipped: Vec<SkippedRow>,
+    pub skipped: Vec<SkippedImportRow>,
     /// Columns that are none of ours and were passed over, by their names.
     pub ignored_columns: Vec<String>,
     /// What was not done of what was asked for.
@@ -78,23 +78,23 @@ pub struct Import {
 }
 
 /// A partner who is to join.
-struct Joining {
+struct PlannedPartner {
     row: usize,
-    listed: Listed,
-    token: Token,
+    listed: ImportedPartner,
+    token: PartnerLinkToken,
     /// Recruiters above it.
-    above: usize,
+    recruiters_above: usize,
 }
 
 /// A partner who has joined.
-struct TakenIn {
+struct CreatedPartner {
     id: PartnerId,
     token: String,
     warning: Option<MailWarning>,
 }
 
 /// What the owner, and the operator by a line of the log, is told of partners of a list who are not written to.
-fn warnings(account: AccountId, unmailed: &[MailWarning]) -> Option<String> {
+fn mail_warning(account: AccountId, unmailed: &[MailWarning]) -> Option<String> {
     let (first, count) = (unmailed.first()?, unmailed.len());
     tracing::warn!(account.id = %account, count, cause = %first, "partners of a list are not mailed");
     Some(format!("{count} of the partners are not written to as asked; of the first: {first}"))
@@ -102,23 +102,23 @@ fn warnings(account: AccountId, unmailed: &[MailWarning]) -> Option<String> {
 
 /// What is to be done with a list.
 #[derive(Default)]
-struct Plan {
-    joining: Vec<Joining>,
-    skipped: Vec<SkippedRow>,
+struct ImportPlan {
+    joining: Vec<PlannedPartner>,
+    skipped: Vec<SkippedImportRow>,
 }
 
-impl Plan {
+impl ImportPlan {
     fn skip(&mut self, row: usize, email: impl Into<String>, reason: impl Into<String>) {
-        self.skipped.push(SkippedRow { row, email: email.into(), reason: reason.into() });
+        self.skipped.push(SkippedImportRow { row, email: email.into(), reason: reason.into() });
     }
 }
 
 /// Addresses are the same whatever their case.
-fn key_of(email: &Address) -> String {
+fn email_key(email: &Address) -> String {
     email.to_string().to_lowercase()
 }
 
-impl Office {
+impl AffiliateService {
     /// Imports a list of partners, or says what would become of it.
     ///
     /// # Errors
@@ -126,28 +126,27 @@ impl Office {
     pub async fn import_partners(
         &self,
         account: AccountId,
-        List { rows, ignored_columns }: List,
-        manner: Manner,
-    ) -> Result<Import, Refusal> {
-        let Plan { joining, mut skipped } = self.plan(account, rows).await?;
+        PartnerImport { rows, ignored_columns }: PartnerImport,
+        manner: ImportOptions,
+    ) -> Result<PartnerImportResult, AffiliateError> {
+        let ImportPlan { joining, mut skipped } = self.plan_import(account, rows).await?;
         let (mut partners, mut unmailed) = (Vec::with_capacity(joining.len()), Vec::new());
         if manner.dry_run {
-            partners.extend(joining.iter().map(|one| imported(one, None)));
+            partners.extend(joining.iter().map(|one| imported_partner(one, None)));
         } else {
             let mut ids: BTreeMap<String, PartnerId> = BTreeMap::new();
             for generation in generations(joining) {
-                let taking: Vec<_> =
-                    generation.iter().map(|one| self.take_in(account, one, &ids, manner)).collect();
+                let taking: Vec<_> = generation.iter().map(|one| self.import_one(account, one, &ids, manner)).collect();
                 let taken: Vec<_> = stream::iter(taking).buffered(AT_ONCE).collect().await;
                 for (one, taken) in generation.iter().zip(taken) {
                     match taken {
-                        Ok(TakenIn { id, token, warning }) => {
+                        Ok(CreatedPartner { id, token, warning }) => {
                             unmailed.extend(warning);
-                            ids.insert(key_of(&one.listed.email), id);
-                            partners.push(Imported { token, ..imported(one, Some(id)) });
+                            ids.insert(email_key(&one.listed.email), id);
+                            partners.push(ImportedPartnerResult { token, ..imported_partner(one, Some(id)) });
                         }
                         // Somebody added it meanwhile.
-                        Err(Refusal::Obstacle(Obstacle::EmailTaken)) => skipped.push(SkippedRow {
+                        Err(AffiliateError::Conflict(ConflictReason::EmailTaken)) => skipped.push(SkippedImportRow {
                             row: one.row,
                             email: one.listed.email.to_string(),
                             reason: "already_partner".to_owned(),
@@ -159,16 +158,16 @@ impl Office {
         }
         partners.sort_by_key(|partner| partner.row);
         skipped.sort_by_key(|skipped| skipped.row);
-        let warnings = warnings(account, &unmailed).into_iter().collect();
+        let warnings = mail_warning(account, &unmailed).into_iter().collect();
         let (dry_run, imported) = (manner.dry_run, partners.len());
-        Ok(Import { dry_run, imported, partners, skipped, ignored_columns, warnings })
+        Ok(PartnerImportResult { dry_run, imported, partners, skipped, ignored_columns, warnings })
     }
 
-    async fn plan(&self, account: AccountId, rows: Vec<Row>) -> Result<Plan, Refusal> {
-        let program = self.set_up(account).await?;
-        let (mut plan, mut emails, mut tokens) = (Plan::default(), BTreeSet::new(), BTreeSet::new());
+    async fn plan_import(&self, account: AccountId, rows: Vec<PartnerImportRow>) -> Result<ImportPlan, AffiliateError> {
+        let program = self.require_set_up(account).await?;
+        let (mut plan, mut emails, mut tokens) = (ImportPlan::default(), BTreeSet::new(), BTreeSet::new());
         let mut campaigns: BTreeMap<String, bool> = BTreeMap::new();
-        for Row { number, email, partner } in rows {
+        for PartnerImportRow { number, email, partner } in rows {
             let listed = match partner {
                 Ok(listed) => listed,
                 Err(column) => {
@@ -176,20 +175,20 @@ impl Office {
                     continue;
                 }
             };
-            if !emails.insert(key_of(&listed.email)) {
+            if !emails.insert(email_key(&listed.email)) {
                 plan.skip(number, email, "duplicate_in_file");
                 continue;
             }
-            if partner::with_email(self.store(), account, &listed.email).await?.is_some() {
+            if partner::find_by_email(self.store(), account, &listed.email).await?.is_some() {
                 plan.skip(number, email, "already_partner");
                 continue;
             }
             if let Some(named) = &listed.campaign {
                 let is_there = match campaigns.get(named) {
                     Some(known) => *known,
-                    None => match self.campaign_for_partners(&program, Some(named)).await {
+                    None => match self.find_campaign_for_partners(&program, Some(named)).await {
                         Ok(_) => true,
-                        Err(Refusal::Fields(_)) => false,
+                        Err(AffiliateError::Fields(_)) => false,
                         Err(refusal) => return Err(refusal),
                     },
                 };
@@ -199,26 +198,26 @@ impl Office {
                     continue;
                 }
             }
-            let token = self.token_for(account, &listed, &mut tokens).await?;
-            plan.joining.push(Joining { row: number, listed, token, above: 0 });
+            let token = self.choose_token(account, &listed, &mut tokens).await?;
+            plan.joining.push(PlannedPartner { row: number, listed, token, recruiters_above: 0 });
         }
-        self.find_recruiters(account, &mut plan).await?;
+        self.resolve_recruiters(account, &mut plan).await?;
         Ok(plan)
     }
 
     /// A token that neither the program nor the list has.
-    async fn token_for(
+    async fn choose_token(
         &self,
         account: AccountId,
-        listed: &Listed,
+        listed: &ImportedPartner,
         tokens: &mut BTreeSet<String>,
-    ) -> Result<Token, Refusal> {
-        let first = listed.token.clone().unwrap_or_else(|| self.token_of(&draft(listed, None, false)));
+    ) -> Result<PartnerLinkToken, AffiliateError> {
+        let first = listed.token.clone().unwrap_or_else(|| self.default_token(&partner_draft(listed, None, false)));
         let now = self.now();
         for number in 1..=VARIANTS_MAX {
             let token = if number == 1 { first.clone() } else { first.variant(number) };
             if !tokens.contains(&token.as_str().to_lowercase())
-                && partner_link::free(self.store(), account, &token, now).await?.is_some()
+                && partner_link::find_free_token(self.store(), account, &token, now).await?.is_some()
             {
                 tokens.insert(token.as_str().to_lowercase());
                 return Ok(token);
@@ -230,30 +229,30 @@ impl Office {
 
     /// Leaves out who names a recruiter who is neither a partner nor in the list, or is its own by whatever way, or has
     /// more recruiters above it than there may be.
-    async fn find_recruiters(&self, account: AccountId, plan: &mut Plan) -> Result<(), Refusal> {
+    async fn resolve_recruiters(&self, account: AccountId, plan: &mut ImportPlan) -> Result<(), AffiliateError> {
         let joining = std::mem::take(&mut plan.joining);
         let keys: Vec<(String, Option<String>)> = joining
             .iter()
-            .map(|one| (key_of(&one.listed.email), one.listed.parent_email.as_ref().map(key_of)))
+            .map(|one| (email_key(&one.listed.email), one.listed.parent_email.as_ref().map(email_key)))
             .collect();
         let named: BTreeMap<&str, Option<&str>> =
             keys.iter().map(|(email, parent)| (email.as_str(), parent.as_deref())).collect();
         let mut known = BTreeMap::new();
         for parent in joining.iter().filter_map(|one| one.listed.parent_email.as_ref()) {
-            let key = key_of(parent);
+            let key = email_key(parent);
             if !named.contains_key(key.as_str()) && !known.contains_key(&key) {
-                let found = partner::with_email(self.store(), account, parent).await?;
+                let found = partner::find_by_email(self.store(), account, parent).await?;
                 let above = match found {
-                    Some(found) => Some(self.recruiters_above(&found).await?),
+                    Some(found) => Some(self.count_recruiters_above(&found).await?),
                     None => None,
                 };
                 known.insert(key, above);
             }
         }
-        let mut above = Above { named, known, found: BTreeMap::new() };
+        let mut above = RecruiterDepths { named, known, found: BTreeMap::new() };
         for (one, (email, _)) in joining.into_iter().zip(&keys) {
-            match above.of(email) {
-                Some(above) => plan.joining.push(Joining { above, ..one }),
+            match above.depth_of(email) {
+                Some(above) => plan.joining.push(PlannedPartner { recruiters_above: above, ..one }),
                 None => plan.skip(one.row, one.listed.email.to_string(), "invalid_parent_email"),
             }
         }
@@ -261,7 +260,7 @@ impl Office {
     }
 
     /// How many recruiters are above a partner; more than there may be where they do not end.
-    async fn recruiters_above(&self, partner: &Partner) -> Result<usize, Refusal> {
+    async fn count_recruiters_above(&self, partner: &Partner) -> Result<usize, AffiliateError> {
         let mut next = partner.parent;
         for above in 0..=PARENTS_MAX {
             let Some(parent) = next else { return Ok(above) };
@@ -270,46 +269,46 @@ impl Office {
         Ok(PARENTS_MAX + 1)
     }
 
-    async fn take_in(
+    async fn import_one(
         &self,
         account: AccountId,
-        one: &Joining,
+        one: &PlannedPartner,
         ids: &BTreeMap<String, PartnerId>,
-        manner: Manner,
-    ) -> Result<TakenIn, Refusal> {
+        manner: ImportOptions,
+    ) -> Result<CreatedPartner, AffiliateError> {
         let parent = match &one.listed.parent_email {
             None => None,
-            Some(email) => match ids.get(&key_of(email)) {
+            Some(email) => match ids.get(&email_key(email)) {
                 Some(id) => Some(*id),
-                None => partner::with_email(self.store(), account, email).await?.map(|partner| partner.id),
+                None => partner::find_by_email(self.store(), account, email).await?.map(|partner| partner.id),
             },
         };
-        let mut draft = draft(&one.listed, parent, manner.send_invites);
+        let mut draft = partner_draft(&one.listed, parent, manner.send_invites);
         draft.token = Some(one.token.clone());
         for number in 2..=VARIANTS_MAX {
-            match self.take_in_partner(account, &draft, &nothing_beside).await {
+            match self.create_partner_unlogged(account, &draft, &no_extension).await {
                 Ok(shown) => {
                     let token = shown.links.first().map(|link| link.token.as_str().to_owned());
-                    return Ok(TakenIn {
+                    return Ok(CreatedPartner {
                         id: shown.partner.id,
                         token: token.unwrap_or_default(),
                         warning: shown.warning,
                     });
                 }
                 // Somebody took it since it was planned.
-                Err(Refusal::Obstacle(Obstacle::TokenTaken)) => {
+                Err(AffiliateError::Conflict(ConflictReason::TokenTaken)) => {
                     draft.token = Some(one.token.variant(number));
                 }
                 Err(refusal) => return Err(refusal),
             }
         }
-        Err(Obstacle::Changed.into())
+        Err(ConflictReason::Changed.into())
     }
 }
 
 /// How many recruiters are above each partner of a list; nothing where they do not end, or are too many. Each is looked at
 /// once, whatever recruits whom.
-struct Above<'a> {
+struct RecruiterDepths<'a> {
     /// Who recruited whom, by the list.
     named: BTreeMap<&'a str, Option<&'a str>>,
     /// How many are above those who are partners already; nothing where there is no such partner.
@@ -317,8 +316,8 @@ struct Above<'a> {
     found: BTreeMap<&'a str, Option<usize>>,
 }
 
-impl<'a> Above<'a> {
-    fn of(&mut self, email: &'a str) -> Option<usize> {
+impl<'a> RecruiterDepths<'a> {
+    fn depth_of(&mut self, email: &'a str) -> Option<usize> {
         // Down from whom something is known of, or from nobody; a ring ends with who is on the way already.
         let (mut way, mut at) = (Vec::new(), email);
         let mut above = loop {
@@ -349,19 +348,24 @@ impl<'a> Above<'a> {
 }
 
 /// Recruiters before those whom they recruited.
-fn generations(joining: Vec<Joining>) -> Vec<Vec<Joining>> {
-    let mut generations: BTreeMap<usize, Vec<Joining>> = BTreeMap::new();
+fn generations(joining: Vec<PlannedPartner>) -> Vec<Vec<PlannedPartner>> {
+    let mut generations: BTreeMap<usize, Vec<PlannedPartner>> = BTreeMap::new();
     for one in joining {
-        generations.entry(one.above).or_default().push(one);
+        generations.entry(one.recruiters_above).or_default().push(one);
     }
     generations.into_values().collect()
 }
 
-fn imported(one: &Joining, id: Option<PartnerId>) -> Imported {
-    Imported { row: one.row, email: one.listed.email.to_string(), token: one.token.as_str().to_owned(), id }
+fn imported_partner(one: &PlannedPartner, id: Option<PartnerId>) -> ImportedPartnerResult {
+    ImportedPartnerResult {
+        row: one.row,
+        email: one.listed.email.to_string(),
+        token: one.token.as_str().to_owned(),
+        id,
+    }
 }
 
-fn draft(listed: &Listed, parent: Option<PartnerId>, send_invite: bool) -> PartnerDraft {
+fn partner_draft(listed: &ImportedPartner, parent: Option<PartnerId>, send_invite: bool) -> PartnerDraft {
     PartnerDraft {
         email: listed.email.clone(),
         first_name: listed.first_name.clone(),
@@ -399,19 +403,14 @@ mod tests {
         named.extend([("lost", Some("nobody")), ("of-old", Some("old")), ("of-low", Some("low"))]);
         let known = [("old", Some(3)), ("low", Some(PARENTS_MAX)), ("nobody", None)];
         let known = known.map(|(name, above)| (name.to_owned(), above)).into();
-        let mut above = Above { named, known, found: BTreeMap::new() };
+        let mut above = RecruiterDepths { named, known, found: BTreeMap::new() };
         for number in (0..names.len()).rev() {
-            assert_eq!(above.of(&names[number]), Some(number).filter(|above| *above <= PARENTS_MAX));
+            assert_eq!(above.depth_of(&names[number]), Some(number).filter(|above| *above <= PARENTS_MAX));
         }
-        for (name, expected) in [
-            ("ring", None),
-            ("a", None),
-            ("own", None),
-            ("lost", None),
-            ("of-old", Some(4)),
-            ("of-low", None),
-        ] {
-            assert_eq!(above.of(name), expected, "{name}");
+        for (name, expected) in
+            [("ring", None), ("a", None), ("own", None), ("lost", None), ("of-old", Some(4)), ("of-low", None)]
+        {
+            assert_eq!(above.depth_of(name), expected, "{name}");
         }
     }
 }

@@ -16,21 +16,21 @@ use futures_util::stream::FuturesUnordered;
 use mail::id::AccountId;
 
 /// A piece of work: whose, and which.
-pub(crate) type Job<T> = (AccountId, T);
+pub(crate) type AccountJob<T> = (AccountId, T);
 
 /// Lanes, and what is under way in them.
-pub(crate) struct Lanes<'a, T, O> {
+pub(crate) struct FairExecutor<'a, T, O> {
     /// So many there are.
     number: usize,
     /// So many one account has at most.
     of_each: usize,
-    under_way: BTreeSet<Job<T>>,
-    work: FuturesUnordered<BoxFuture<'a, (Job<T>, O)>>,
+    under_way: BTreeSet<AccountJob<T>>,
+    work: FuturesUnordered<BoxFuture<'a, (AccountJob<T>, O)>>,
     /// What was begun last: who comes after has its turn next.
-    last: Option<Job<T>>,
+    last: Option<AccountJob<T>>,
 }
 
-impl<'a, T: Ord + Copy + Send + 'a, O: 'a> Lanes<'a, T, O> {
+impl<'a, T: Ord + Copy + Send + 'a, O: 'a> FairExecutor<'a, T, O> {
     pub(crate) fn new(number: usize, of_each: usize) -> Self {
         let (under_way, work) = (BTreeSet::new(), FuturesUnordered::new());
         Self { number, of_each, under_way, work, last: None }
@@ -39,17 +39,17 @@ impl<'a, T: Ord + Copy + Send + 'a, O: 'a> Lanes<'a, T, O> {
     /// Works on what waits, and goes on with what is under way, until all is done or the time is up; what was done by then.
     pub(crate) async fn run<F>(
         &mut self,
-        waiting: Vec<Job<T>>,
-        begin: impl Fn(Job<T>) -> F,
+        waiting: Vec<AccountJob<T>>,
+        begin: impl Fn(AccountJob<T>) -> F,
         time_is_up: impl Future<Output = ()>,
     ) -> Vec<O>
     where
         F: Future<Output = O> + Send + 'a,
     {
-        let (mut waiting, mut done) = (self.in_turn(waiting), Vec::new());
+        let (mut waiting, mut done) = (self.in_round_robin(waiting), Vec::new());
         let mut time_is_up = pin!(time_is_up);
         loop {
-            while let Some(nth) = waiting.iter().position(|job| self.may_begin(job)) {
+            while let Some(nth) = waiting.iter().position(|job| self.may_start(job)) {
                 let job = waiting.remove(nth);
                 self.under_way.insert(job);
                 self.work.push(begin(job).map(move |output| (job, output)).boxed());
@@ -67,11 +67,11 @@ impl<'a, T: Ord + Copy + Send + 'a, O: 'a> Lanes<'a, T, O> {
     }
 
     /// Whether nothing is under way.
-    pub(crate) fn are_free(&self) -> bool {
+    pub(crate) fn is_idle(&self) -> bool {
         self.under_way.is_empty()
     }
 
-    fn in_turn(&self, mut waiting: Vec<Job<T>>) -> Vec<Job<T>> {
+    fn in_round_robin(&self, mut waiting: Vec<AccountJob<T>>) -> Vec<AccountJob<T>> {
         waiting.retain(|job| !self.under_way.contains(job));
         waiting.sort_unstable();
         let next = waiting.partition_point(|job| self.last.is_some_and(|last| *job <= last));
@@ -79,7 +79,7 @@ impl<'a, T: Ord + Copy + Send + 'a, O: 'a> Lanes<'a, T, O> {
         waiting
     }
 
-    fn may_begin(&self, (account, _): &Job<T>) -> bool {
+    fn may_start(&self, (account, _): &AccountJob<T>) -> bool {
         let its = self.under_way.iter().filter(|(other, _)| other == account).count();
         self.under_way.len() < self.number && its < self.of_each
     }
@@ -99,10 +99,10 @@ mod tests {
     }
 
     /// Begins with these, of which those of the first account never end; which were begun.
-    async fn begun(lanes: &mut Lanes<'static, u8, u8>, waiting: &[(u128, u8)]) -> Vec<(u128, u8)> {
+    async fn begun(lanes: &mut FairExecutor<'static, u8, u8>, waiting: &[(u128, u8)]) -> Vec<(u128, u8)> {
         let begun = Mutex::new(Vec::new());
         let jobs = waiting.iter().map(|(number, nth)| (account(*number), *nth)).collect();
-        let begin = |(whose, nth): Job<u8>| {
+        let begin = |(whose, nth): AccountJob<u8>| {
             let number = (1..9).find(|number| account(*number) == whose).unwrap();
             begun.lock().unwrap().push((number, nth));
             if number == 1 { pending().boxed() } else { ready(nth).boxed() }
@@ -114,12 +114,12 @@ mod tests {
 
     #[tokio::test]
     async fn what_never_ends_keeps_others_neither_waiting_nor_from_their_turn() {
-        let mut lanes = Lanes::new(3, 2);
+        let mut lanes = FairExecutor::new(3, 2);
         let all = [(1, 1), (1, 2), (1, 3), (2, 1), (3, 1)];
         assert_eq!(begun(&mut lanes, &all).await, [(1, 1), (1, 2), (2, 1), (3, 1)], "a third has to wait");
-        assert!(!lanes.are_free());
+        assert!(!lanes.is_idle());
         assert_eq!(begun(&mut lanes, &all).await, [(2, 1), (3, 1)], "nothing is done twice at once");
-        let mut narrow = Lanes::new(2, 1);
+        let mut narrow = FairExecutor::new(2, 1);
         assert_eq!(begun(&mut narrow, &[(1, 1), (2, 1)]).await, [(1, 1), (2, 1)]);
         assert_eq!(begun(&mut narrow, &[(1, 1), (2, 1), (3, 1)]).await, [(3, 1), (2, 1)], "in turn");
     }

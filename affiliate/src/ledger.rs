@@ -36,35 +36,35 @@ use std::sync::Arc;
 use jiff::Timestamp;
 use mail::affiliate::arithmetic::ArithmeticError;
 use queue::clock::Clock;
-use queue::courier::http::BudgetError;
+use queue::courier::http::ResponseBudgetError;
 use queue::entropy::Entropy;
 use store::engine::{Batch, CommitError, ReadError, Store};
 use thiserror::Error;
 
-pub(crate) use self::book::{ADJUSTMENTS_MAX, Book, LINES_AT_ONCE, Outlay, about_payout, pays};
-pub use self::hear::{Answer, Completed, Completes, Nobody};
-pub use self::heard::TooMany;
-pub use self::holds::Ended;
-pub(crate) use self::leads::{Part, Prospect};
-pub use self::moves::{Reversal, Verdict};
-pub(crate) use self::settle::PaidBy;
-use crate::processor::Unreadable;
+pub(crate) use self::book::{ADJUSTMENTS_MAX, LINES_AT_ONCE, PayoutOutcome, UnitOfWork, is_paying, payout_event};
+pub use self::hear::{EnrichedFact, Enricher, IngestOutcome, NoEnricher};
+pub use self::heard::TooManyEntries;
+pub use self::holds::HoldReleaseCounts;
+pub(crate) use self::leads::{Prospect, ReferralCommit};
+pub use self::moves::{CommissionReversal, ReferralDecision};
+pub(crate) use self::settle::PaymentSource;
+use crate::processor::JsonReadError;
 
 /// Commits tried, when something is changed meanwhile.
 const TRIES_MAX: usize = 64;
 
 /// Why the ledger cannot do what a fact asks for.
 #[derive(Debug, Error)]
-pub enum Fault {
+pub enum LedgerError {
     /// What the processor sent cannot be read.
     #[error(transparent)]
-    Unreadable(#[from] Unreadable),
+    Unreadable(#[from] JsonReadError),
     /// Nothing can be computed from its figures.
     #[error(transparent)]
     Arithmetic(#[from] ArithmeticError),
     /// More is told of an object than is kept.
     #[error(transparent)]
-    TooMany(#[from] TooMany),
+    TooMany(#[from] TooManyEntries),
     /// The processor was asked for what an event leaves out, and did this instead of an answer.
     #[error("the processor {0}")]
     Unanswered(String),
@@ -73,7 +73,7 @@ pub enum Fault {
     Barred(String),
     /// The memory to read it in is not free.
     #[error(transparent)]
-    Budget(#[from] BudgetError),
+    Budget(#[from] ResponseBudgetError),
     /// There is no program, or none that is set up.
     #[error("the affiliate program is not set up")]
     NotSetUp,
@@ -97,29 +97,25 @@ pub struct Ledger {
     /// Called after commits that have something to tell.
     committed: Arc<dyn Fn() + Send + Sync>,
     /// Nobody is told of what is written.
-    is_quiet: bool,
+    suppresses_events: bool,
 }
 
 impl Ledger {
     /// The ledger in a store; `committed` is called after each commit, since there may be something to tell.
     #[must_use]
-    pub fn new(
-        store: Store,
-        (clock, entropy): (Clock, Entropy),
-        committed: Arc<dyn Fn() + Send + Sync>,
-    ) -> Self {
-        Self { store, clock, entropy, committed, is_quiet: false }
+    pub fn new(store: Store, (clock, entropy): (Clock, Entropy), committed: Arc<dyn Fn() + Send + Sync>) -> Self {
+        Self { store, clock, entropy, committed, suppresses_events: false }
     }
 
     /// The same, that tells nobody of what it writes.
     #[must_use]
-    pub fn quietly(self) -> Self {
-        Self { is_quiet: true, ..self }
+    pub fn without_events(self) -> Self {
+        Self { suppresses_events: true, ..self }
     }
 
     /// Whether nobody is told of what is written.
-    pub(crate) fn is_quiet(&self) -> bool {
-        self.is_quiet
+    pub(crate) fn suppresses_events(&self) -> bool {
+        self.suppresses_events
     }
 
     /// The store.
@@ -133,7 +129,7 @@ impl Ledger {
     }
 
     pub(crate) fn random(&self) -> u128 {
-        self.entropy.id()
+        self.entropy.unique_bits()
     }
 
     /// Commits; false when somebody else was quicker.

@@ -18,103 +18,105 @@ use std::time::Duration;
 
 use futures_util::future::BoxFuture;
 use jiff::Timestamp;
-use mail::address::{Address, Name};
+use mail::address::{Address, DomainName};
 use mail::affiliate::partner::Partner;
-use mail::affiliate::partner_letter::{PartnerLetter, Tells};
-use mail::affiliate::portal::{CONFIRMATION, INVITATION, LinkSecret, MAILED_LINK, PortalLink, Purpose};
-use mail::affiliate::program::Program;
+use mail::affiliate::partner_letter::{PartnerEmail, PartnerEmailKind};
+use mail::affiliate::portal::{
+    CONFIRMATION_TTL, INVITATION_TTL, MAILED_LINK_TTL, PortalLink, PortalLinkPurpose, PortalLinkSecret,
+};
+use mail::affiliate::program::AffiliateProgram;
 use mail::id::{AccountId, EventId, PartnerId};
-use mail::letter::Letter;
-use queue::accept::Accepted;
-use queue::postman::Postman;
-use queue::refusal::Refusal as Refused;
-use store::affiliate::partner_letter::{self, Found};
-use store::affiliate::portal_link::{self, Minting};
+use mail::letter::SystemEmail;
+use queue::accept::SubmitReceipt;
+use queue::postman::SystemMailer;
+use queue::refusal::SubmitError as Refused;
+use store::affiliate::partner_letter::{self, QueuedPartnerEmail};
+use store::affiliate::portal_link::{self, NewPortalLink};
 use store::affiliate::{partner, program};
 use store::engine::{Batch, CommitError, ReadError};
 
-use self::route::{Route, Routed};
-use self::words::Facts;
-use crate::office::Office;
+use self::route::{SenderChoice, SenderQuery};
+use self::words::EmailFacts;
+use crate::office::AffiliateService;
 
-pub use self::route::{MailWarning, Unmailable};
-pub(crate) use self::words::ToldPayout;
+pub use self::route::{MailBlockReason, MailWarning};
+pub(crate) use self::words::PayoutEmailDetails;
 pub use self::words::{destination_line, method_name};
 
 /// Letters that are written one after the other before the next look.
 const SLICE: usize = 50;
 /// How soon is tried again what cannot be mailed at the moment …
-const AGAIN: Duration = Duration::from_secs(60);
+const RETRY_AFTER: Duration = Duration::from_secs(60);
 /// … and for how long.
 const TRIED_FOR: Duration = Duration::from_secs(24 * 3600);
 /// How often all partitions are looked at: other nodes put letters into them, and go.
-const LOOK: Duration = Duration::from_secs(5);
+const POLL_INTERVAL: Duration = Duration::from_secs(5);
 
 /// Why a letter is not mailed.
-enum Unmailed {
+enum PartnerEmailError {
     /// It need not be.
-    Never(String),
+    NotNeeded(String),
     /// It may not be.
-    Barred(Unmailable),
+    NotAllowed(MailBlockReason),
     /// Not at the moment.
-    NotNow(String),
+    RetryLater(String),
 }
 
-fn not_now(error: &dyn std::fmt::Display) -> Unmailed {
-    Unmailed::NotNow(error.to_string())
+fn retry_later(error: &dyn std::fmt::Display) -> PartnerEmailError {
+    PartnerEmailError::RetryLater(error.to_string())
 }
 
-fn never(cause: &str) -> Unmailed {
-    Unmailed::Never(cause.to_owned())
+fn not_needed(cause: &str) -> PartnerEmailError {
+    PartnerEmailError::NotNeeded(cause.to_owned())
 }
 
-impl Office {
+impl AffiliateService {
     /// Puts what a partner is to be told into the commit that makes it true, where it can be mailed. Says what the owner is
     /// to know of that.
-    pub(crate) async fn tell_by_mail(
+    pub(crate) async fn queue_email_if_mailable(
         &self,
         batch: &mut Batch,
-        (program, partner): (&Program, &Partner),
-        tells: Tells,
+        (program, partner): (&AffiliateProgram, &Partner),
+        tells: PartnerEmailKind,
     ) -> Result<Option<MailWarning>, ReadError> {
         let warning = self.mail_warning(program, (&partner.email, partner.source), &tells).await?;
-        if !matches!(warning, Some(MailWarning::Unmailed(_))) {
-            self.write_to(batch, partner, tells);
+        if !matches!(warning, Some(MailWarning::NotMailed(_))) {
+            self.queue_email(batch, partner, tells);
         }
         Ok(warning)
     }
 
     /// Puts a letter into the commit that makes true what it tells.
-    pub(crate) fn write_to(&self, batch: &mut Batch, partner: &Partner, tells: Tells) {
+    pub(crate) fn queue_email(&self, batch: &mut Batch, partner: &Partner, tells: PartnerEmailKind) {
         let now = self.now();
-        let letter = PartnerLetter {
+        let letter = PartnerEmail {
             id: EventId::new(now, self.random()),
             account: partner.account,
             partner: partner.id,
             tells,
             since: now,
         };
-        partner_letter::put(batch, &letter);
+        partner_letter::enqueue(batch, &letter);
     }
 
     /// Writes letters as long as it is polled: those of this node's partitions.
-    pub fn keep_writing_letters(&self) -> BoxFuture<'_, ()> {
+    pub fn run_partner_emails(&self) -> BoxFuture<'_, ()> {
         Box::pin(async move {
             loop {
-                let next = self.now().checked_add(LOOK).unwrap_or(Timestamp::MAX);
-                for partitions in self.hall.partitions() {
-                    self.write_letters(partitions).await;
+                let next = self.now().checked_add(POLL_INTERVAL).unwrap_or(Timestamp::MAX);
+                for partitions in self.hall.partition_ranges() {
+                    self.send_due_emails(partitions).await;
                 }
-                self.hall.until_letters(next).await;
+                self.hall.wait_for_partner_email(next).await;
             }
         })
     }
 
     /// Writes what of these partitions is due. Says how many letters are mailed now.
-    pub async fn write_letters(&self, partitions: RangeInclusive<u16>) -> usize {
+    pub async fn send_due_emails(&self, partitions: RangeInclusive<u16>) -> usize {
         let mut mailed = 0;
         loop {
-            let due = partner_letter::due(self.store(), partitions.clone(), self.now(), SLICE).await;
+            let due = partner_letter::list_due(self.store(), partitions.clone(), self.now(), SLICE).await;
             let due = match due {
                 Ok(due) => due,
                 Err(error) => {
@@ -124,10 +126,10 @@ impl Office {
             };
             let is_full = due.len() == SLICE;
             for found in due {
-                match self.write_letter(&found).await {
+                match self.send_or_defer(&found).await {
                     Ok(is_mailed) => mailed += usize::from(is_mailed),
                     // A store in need is not asked for the same again at once.
-                    Err(Stuck) => return mailed,
+                    Err(OutboxUnavailable) => return mailed,
                 }
             }
             if !is_full {
@@ -137,81 +139,79 @@ impl Office {
     }
 
     /// Mails one, or puts it off. Says whether it is mailed.
-    async fn write_letter(&self, found: &Found) -> Result<bool, Stuck> {
+    async fn send_or_defer(&self, found: &QueuedPartnerEmail) -> Result<bool, OutboxUnavailable> {
         let (letter, now) = (&found.letter, self.now());
-        let why = match self.mail_letter(found).await {
+        let why = match self.send_email(found).await {
             Ok(()) => return Ok(true),
             Err(why) => why,
         };
         let mut batch = Batch::progress();
         let end = letter.since.checked_add(TRIED_FOR).unwrap_or(Timestamp::MAX);
         match why {
-            Unmailed::NotNow(cause) if now < end => {
+            PartnerEmailError::RetryLater(cause) if now < end => {
                 tracing::debug!(%cause, affiliate.id = %letter.partner, "a partner is mailed later");
-                found.put_off(&mut batch, now.checked_add(AGAIN).unwrap_or(Timestamp::MAX));
+                found.defer(&mut batch, now.checked_add(RETRY_AFTER).unwrap_or(Timestamp::MAX));
             }
-            Unmailed::Never(cause) => {
+            PartnerEmailError::NotNeeded(cause) => {
                 tracing::info!(%cause, account.id = %letter.account, affiliate.id = %letter.partner, "a partner is not mailed");
-                found.take(&mut batch);
+                found.remove(&mut batch);
             }
-            Unmailed::NotNow(cause) => {
+            PartnerEmailError::RetryLater(cause) => {
                 tracing::warn!(%cause, account.id = %letter.account, affiliate.id = %letter.partner, "a partner could not be mailed");
-                found.take(&mut batch);
+                found.remove(&mut batch);
             }
-            Unmailed::Barred(cause) => {
+            PartnerEmailError::NotAllowed(cause) => {
                 warn_unmailed(letter.account, letter.partner, cause);
-                found.take(&mut batch);
+                found.remove(&mut batch);
             }
         }
         match self.store().commit(batch).await {
             // Somebody else did it.
             Ok(()) | Err(CommitError::Conflict { .. }) => Ok(false),
-            Err(_) => Err(Stuck),
+            Err(_) => Err(OutboxUnavailable),
         }
     }
 
     /// Accepts the email, and takes the letter away in the same commit.
-    async fn mail_letter(&self, found: &Found) -> Result<(), Unmailed> {
+    async fn send_email(&self, found: &QueuedPartnerEmail) -> Result<(), PartnerEmailError> {
         let letter = &found.letter;
         let store = self.store();
-        let program = program::get(store, letter.account).await.map_err(|error| not_now(&error))?;
-        let program = program.ok_or_else(|| never("the program is gone"))?;
-        let partner =
-            partner::get(store, letter.account, letter.partner).await.map_err(|error| not_now(&error))?;
-        let partner = partner.ok_or_else(|| never("the partner is gone"))?;
-        if !letter.tells.holds(partner.status) {
-            return Err(never("it is so no more"));
+        let program = program::get(store, letter.account).await.map_err(|error| retry_later(&error))?;
+        let program = program.ok_or_else(|| not_needed("the program is gone"))?;
+        let partner = partner::get(store, letter.account, letter.partner).await.map_err(|error| retry_later(&error))?;
+        let partner = partner.ok_or_else(|| not_needed("the partner is gone"))?;
+        if !letter.tells.is_current(partner.status) {
+            return Err(not_needed("it is so no more"));
         }
         if partner.email_opt_out && !letter.tells.is_essential() {
-            return Err(never("the partner wants no mail"));
+            return Err(not_needed("the partner wants no mail"));
         }
-        let routed =
-            Routed { to: Some(&partner.email), is_asked_for: letter.tells.is_asked_for(partner.source) };
-        let route = self.route(&program, routed).await.map_err(|error| not_now(&error))?;
-        let route = route.map_err(Unmailed::Barred)?;
-        let minting = self.mint_for(&partner, &letter.tells).await?;
+        let routed = SenderQuery { to: Some(&partner.email), is_asked_for: letter.tells.is_requested(partner.source) };
+        let route = self.choose_sender(&program, routed).await.map_err(|error| retry_later(&error))?;
+        let route = route.map_err(PartnerEmailError::NotAllowed)?;
+        let minting = self.new_link_for(&partner, &letter.tells).await?;
         let link = minting.as_ref().map(|(secret, _)| secret);
-        let facts = self.facts(&program, &partner, &letter.tells, link).await?;
+        let facts = self.load_facts(&program, &partner, &letter.tells, link).await?;
         let sheets = match &route {
-            Route::Program(_) => {
-                let own = words::write(&letter.tells, false, &facts).letter(partner.email.clone());
+            SenderChoice::Program(_) => {
+                let own = words::render(&letter.tells, false, &facts).into_email(partner.email.clone());
                 let former = former_destination(&partner, &letter.tells);
-                let former = former.map(|to| words::write(&letter.tells, true, &facts).letter(to));
+                let former = former.map(|to| words::render(&letter.tells, true, &facts).into_email(to));
                 std::iter::once(own).chain(former).collect()
             }
-            Route::Service(_) => {
-                let host = self.verified_host(&program).await.map_err(|error| not_now(&error))?;
-                let Some(written) = words::write_fixed(&letter.tells, host.as_ref(), &facts) else {
-                    return Err(Unmailed::Barred(Unmailable::NoSender));
+            SenderChoice::Service(_) => {
+                let host = self.verified_host(&program).await.map_err(|error| retry_later(&error))?;
+                let Some(written) = words::render_service_text(&letter.tells, host.as_ref(), &facts) else {
+                    return Err(PartnerEmailError::NotAllowed(MailBlockReason::NoSender));
                 };
-                vec![written.letter(partner.email.clone())]
+                vec![written.into_email(partner.email.clone())]
             }
         };
-        self.send((&program, route), sheets, (found, minting.map(|(_, minting)| minting))).await
+        self.submit_email((&program, route), sheets, (found, minting.map(|(_, minting)| minting))).await
     }
 
     /// A host that the account has verified, by which people may know the program: that of its sender, or of its portal.
-    async fn verified_host(&self, program: &Program) -> Result<Option<Name>, ReadError> {
+    async fn verified_host(&self, program: &AffiliateProgram) -> Result<Option<DomainName>, ReadError> {
         if let Some(from) = &program.settings.mail_from
             && self.is_verified_for(program.account, from.domain()).await?
         {
@@ -221,48 +221,48 @@ impl Office {
     }
 
     /// The link that a letter carries, if it is one of those.
-    async fn mint_for(
+    async fn new_link_for(
         &self,
         partner: &Partner,
-        tells: &Tells,
-    ) -> Result<Option<(LinkSecret, Minting)>, Unmailed> {
+        tells: &PartnerEmailKind,
+    ) -> Result<Option<(PortalLinkSecret, NewPortalLink)>, PartnerEmailError> {
         let (purpose, works_for) = match tells {
-            Tells::SignIn => (Purpose::Mailed, MAILED_LINK),
-            Tells::Invited => (Purpose::Mailed, INVITATION),
-            Tells::ConfirmPayout { method, destination } => {
-                (Purpose::Payout { method: *method, destination: destination.clone() }, CONFIRMATION)
+            PartnerEmailKind::SignIn => (PortalLinkPurpose::Mailed, MAILED_LINK_TTL),
+            PartnerEmailKind::Invited => (PortalLinkPurpose::Mailed, INVITATION_TTL),
+            PartnerEmailKind::ConfirmPayout { method, destination } => {
+                (PortalLinkPurpose::Payout { method: *method, destination: destination.clone() }, CONFIRMATION_TTL)
             }
             _ => return Ok(None),
         };
         let now = self.now();
-        let expires_at = now.checked_add(works_for).map_err(|error| not_now(&error))?;
+        let expires_at = now.checked_add(works_for).map_err(|error| retry_later(&error))?;
         let link = PortalLink { account: partner.account, partner: partner.id, purpose, expires_at };
-        let secret = LinkSecret::new(self.hall.entropy().secret());
+        let secret = PortalLinkSecret::new(self.hall.entropy().secret());
         let minting = portal_link::prepare(self.store(), link, &secret, now).await;
-        Ok(Some((secret, minting.map_err(|error| not_now(&error))?)))
+        Ok(Some((secret, minting.map_err(|error| retry_later(&error))?)))
     }
 
-    async fn facts(
+    async fn load_facts(
         &self,
-        program: &Program,
+        program: &AffiliateProgram,
         partner: &Partner,
-        tells: &Tells,
-        link: Option<&LinkSecret>,
-    ) -> Result<Facts, Unmailed> {
-        let origin = self.portal_origin(program).await.map_err(|error| not_now(&error))?;
+        tells: &PartnerEmailKind,
+        link: Option<&PortalLinkSecret>,
+    ) -> Result<EmailFacts, PartnerEmailError> {
+        let origin = self.portal_origin(program).await.map_err(|error| retry_later(&error))?;
         let origin = origin.ok_or_else(|| {
             // The door opens after the store does.
-            Unmailed::NotNow("it is not known yet where the portal is".to_owned())
+            PartnerEmailError::RetryLater("it is not known yet where the portal is".to_owned())
         })?;
-        let place = if matches!(tells, Tells::ConfirmPayout { .. }) { "payout" } else { "link" };
+        let place = if matches!(tells, PartnerEmailKind::ConfirmPayout { .. }) { "payout" } else { "link" };
         let payout = match tells {
-            Tells::PayoutPaid { payout } | Tells::PayoutFailed { payout } => {
-                self.told_payout(partner, *payout).await.map_err(|error| not_now(&error))?
+            PartnerEmailKind::PayoutPaid { payout } | PartnerEmailKind::PayoutFailed { payout } => {
+                self.payout_email_details(partner, *payout).await.map_err(|error| retry_later(&error))?
             }
             _ => None,
         };
-        Ok(Facts {
-            site: site(program),
+        Ok(EmailFacts {
+            site: website_host(program),
             website_url: program.settings.website_url.clone(),
             portal: format!("{origin}/portal/sign-in?key={}", program.publishable_key),
             link: link.map(|secret| format!("{origin}/portal/{place}/{}", secret.text())),
@@ -273,69 +273,71 @@ impl Office {
 
     /// Sends the sheets of a letter, the first of which is the partner's own; and takes the letter away and makes its
     /// link, in the same commit.
-    async fn send(
+    async fn submit_email(
         &self,
-        (program, route): (&Program, Route),
-        sheets: Vec<Letter>,
-        (found, minting): (&Found, Option<Minting>),
-    ) -> Result<(), Unmailed> {
-        let also = |outcomes: &[Result<Accepted, Refused>], batch: &mut Batch| {
+        (program, route): (&AffiliateProgram, SenderChoice),
+        sheets: Vec<SystemEmail>,
+        (found, minting): (&QueuedPartnerEmail, Option<NewPortalLink>),
+    ) -> Result<(), PartnerEmailError> {
+        let also = |outcomes: &[Result<SubmitReceipt, Refused>], batch: &mut Batch| {
             // A partner who is suppressed is not written to: then that is over, too.
-            if matches!(outcomes.first(), Some(Ok(_) | Err(Refused::Blocked { .. }))) {
-                found.take(batch);
+            if matches!(outcomes.first(), Some(Ok(_) | Err(Refused::Suppressed { .. }))) {
+                found.remove(batch);
                 if let Some(minting) = &minting {
                     minting.write(batch);
                 }
             }
         };
-        let postman = self.postman(program, route).await?;
-        let outcomes = match postman.send_all_with(&self.hall, sheets, &also).await {
+        let postman = self.mailer(program, route).await?;
+        let outcomes = match postman.send_batch_with(&self.hall, sheets, &also).await {
             Ok(outcomes) => outcomes,
-            Err(Refused::DoneMeanwhile) => return Ok(()),
-            Err(refusal) => return Err(not_now(&refusal)),
+            Err(Refused::DoneConcurrently) => return Ok(()),
+            Err(refusal) => return Err(retry_later(&refusal)),
         };
         match outcomes.into_iter().next() {
-            None | Some(Ok(_) | Err(Refused::Blocked { .. })) => Ok(()),
+            None | Some(Ok(_) | Err(Refused::Suppressed { .. })) => Ok(()),
             Some(Err(refusal @ (Refused::Message(_) | Refused::Invalid { .. }))) => {
-                Err(Unmailed::Never(refusal.to_string()))
+                Err(PartnerEmailError::NotNeeded(refusal.to_string()))
             }
             // Whatever else is in the way, the owner or the operator can clear away.
-            Some(Err(refusal)) => Err(not_now(&refusal)),
+            Some(Err(refusal)) => Err(retry_later(&refusal)),
         }
     }
 
     /// Who writes for a program. Its name is the sender's domain, which the account has verified; the service has none.
-    async fn postman(&self, program: &Program, route: Route) -> Result<Postman, Unmailed> {
+    async fn mailer(&self, program: &AffiliateProgram, route: SenderChoice) -> Result<SystemMailer, PartnerEmailError> {
         let hall = &self.hall;
         let found = match route {
-            Route::Program(from) => {
+            SenderChoice::Program(from) => {
                 let name = from.domain().to_unicode();
-                Postman::of_account(hall, program.account, from).await.map(|postman| postman.named(name))
+                SystemMailer::for_account_domain(hall, program.account, from)
+                    .await
+                    .map(|postman| postman.with_name(name))
             }
-            Route::Service(from) => Postman::for_account(hall, program.account, from).await,
+            SenderChoice::Service(from) => SystemMailer::for_account_from_service(hall, program.account, from).await,
         };
-        found.map_err(|error| not_now(&error))
+        found.map_err(|error| retry_later(&error))
     }
 }
 
 /// Says that a partner is not mailed because its account may not write to it.
-fn warn_unmailed(account: AccountId, partner: PartnerId, cause: Unmailable) {
+fn warn_unmailed(account: AccountId, partner: PartnerId, cause: MailBlockReason) {
     tracing::warn!(%cause, account.id = %account, affiliate.id = %partner, "a partner is not mailed");
 }
 
 /// Says so of a partner who was just added or moved, if it is so.
 pub(crate) fn log_warning(partner: &Partner, warning: Option<MailWarning>) {
-    if let Some(MailWarning::Unmailed(cause)) = warning {
+    if let Some(MailWarning::NotMailed(cause)) = warning {
         warn_unmailed(partner.account, partner.id, cause);
     }
 }
 
 /// A letter lies where it lay: the store takes nothing at the moment.
-struct Stuck;
+struct OutboxUnavailable;
 
 /// Where money went so far: it is told as well, where mail reaches it.
-fn former_destination(partner: &Partner, tells: &Tells) -> Option<Address> {
-    let Tells::PayoutChanged { before: Some((_, destination)) } = tells else { return None };
+fn former_destination(partner: &Partner, tells: &PartnerEmailKind) -> Option<Address> {
+    let PartnerEmailKind::PayoutChanged { before: Some((_, destination)) } = tells else { return None };
     let address: Address = destination.parse().ok()?;
     let is_same = address.to_string().eq_ignore_ascii_case(&partner.email.to_string());
     (!is_same).then_some(address)
@@ -343,7 +345,7 @@ fn former_destination(partner: &Partner, tells: &Tells) -> Option<Address> {
 
 /// What people know the program by on its own pages and in its own mail: the host of its website. Nobody has verified it.
 #[must_use]
-pub fn site(program: &Program) -> String {
+pub fn website_host(program: &AffiliateProgram) -> String {
     let url = url::Url::parse(&program.settings.website_url).ok();
     let host = url.as_ref().and_then(url::Url::host_str).unwrap_or(&program.settings.website_url);
     host.strip_prefix("www.").unwrap_or(host).to_owned()

@@ -1,16 +1,16 @@
 //! Links: their addresses on the website, and how tokens are taken.
 
-use mail::affiliate::partner::{LINKS_MAX, Partner, PartnerLink, Token};
-use mail::affiliate::program::Program;
+use mail::affiliate::partner::{LINKS_MAX, Partner, PartnerLink, PartnerLinkToken};
+use mail::affiliate::program::AffiliateProgram;
 use mail::event::EventKind;
 use mail::id::{AccountId, PartnerId, PartnerLinkId};
-use store::affiliate::latest::Latest;
+use store::affiliate::latest::LimitGuard;
 use store::affiliate::partner_link::{self, FreeToken};
 use store::engine::Batch;
 use url::{Url, form_urlencoded};
 
-use crate::office::{Beside, Committed, Office, Seen, TRIES_MAX};
-use crate::refusal::{Ban, Noun, Obstacle, Refusal};
+use crate::office::{AffiliateService, CommitResult, ExtendCommit, IfMatch, TRIES_MAX};
+use crate::refusal::{AffiliateError, AffiliateNoun, ConflictReason, ForbiddenReason};
 
 /// The query parameter that brings a token.
 const VIA: &str = "via";
@@ -21,7 +21,7 @@ pub(crate) const VARIANTS_MAX: u32 = 200;
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct LinkDraft {
     /// Its token, exactly.
-    pub token: Token,
+    pub token: PartnerLinkToken,
     /// Where it leads.
     pub destination_url: Option<String>,
     /// What its owner calls it.
@@ -31,18 +31,16 @@ pub struct LinkDraft {
 /// A link's address: where it leads on the website, with its token. What cannot be put together any more, since the
 /// website was moved, leads to the front page.
 #[must_use]
-pub fn address(website_url: &str, link: &PartnerLink) -> String {
-    let found = destination(website_url, link.destination_url.as_deref().unwrap_or_default());
-    let mut url = match found.or_else(|_| destination(website_url, "")) {
+pub fn link_url(website_url: &str, link: &PartnerLink) -> String {
+    let found = parse_destination(website_url, link.destination_url.as_deref().unwrap_or_default());
+    let mut url = match found.or_else(|_| parse_destination(website_url, "")) {
         Ok(url) => url,
         // A website that is none was refused when it was set.
         Err(_) => return website_url.to_owned(),
     };
     // A page may have been copied with somebody's token.
-    let is_other =
-        |pair: &&str| form_urlencoded::parse(pair.as_bytes()).next().is_none_or(|(name, _)| name != VIA);
-    let others: Vec<&str> =
-        url.query().into_iter().flat_map(|query| query.split('&')).filter(is_other).collect();
+    let is_other = |pair: &&str| form_urlencoded::parse(pair.as_bytes()).next().is_none_or(|(name, _)| name != VIA);
+    let others: Vec<&str> = url.query().into_iter().flat_map(|query| query.split('&')).filter(is_other).collect();
     let others = Some(others.join("&")).filter(|others| !others.is_empty());
     url.set_query(others.as_deref());
     url.query_pairs_mut().append_pair(VIA, link.token.as_str());
@@ -53,9 +51,8 @@ pub fn address(website_url: &str, link: &PartnerLink) -> String {
 ///
 /// # Errors
 /// What is wrong with it, as the end of a sentence.
-pub(crate) fn destination(website_url: &str, text: &str) -> Result<Url, String> {
-    let website =
-        Url::parse(website_url).map_err(|_| "belongs to a website whose address is none".to_owned())?;
+pub(crate) fn parse_destination(website_url: &str, text: &str) -> Result<Url, String> {
+    let website = Url::parse(website_url).map_err(|_| "belongs to a website whose address is none".to_owned())?;
     let joined = website.join(text).map_err(|error| format!("is no path or address: {error}"))?;
     let site = |url: &Url| url.host_str().map(|host| host.strip_prefix("www.").unwrap_or(host).to_owned());
     let on_site = match (site(&website), site(&joined)) {
@@ -69,13 +66,13 @@ pub(crate) fn destination(website_url: &str, text: &str) -> Result<Url, String> 
     Ok(joined)
 }
 
-impl Office {
+impl AffiliateService {
     /// A partner's links, oldest first.
     ///
     /// # Errors
     /// The store cannot be read.
-    pub async fn links(&self, account: AccountId, partner: PartnerId) -> Result<Vec<PartnerLink>, Refusal> {
-        Ok(partner_link::all(self.store(), account, partner).await?)
+    pub async fn list_links(&self, account: AccountId, partner: PartnerId) -> Result<Vec<PartnerLink>, AffiliateError> {
+        Ok(partner_link::list(self.store(), account, partner).await?)
     }
 
     /// Gives a partner a link.
@@ -86,23 +83,23 @@ impl Office {
         &self,
         (account, partner): (AccountId, PartnerId),
         draft: &LinkDraft,
-        beside: Beside<'_, (PartnerLink, Partner, Program)>,
-    ) -> Result<(PartnerLink, Partner, Program), Refusal> {
+        beside: ExtendCommit<'_, (PartnerLink, Partner, AffiliateProgram)>,
+    ) -> Result<(PartnerLink, Partner, AffiliateProgram), AffiliateError> {
         for _ in 0..TRIES_MAX {
-            let program = self.set_up(account).await?;
-            let partner = self.partner(account, partner).await?;
+            let program = self.require_set_up(account).await?;
+            let partner = self.get_partner(account, partner).await?;
             if let Some(text) = &draft.destination_url {
-                destination(&program.settings.website_url, text)
-                    .map_err(|why| Refusal::field("destination_url", why))?;
+                parse_destination(&program.settings.website_url, text)
+                    .map_err(|why| AffiliateError::field("destination_url", why))?;
             }
             // Before they are counted: whoever makes one meanwhile has them counted anew.
-            let latest = Latest::link(self.store(), (account, partner.id)).await?;
-            if self.links(account, partner.id).await?.len() >= LINKS_MAX {
-                return Err(Refusal::too_many_links());
+            let latest = LimitGuard::for_links(self.store(), (account, partner.id)).await?;
+            if self.list_links(account, partner.id).await?.len() >= LINKS_MAX {
+                return Err(AffiliateError::too_many_links());
             }
             let now = self.now();
-            let Some(token) = partner_link::free(self.store(), account, &draft.token, now).await? else {
-                return Err(Obstacle::TokenTaken.into());
+            let Some(token) = partner_link::find_free_token(self.store(), account, &draft.token, now).await? else {
+                return Err(ConflictReason::TokenTaken.into());
             };
             let link = PartnerLink {
                 id: PartnerLinkId::new(now, self.random()),
@@ -115,17 +112,17 @@ impl Office {
             };
             let mut batch = Batch::intake();
             // A link of a partner who is deleted meanwhile would be nobody's.
-            store::affiliate::partner::expect(&mut batch, &partner);
+            store::affiliate::partner::check_unchanged(&mut batch, &partner);
             partner_link::create(&mut batch, &link, token);
             latest.put_link(&mut batch, link.id);
             let made = (link, partner, program);
             beside(&mut batch, &made);
             match self.commit(batch).await? {
-                Committed::Done => return Ok(made),
-                Committed::Beaten(_) => {}
+                CommitResult::Committed => return Ok(made),
+                CommitResult::Conflict(_) => {}
             }
         }
-        Err(Obstacle::Changed.into())
+        Err(ConflictReason::Changed.into())
     }
 
     /// Changes a link: its token, where it leads, what it is called. Visitors who bring the old token are nobody's.
@@ -137,18 +134,17 @@ impl Office {
         (account, partner): (AccountId, PartnerId),
         id: PartnerLinkId,
         draft: &LinkDraft,
-    ) -> Result<PartnerLink, Refusal> {
+    ) -> Result<PartnerLink, AffiliateError> {
         for _ in 0..TRIES_MAX {
-            let mut shown = self.show_partner(account, partner).await?;
+            let mut shown = self.get_partner_view(account, partner).await?;
             let found = shown.links.iter_mut().find(|link| link.id == id);
-            let link = found.ok_or(Refusal::Unknown(Noun::Link))?;
+            let link = found.ok_or(AffiliateError::NotFound(AffiliateNoun::Link))?;
             let before = link.clone();
             // Where it leads is looked at when it changes: the website may have been moved since.
-            if let Some(text) =
-                draft.destination_url.as_ref().filter(|_| draft.destination_url != link.destination_url)
+            if let Some(text) = draft.destination_url.as_ref().filter(|_| draft.destination_url != link.destination_url)
             {
-                destination(&shown.program.settings.website_url, text)
-                    .map_err(|why| Refusal::field("destination_url", why))?;
+                parse_destination(&shown.program.settings.website_url, text)
+                    .map_err(|why| AffiliateError::field("destination_url", why))?;
             }
             let LinkDraft { token, destination_url, label } = draft.clone();
             let after = PartnerLink { token, destination_url, label, ..before.clone() };
@@ -161,22 +157,22 @@ impl Office {
             let free = if is_same {
                 None
             } else {
-                let free = self.free_token(account, Some(&after.token), || after.token.clone()).await?;
+                let free = self.choose_free_token(account, Some(&after.token), || after.token.clone()).await?;
                 Some(free.1)
             };
             let mut batch = Batch::progress();
-            store::affiliate::partner::expect(&mut batch, &shown.partner);
+            store::affiliate::partner::check_unchanged(&mut batch, &shown.partner);
             partner_link::rename(&mut batch, &before, &after, free);
-            self.tell_of_partner(&mut batch, EventKind::AffiliateUpdated, &shown);
+            self.record_partner_event(&mut batch, EventKind::AffiliateUpdated, &shown);
             match self.commit(batch).await? {
-                Committed::Done => return Ok(after),
-                Committed::Beaten(key) if partner_link::is_token(&key) => {
-                    return Err(Obstacle::TokenTaken.into());
+                CommitResult::Committed => return Ok(after),
+                CommitResult::Conflict(key) if partner_link::is_token_conflict(&key) => {
+                    return Err(ConflictReason::TokenTaken.into());
                 }
-                Committed::Beaten(_) => {}
+                CommitResult::Conflict(_) => {}
             }
         }
-        Err(Obstacle::Changed.into())
+        Err(ConflictReason::Changed.into())
     }
 
     /// Takes a link away; what its visitors brought stays the partner's.
@@ -187,50 +183,50 @@ impl Office {
         &self,
         (account, partner): (AccountId, PartnerId),
         id: PartnerLinkId,
-        seen: Option<&Seen>,
-    ) -> Result<(), Refusal> {
+        seen: Option<&IfMatch>,
+    ) -> Result<(), AffiliateError> {
         for _ in 0..TRIES_MAX {
-            self.set_up(account).await?;
-            let partner = self.partner(account, partner).await?;
-            Seen::check(seen, partner.rev, partner.updated_at)?;
+            self.require_set_up(account).await?;
+            let partner = self.get_partner(account, partner).await?;
+            IfMatch::check(seen, partner.rev, partner.updated_at)?;
             let found = partner_link::get(self.store(), account, (partner.id, id)).await?;
-            let link = found.ok_or(Refusal::Unknown(Noun::Link))?;
+            let link = found.ok_or(AffiliateError::NotFound(AffiliateNoun::Link))?;
             if partner.primary_link == id {
-                return Err(Ban::PrimaryLink.into());
+                return Err(ForbiddenReason::PrimaryLink.into());
             }
             let mut batch = Batch::progress();
-            store::affiliate::partner::expect(&mut batch, &partner);
+            store::affiliate::partner::check_unchanged(&mut batch, &partner);
             partner_link::delete(&mut batch, &link, None);
-            if matches!(self.commit(batch).await?, Committed::Done) {
+            if matches!(self.commit(batch).await?, CommitResult::Committed) {
                 return Ok(());
             }
         }
-        Err(Obstacle::Changed.into())
+        Err(ConflictReason::Changed.into())
     }
 
     /// A token that is free: the one asked for, or the first free variant of one that was made up.
-    pub(crate) async fn free_token(
+    pub(crate) async fn choose_free_token(
         &self,
         account: AccountId,
-        asked: Option<&Token>,
-        made_up: impl FnOnce() -> Token,
-    ) -> Result<(Token, FreeToken), Refusal> {
+        asked: Option<&PartnerLinkToken>,
+        made_up: impl FnOnce() -> PartnerLinkToken,
+    ) -> Result<(PartnerLinkToken, FreeToken), AffiliateError> {
         let now = self.now();
         if let Some(token) = asked {
-            let free = partner_link::free(self.store(), account, token, now).await?;
-            return free.map(|free| (token.clone(), free)).ok_or_else(|| Obstacle::TokenTaken.into());
+            let free = partner_link::find_free_token(self.store(), account, token, now).await?;
+            return free.map(|free| (token.clone(), free)).ok_or_else(|| ConflictReason::TokenTaken.into());
         }
         let first = made_up();
         for number in 1..=VARIANTS_MAX {
             let token = if number == 1 { first.clone() } else { first.variant(number) };
-            if let Some(free) = partner_link::free(self.store(), account, &token, now).await? {
+            if let Some(free) = partner_link::find_free_token(self.store(), account, &token, now).await? {
                 return Ok((token, free));
             }
         }
         // Hundreds of the same name: a random end finds a free one.
         let token = first.variant(u32::try_from(self.random() % 1_000_000_000).unwrap_or(u32::MAX));
-        let free = partner_link::free(self.store(), account, &token, now).await?;
-        free.map(|free| (token, free)).ok_or_else(|| Obstacle::Changed.into())
+        let free = partner_link::find_free_token(self.store(), account, &token, now).await?;
+        free.map(|free| (token, free)).ok_or_else(|| ConflictReason::Changed.into())
     }
 }
 
@@ -244,7 +240,7 @@ mod tests {
             id: PartnerLinkId::new(Timestamp::UNIX_EPOCH, 1),
             account: AccountId::new(Timestamp::UNIX_EPOCH, 1),
             partner: PartnerId::new(Timestamp::UNIX_EPOCH, 1),
-            token: Token::exactly("ada").unwrap(),
+            token: PartnerLinkToken::parse("ada").unwrap(),
             destination_url: destination.map(str::to_owned),
             label: None,
             created_at: Timestamp::UNIX_EPOCH,
@@ -253,7 +249,7 @@ mod tests {
 
     #[test]
     fn links_lead_to_the_website_with_their_token() {
-        let of = |to| address("https://shop.example", &link(to));
+        let of = |to| link_url("https://shop.example", &link(to));
         assert_eq!(of(None), "https://shop.example/?via=ada");
         assert_eq!(of(Some("/pricing?plan=pro#top")), "https://shop.example/pricing?plan=pro&via=ada#top");
         assert_eq!(of(Some("https://www.shop.example/x")), "https://www.shop.example/x?via=ada");
@@ -263,11 +259,7 @@ mod tests {
             "a page that was copied with somebody's token"
         );
         assert_eq!(of(Some("/x?via=bob")), "https://shop.example/x?via=ada");
-        assert_eq!(
-            of(Some("https://evil.example/x")),
-            "https://shop.example/?via=ada",
-            "the website was moved"
-        );
+        assert_eq!(of(Some("https://evil.example/x")), "https://shop.example/?via=ada", "the website was moved");
     }
 
     #[test]
@@ -281,10 +273,10 @@ mod tests {
             "https://notshop.example/",
             "\\\\evil.example\\x",
         ] {
-            assert!(destination("https://shop.example", elsewhere).is_err(), "{elsewhere}");
+            assert!(parse_destination("https://shop.example", elsewhere).is_err(), "{elsewhere}");
         }
         for here in ["", "/a/b", "a", "?q=1", "https://blog.shop.example/x", "http://shop.example/"] {
-            assert!(destination("https://shop.example", here).is_ok(), "{here}");
+            assert!(parse_destination("https://shop.example", here).is_ok(), "{here}");
         }
     }
 }

@@ -3,30 +3,30 @@
 use std::collections::BTreeMap;
 
 use jiff::Timestamp;
-use mail::affiliate::campaign::{Campaign, Duration, ProductRate, Rate, Tier, Visibility};
-use mail::affiliate::commission::{Commission, Reason};
+use mail::affiliate::campaign::{Campaign, CommissionDuration, CommissionRate, ProductRate, RateTier, Visibility};
+use mail::affiliate::commission::{Commission, ReversalReason};
 use mail::affiliate::money::Currency;
 use mail::affiliate::partner::{Partner, PartnerLink, PartnerSource, PartnerStatus};
-use mail::affiliate::payout::{PayoutRun, PayoutStatus, RunStatus, SkipReason, Skipped};
-use mail::affiliate::program::{AfterPayout, Attribution, Mode, PayoutMethod, Program, ProgramStatus};
-use mail::affiliate::referral::{Blocked, Referral, ReferralSource, ReferralStatus};
-use mail::id::{
-    CampaignId, CommissionId, PartnerId, PartnerLinkId, PayoutId, PayoutRunId, ProgramId, ReferralId,
+use mail::affiliate::payout::{PayoutRun, PayoutRunStatus, PayoutStatus, SkipReason, SkippedPartner};
+use mail::affiliate::program::{
+    AffiliateProgram, AfterPayout, Attribution, PayoutMethod, ProcessorMode, ProgramStatus,
 };
+use mail::affiliate::referral::{Referral, ReferralBlock, ReferralSource, ReferralStatus};
+use mail::id::{CampaignId, CommissionId, PartnerId, PartnerLinkId, PayoutId, PayoutRunId, ProgramId, ReferralId};
 use mail::moment;
 use serde::{Serialize, Serializer};
 
-use crate::letters::Unmailable;
-use crate::payouts::ShownPayout;
-use crate::portal::host::HostFault;
+use crate::letters::MailBlockReason;
+use crate::payouts::PayoutView;
+use crate::portal::host::PortalHostError;
 
 /// A time: ISO 8601 with milliseconds and `Z`.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct Moment(pub Timestamp);
+pub struct ApiTimestamp(pub Timestamp);
 
-impl Serialize for Moment {
+impl Serialize for ApiTimestamp {
     fn serialize<S: Serializer>(&self, out: S) -> Result<S::Ok, S::Error> {
-        out.serialize_str(&moment::write(self.0))
+        out.serialize_str(&moment::to_rfc3339(self.0))
     }
 }
 
@@ -36,7 +36,7 @@ pub struct ProgramObject {
     object: &'static str,
     id: ProgramId,
     status: ProgramStatus,
-    mode: Mode,
+    mode: ProcessorMode,
     website_url: String,
     currency: Currency,
     attribution: Attribution,
@@ -61,14 +61,18 @@ pub struct ProgramObject {
     velocity_per_hour: u32,
     max_bounties_per_day: u32,
     rev: u64,
-    created_at: Moment,
-    updated_at: Moment,
+    created_at: ApiTimestamp,
+    updated_at: ApiTimestamp,
 }
 
 impl ProgramObject {
     /// A program, why its portal is not at its own host, and why its partners are not written to.
     #[must_use]
-    pub fn of(program: &Program, portal_fault: Option<HostFault>, unmailable: Option<Unmailable>) -> Self {
+    pub fn of(
+        program: &AffiliateProgram,
+        portal_fault: Option<PortalHostError>,
+        unmailable: Option<MailBlockReason>,
+    ) -> Self {
         let settings = program.settings.clone();
         Self {
             object: "affiliate_program",
@@ -99,8 +103,8 @@ impl ProgramObject {
             velocity_per_hour: settings.velocity_per_hour,
             max_bounties_per_day: settings.max_bounties_per_day,
             rev: program.rev,
-            created_at: Moment(program.created_at),
-            updated_at: Moment(program.updated_at),
+            created_at: ApiTimestamp(program.created_at),
+            updated_at: ApiTimestamp(program.updated_at),
         }
     }
 }
@@ -115,13 +119,13 @@ pub struct ProcessorObject {
     has_key: bool,
     webhook_secrets_count: usize,
     webhook_url: String,
-    last_event_at: Option<Moment>,
+    last_event_at: Option<ApiTimestamp>,
     failed_events: usize,
 }
 
 /// What was heard of the processor.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
-pub struct Hearing {
+pub struct ProcessorEventSummary {
     /// When its last event came.
     pub last_event_at: Option<Timestamp>,
     /// Events that could not be worked with.
@@ -131,7 +135,7 @@ pub struct Hearing {
 impl ProcessorObject {
     /// The processor of a program, if one is connected; its events come to the service at this base address.
     #[must_use]
-    pub fn of(program: &Program, hearing: Hearing, base_url: &str) -> Option<Self> {
+    pub fn of(program: &AffiliateProgram, hearing: ProcessorEventSummary, base_url: &str) -> Option<Self> {
         let processor = program.processor.as_ref()?;
         Some(Self {
             kind: "stripe",
@@ -141,7 +145,7 @@ impl ProcessorObject {
             has_key: processor.restricted_key.is_some(),
             webhook_secrets_count: processor.webhook_secrets.len(),
             webhook_url: format!("{base_url}/processor/stripe/{}", program.id),
-            last_event_at: hearing.last_event_at.map(Moment),
+            last_event_at: hearing.last_event_at.map(ApiTimestamp),
             failed_events: hearing.failed_events,
         })
     }
@@ -158,23 +162,23 @@ pub struct LinkObject {
     destination_url: Option<String>,
     label: Option<String>,
     is_primary: bool,
-    created_at: Moment,
+    created_at: ApiTimestamp,
 }
 
 impl LinkObject {
     /// A partner's link, on the program's website.
     #[must_use]
-    pub fn of(link: &PartnerLink, partner: &Partner, program: &Program) -> Self {
+    pub fn of(link: &PartnerLink, partner: &Partner, program: &AffiliateProgram) -> Self {
         Self {
             object: "affiliate_link",
             id: link.id,
             affiliate_id: link.partner,
             token: link.token.as_str().to_owned(),
-            url: crate::links::address(&program.settings.website_url, link),
+            url: crate::links::link_url(&program.settings.website_url, link),
             destination_url: link.destination_url.clone(),
             label: link.label.clone(),
             is_primary: link.id == partner.primary_link,
-            created_at: Moment(link.created_at),
+            created_at: ApiTimestamp(link.created_at),
         }
     }
 }
@@ -197,16 +201,16 @@ pub struct PartnerObject {
     tags: Vec<String>,
     payout_method: Option<PayoutMethod>,
     payout_ready: bool,
-    approved_at: Option<Moment>,
+    approved_at: Option<ApiTimestamp>,
     links: Vec<LinkObject>,
-    created_at: Moment,
-    updated_at: Moment,
+    created_at: ApiTimestamp,
+    updated_at: ApiTimestamp,
 }
 
 impl PartnerObject {
     /// A partner with these of its links.
     #[must_use]
-    pub fn of(partner: &Partner, links: &[PartnerLink], program: &Program) -> Self {
+    pub fn of(partner: &Partner, links: &[PartnerLink], program: &AffiliateProgram) -> Self {
         Self {
             object: "affiliate",
             id: partner.id,
@@ -223,10 +227,10 @@ impl PartnerObject {
             tags: partner.tags.clone(),
             payout_method: partner.payout.as_ref().map(|payout| payout.method),
             payout_ready: partner.is_payout_ready(&program.settings.allowed_methods),
-            approved_at: partner.approved_at.map(Moment),
+            approved_at: partner.approved_at.map(ApiTimestamp),
             links: links.iter().map(|link| LinkObject::of(link, partner, program)).collect(),
-            created_at: Moment(partner.created_at),
-            updated_at: Moment(partner.updated_at),
+            created_at: ApiTimestamp(partner.created_at),
+            updated_at: ApiTimestamp(partner.updated_at),
         }
     }
 }
@@ -241,12 +245,12 @@ struct RateFields {
 
 impl RateFields {
     /// The two numbers of a rate: the one that counts, and the unused one beside it.
-    fn of(rate: Option<Rate>, unused: i64) -> Self {
+    fn of(rate: Option<CommissionRate>, unused: i64) -> Self {
         match rate {
-            Some(Rate::Percent(bps)) => {
+            Some(CommissionRate::Percent(bps)) => {
                 Self { commission_type: "percent", commission_bps: bps.get(), commission_flat_cents: unused }
             }
-            Some(Rate::Flat(cents)) => {
+            Some(CommissionRate::Flat(cents)) => {
                 let commission_bps = u16::try_from(unused).unwrap_or_default();
                 Self { commission_type: "flat", commission_bps, commission_flat_cents: cents }
             }
@@ -263,8 +267,8 @@ struct TierObject {
     commission_flat_cents: i64,
 }
 
-impl From<&Tier> for TierObject {
-    fn from(tier: &Tier) -> Self {
+impl From<&RateTier> for TierObject {
+    fn from(tier: &RateTier) -> Self {
         let rate = RateFields::of(Some(tier.rate), tier.unused);
         Self {
             min_paid_customers: tier.min_paid_customers,
@@ -315,9 +319,9 @@ pub struct CampaignObject {
     lead_bounty_cents: i64,
     cookie_days: u16,
     hold_days: u16,
-    archived_at: Option<Moment>,
-    created_at: Moment,
-    updated_at: Moment,
+    archived_at: Option<ApiTimestamp>,
+    created_at: ApiTimestamp,
+    updated_at: ApiTimestamp,
     #[serde(skip_serializing_if = "Option::is_none")]
     affiliate_count: Option<usize>,
 }
@@ -325,11 +329,11 @@ pub struct CampaignObject {
 impl CampaignObject {
     /// A campaign of a program.
     #[must_use]
-    pub fn of(campaign: &Campaign, program: &Program) -> Self {
+    pub fn of(campaign: &Campaign, program: &AffiliateProgram) -> Self {
         let terms = &campaign.terms;
         let (commission_duration, recurring_months) = match terms.duration {
-            Duration::Once => ("once", None),
-            Duration::Recurring(months) => ("recurring", months),
+            CommissionDuration::Once => ("once", None),
+            CommissionDuration::Recurring(months) => ("recurring", months),
         };
         Self {
             object: "affiliate_campaign",
@@ -348,9 +352,9 @@ impl CampaignObject {
             lead_bounty_cents: terms.lead_bounty,
             cookie_days: terms.cookie_days,
             hold_days: terms.hold_days,
-            archived_at: campaign.archived_at.map(Moment),
-            created_at: Moment(campaign.created_at),
-            updated_at: Moment(campaign.updated_at),
+            archived_at: campaign.archived_at.map(ApiTimestamp),
+            created_at: ApiTimestamp(campaign.created_at),
+            updated_at: ApiTimestamp(campaign.updated_at),
             affiliate_count: None,
         }
     }
@@ -373,13 +377,13 @@ pub struct ReferralObject {
     email: Option<String>,
     processor_customer_id: Option<String>,
     sub_id: Option<String>,
-    blocked_reason: Option<Blocked>,
+    blocked_reason: Option<ReferralBlock>,
     revenue_cents: i64,
     currency: Option<Currency>,
-    converted_at: Option<Moment>,
-    expires_at: Moment,
-    created_at: Moment,
-    updated_at: Moment,
+    converted_at: Option<ApiTimestamp>,
+    expires_at: ApiTimestamp,
+    created_at: ApiTimestamp,
+    updated_at: ApiTimestamp,
 }
 
 impl From<&Referral> for ReferralObject {
@@ -396,10 +400,10 @@ impl From<&Referral> for ReferralObject {
             blocked_reason: referral.blocked,
             revenue_cents: referral.revenue_cents,
             currency: referral.currency,
-            converted_at: referral.converted_at.map(Moment),
-            expires_at: Moment(referral.expires_at),
-            created_at: Moment(referral.created_at),
-            updated_at: Moment(referral.updated_at),
+            converted_at: referral.converted_at.map(ApiTimestamp),
+            expires_at: ApiTimestamp(referral.expires_at),
+            created_at: ApiTimestamp(referral.created_at),
+            updated_at: ApiTimestamp(referral.updated_at),
         }
     }
 }
@@ -419,19 +423,19 @@ pub struct CommissionObject {
     description: String,
     processor_invoice_id: Option<String>,
     processor_charge_id: Option<String>,
-    earns_at: Moment,
-    earned_at: Option<Moment>,
-    paid_at: Option<Moment>,
-    reversed_at: Option<Moment>,
-    reverse_reason: Option<Reason>,
+    earns_at: ApiTimestamp,
+    earned_at: Option<ApiTimestamp>,
+    paid_at: Option<ApiTimestamp>,
+    reversed_at: Option<ApiTimestamp>,
+    reverse_reason: Option<ReversalReason>,
     payout_id: Option<PayoutId>,
-    created_at: Moment,
-    updated_at: Moment,
+    created_at: ApiTimestamp,
+    updated_at: ApiTimestamp,
 }
 
 impl From<&Commission> for CommissionObject {
     fn from(line: &Commission) -> Self {
-        let (sold, status) = (line.sold(), line.status);
+        let (sold, status) = (line.sold_invoice(), line.status);
         Self {
             object: "affiliate_commission",
             id: line.id,
@@ -445,14 +449,14 @@ impl From<&Commission> for CommissionObject {
             description: line.description(),
             processor_invoice_id: sold.map(|sold| sold.invoice.clone()),
             processor_charge_id: sold.and_then(|sold| sold.charge.clone()),
-            earns_at: Moment(line.earns_at),
-            earned_at: status.earned_at().map(Moment),
-            paid_at: status.paid_at().map(Moment),
-            reversed_at: status.reversed().map(|(at, _)| Moment(at)),
+            earns_at: ApiTimestamp(line.earns_at),
+            earned_at: status.earned_at().map(ApiTimestamp),
+            paid_at: status.paid_at().map(ApiTimestamp),
+            reversed_at: status.reversed().map(|(at, _)| ApiTimestamp(at)),
             reverse_reason: status.reversed().map(|(_, reason)| reason),
             payout_id: status.payout(),
-            created_at: Moment(line.created_at),
-            updated_at: Moment(line.updated_at),
+            created_at: ApiTimestamp(line.created_at),
+            updated_at: ApiTimestamp(line.updated_at),
         }
     }
 }
@@ -471,13 +475,13 @@ pub struct PayoutObject {
     processor_transfer_id: Option<String>,
     external_reference: Option<String>,
     failure_reason: Option<String>,
-    paid_at: Option<Moment>,
-    created_at: Moment,
-    updated_at: Moment,
+    paid_at: Option<ApiTimestamp>,
+    created_at: ApiTimestamp,
+    updated_at: ApiTimestamp,
 }
 
-impl From<&ShownPayout> for PayoutObject {
-    fn from(shown: &ShownPayout) -> Self {
+impl From<&PayoutView> for PayoutObject {
+    fn from(shown: &PayoutView) -> Self {
         let payout = &shown.payout;
         Self {
             object: "affiliate_payout",
@@ -491,46 +495,46 @@ impl From<&ShownPayout> for PayoutObject {
             processor_transfer_id: payout.transfer.clone(),
             external_reference: payout.reference.clone(),
             failure_reason: payout.failure_or_obstacle().map(str::to_owned),
-            paid_at: payout.paid_at.map(Moment),
-            created_at: Moment(payout.created_at),
-            updated_at: Moment(shown.updated_at()),
+            paid_at: payout.paid_at.map(ApiTimestamp),
+            created_at: ApiTimestamp(payout.created_at),
+            updated_at: ApiTimestamp(shown.updated_at()),
         }
     }
 }
 
 /// A payout in a run that the owner looks at, with where it goes.
 #[derive(Debug, Clone, Serialize)]
-pub struct DraftedObject {
+pub struct DraftPayoutObject {
     #[serde(flatten)]
     payout: PayoutObject,
     destination: String,
 }
 
-impl From<&ShownPayout> for DraftedObject {
-    fn from(shown: &ShownPayout) -> Self {
+impl From<&PayoutView> for DraftPayoutObject {
+    fn from(shown: &PayoutView) -> Self {
         Self { payout: shown.into(), destination: shown.payout.destination.clone() }
     }
 }
 
 /// A payout run.
 #[derive(Debug, Clone, Serialize)]
-pub struct RunObject {
+pub struct PayoutRunObject {
     object: &'static str,
     id: PayoutRunId,
-    status: RunStatus,
+    status: PayoutRunStatus,
     partial: bool,
     rev: u64,
-    cutoff: Moment,
+    cutoff: ApiTimestamp,
     totals: BTreeMap<Currency, i64>,
     payouts_count: u32,
     comparing: bool,
     uncompared_count: u32,
-    created_at: Moment,
-    approved_at: Option<Moment>,
-    completed_at: Option<Moment>,
+    created_at: ApiTimestamp,
+    approved_at: Option<ApiTimestamp>,
+    completed_at: Option<ApiTimestamp>,
 }
 
-impl From<&PayoutRun> for RunObject {
+impl From<&PayoutRun> for PayoutRunObject {
     fn from(run: &PayoutRun) -> Self {
         Self {
             object: "affiliate_payout_run",
@@ -538,30 +542,30 @@ impl From<&PayoutRun> for RunObject {
             status: run.status,
             partial: run.is_partial,
             rev: run.rev,
-            cutoff: Moment(run.cutoff),
+            cutoff: ApiTimestamp(run.cutoff),
             totals: run.totals.clone(),
             payouts_count: run.payouts,
-            comparing: !run.is_compared(),
+            comparing: !run.is_reconciled(),
             uncompared_count: run.uncompared,
-            created_at: Moment(run.created_at),
-            approved_at: run.approved_at.map(Moment),
-            completed_at: run.completed_at.map(Moment),
+            created_at: ApiTimestamp(run.created_at),
+            approved_at: run.approved_at.map(ApiTimestamp),
+            completed_at: run.completed_at.map(ApiTimestamp),
         }
     }
 }
 
 /// A partner who is not in a run.
 #[derive(Debug, Clone, Serialize)]
-pub struct SkippedObject {
+pub struct SkippedPartnerObject {
     affiliate_id: PartnerId,
     currency: Currency,
     amount_cents: i64,
     reason: SkipReason,
 }
 
-impl From<&Skipped> for SkippedObject {
-    fn from(skipped: &Skipped) -> Self {
-        let Skipped { partner, currency, amount, reason } = *skipped;
+impl From<&SkippedPartner> for SkippedPartnerObject {
+    fn from(skipped: &SkippedPartner) -> Self {
+        let SkippedPartner { partner, currency, amount, reason } = *skipped;
         Self { affiliate_id: partner, currency, amount_cents: amount, reason }
     }
 }

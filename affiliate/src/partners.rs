@@ -6,31 +6,31 @@ use jiff::{SignedDuration, Timestamp};
 use mail::address::Address;
 use mail::affiliate::money::BasisPoints;
 use mail::affiliate::partner::{
-    Move, Partner, PartnerLink, PartnerSource, PartnerStatus, PayoutDestination, Token,
+    Partner, PartnerAction, PartnerLink, PartnerLinkToken, PartnerSource, PartnerStatus, PayoutDestination,
 };
-use mail::affiliate::partner_letter::Tells;
+use mail::affiliate::partner_letter::PartnerEmailKind;
 use mail::affiliate::payout::SkipReason;
-use mail::affiliate::program::{PayoutMethod, Program};
+use mail::affiliate::program::{AffiliateProgram, PayoutMethod};
 use mail::event::EventKind;
 use mail::id::{AccountId, PartnerId, PartnerLinkId};
 use mail::quota::Noun as Quota;
-use queue::quota::Reserved;
-use store::affiliate::listing::{Page, Wanted};
-use store::affiliate::payout_work::Work;
+use queue::quota::StorageReservation;
+use store::affiliate::listing::{ListPage, ListPageRequest};
+use store::affiliate::payout_work::PayoutJob;
 use store::affiliate::{partner, partner_link, payout, portal_link};
 use store::engine::Batch;
 
-use crate::ledger::{Book, Ledger};
+use crate::ledger::{Ledger, UnitOfWork};
 use crate::letters::{MailWarning, log_warning};
 use crate::object::PartnerObject;
-use crate::office::{Beside, Committed, Office, Seen, TRIES_MAX};
-use crate::refusal::{Ban, Noun, Obstacle, Refusal};
-use crate::tell::Telling;
+use crate::office::{AffiliateService, CommitResult, ExtendCommit, IfMatch, TRIES_MAX};
+use crate::refusal::{AffiliateError, AffiliateNoun, ConflictReason, ForbiddenReason};
+use crate::tell::EventBuilder;
 
 /// Recruiters above a recruiter that are followed to see that none is its own.
 pub(crate) const PARENTS_MAX: usize = 64;
 /// For how many days nobody may take a token of a partner who was deleted (completions-affiliate.md 2.6).
-pub const TOKENS_REST_DAYS: i64 = 90;
+pub const TOKEN_QUARANTINE_DAYS: i64 = 90;
 
 /// A partner who is to join.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -50,7 +50,7 @@ pub struct PartnerDraft {
     /// The campaign, by id or name; the default one otherwise.
     pub campaign: Option<String>,
     /// The token of the primary link, exactly.
-    pub token: Option<Token>,
+    pub token: Option<PartnerLinkToken>,
     /// Where the partner stands at first: active, pending or invited.
     pub status: PartnerStatus,
     /// The destination of PayPal payouts.
@@ -71,11 +71,11 @@ pub struct PartnerDraft {
 
 impl PartnerDraft {
     /// What the partner is written, by how it begins.
-    fn letter(&self) -> Option<Tells> {
+    fn email_kind(&self) -> Option<PartnerEmailKind> {
         let tells = match self.status {
-            PartnerStatus::Active => Tells::Welcome,
-            PartnerStatus::Invited => Tells::Invited,
-            PartnerStatus::Pending => Tells::Received,
+            PartnerStatus::Active => PartnerEmailKind::Welcome,
+            PartnerStatus::Invited => PartnerEmailKind::Invited,
+            PartnerStatus::Pending => PartnerEmailKind::Received,
             PartnerStatus::Suspended | PartnerStatus::Rejected => return None,
         };
         self.send_invite.then_some(tells)
@@ -84,23 +84,23 @@ impl PartnerDraft {
 
 /// A partner with its program and its links: the primary one alone, or all.
 #[derive(Debug, Clone)]
-pub struct Shown {
+pub struct PartnerView {
     /// The partner.
     pub partner: Partner,
     /// Links of it.
     pub links: Vec<PartnerLink>,
     /// Its program.
-    pub program: Program,
+    pub program: AffiliateProgram,
     /// What the owner is to know of how the partner is told what was just done.
     pub warning: Option<MailWarning>,
     /// Its recruiter was deleted: it has none any more.
     pub is_recruiter_gone: bool,
 }
 
-impl Shown {
+impl PartnerView {
     /// A partner of whom nothing is to be told.
     #[must_use]
-    pub fn of(partner: Partner, links: Vec<PartnerLink>, program: Program) -> Self {
+    pub fn of(partner: Partner, links: Vec<PartnerLink>, program: AffiliateProgram) -> Self {
         Self { partner, links, program, warning: None, is_recruiter_gone: false }
     }
 
@@ -117,24 +117,24 @@ impl Shown {
 
 /// A partner to be moved to another standing.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Moving {
+pub struct PartnerStatusChange {
     /// What is done with it.
-    pub action: Move,
+    pub action: PartnerAction,
     /// Which version of it the caller has seen.
-    pub seen: Option<Seen>,
+    pub seen: Option<IfMatch>,
     /// Why, in the owner's words: told with the event.
     pub reason: Option<String>,
     /// Whether it is written to.
     pub send_email: bool,
 }
 
-impl Moving {
+impl PartnerStatusChange {
     /// What the partner is written.
-    fn letter(&self) -> Option<Tells> {
+    fn letter(&self) -> Option<PartnerEmailKind> {
         let tells = match self.action {
-            Move::Approve => Tells::Approved,
-            Move::Reject => Tells::Rejected { reason: self.reason.clone() },
-            Move::Suspend | Move::Reactivate | Move::Accept => return None,
+            PartnerAction::Approve => PartnerEmailKind::Approved,
+            PartnerAction::Reject => PartnerEmailKind::Rejected { reason: self.reason.clone() },
+            PartnerAction::Suspend | PartnerAction::Reactivate | PartnerAction::Accept => return None,
         };
         self.send_email.then_some(tells)
     }
@@ -144,14 +144,14 @@ impl Moving {
 #[derive(Debug)]
 pub struct PartnerPage {
     /// The partners, newest first.
-    pub partners: Vec<Shown>,
+    pub partners: Vec<PartnerView>,
     /// After which id the next page begins, if there may be one.
     pub next: Option<[u8; 16]>,
 }
 
 /// Which partners are listed.
 #[derive(Debug, Clone, Default)]
-pub struct Wish {
+pub struct PartnerQuery {
     /// Those that stand in one of these; in any when empty.
     pub statuses: Vec<PartnerStatus>,
     /// Those of this campaign, by its id or its name.
@@ -188,32 +188,32 @@ pub struct PartnerChange {
     /// A rate of its own.
     pub commission_override: Option<Option<BasisPoints>>,
     /// The new token of the primary link.
-    pub token: Option<Token>,
+    pub token: Option<PartnerLinkToken>,
 }
 
-impl Office {
+impl AffiliateService {
     /// A partner.
     ///
     /// # Errors
     /// There is none; the store cannot be read.
-    pub async fn partner(&self, account: AccountId, id: PartnerId) -> Result<Partner, Refusal> {
-        partner::get(self.store(), account, id).await?.ok_or(Refusal::Unknown(Noun::Partner))
+    pub async fn get_partner(&self, account: AccountId, id: PartnerId) -> Result<Partner, AffiliateError> {
+        partner::get(self.store(), account, id).await?.ok_or(AffiliateError::NotFound(AffiliateNoun::Partner))
     }
 
     /// A partner with all its links.
     ///
     /// # Errors
     /// There is none; the store cannot be read.
-    pub async fn show_partner(&self, account: AccountId, id: PartnerId) -> Result<Shown, Refusal> {
-        let program = self.set_up(account).await?;
-        let partner = self.partner(account, id).await?;
-        let links = self.links(account, id).await?;
+    pub async fn get_partner_view(&self, account: AccountId, id: PartnerId) -> Result<PartnerView, AffiliateError> {
+        let program = self.require_set_up(account).await?;
+        let partner = self.get_partner(account, id).await?;
+        let links = self.list_links(account, id).await?;
         let is_recruiter_gone = self.is_recruiter_gone(&partner).await?;
-        Ok(Shown { is_recruiter_gone, ..Shown::of(partner, links, program) })
+        Ok(PartnerView { is_recruiter_gone, ..PartnerView::of(partner, links, program) })
     }
 
     /// Whether a partner was recruited by one who is deleted.
-    async fn is_recruiter_gone(&self, partner: &Partner) -> Result<bool, Refusal> {
+    async fn is_recruiter_gone(&self, partner: &Partner) -> Result<bool, AffiliateError> {
         Ok(match partner.parent {
             Some(parent) => partner::get(self.store(), partner.account, parent).await?.is_none(),
             None => false,
@@ -228,29 +228,29 @@ impl Office {
         &self,
         account: AccountId,
         draft: &PartnerDraft,
-        beside: Beside<'_, Shown>,
-    ) -> Result<Shown, Refusal> {
-        let shown = self.take_in_partner(account, draft, beside).await?;
+        beside: ExtendCommit<'_, PartnerView>,
+    ) -> Result<PartnerView, AffiliateError> {
+        let shown = self.create_partner_unlogged(account, draft, beside).await?;
         log_warning(&shown.partner, shown.warning);
         Ok(shown)
     }
 
     /// The same, without a line in the log about mail: of a list one line is enough.
-    pub(crate) async fn take_in_partner(
+    pub(crate) async fn create_partner_unlogged(
         &self,
         account: AccountId,
         draft: &PartnerDraft,
-        beside: Beside<'_, Shown>,
-    ) -> Result<Shown, Refusal> {
-        let room = self.reserve_partner(account).await?;
+        beside: ExtendCommit<'_, PartnerView>,
+    ) -> Result<PartnerView, AffiliateError> {
+        let room = self.reserve_quota(account).await?;
         for _ in 0..TRIES_MAX {
-            let program = self.set_up(account).await?;
-            let campaign = self.campaign_for_partners(&program, draft.campaign.as_deref()).await?;
-            if partner::with_email(self.store(), account, &draft.email).await?.is_some() {
-                return Err(Obstacle::EmailTaken.into());
+            let program = self.require_set_up(account).await?;
+            let campaign = self.find_campaign_for_partners(&program, draft.campaign.as_deref()).await?;
+            if partner::find_by_email(self.store(), account, &draft.email).await?.is_some() {
+                return Err(ConflictReason::EmailTaken.into());
             }
-            let made_up = || self.token_of(draft);
-            let (token, free) = self.free_token(account, draft.token.as_ref(), made_up).await?;
+            let made_up = || self.default_token(draft);
+            let (token, free) = self.choose_free_token(account, draft.token.as_ref(), made_up).await?;
             let now = self.now();
             let (id, link) = (PartnerId::new(now, self.random()), PartnerLinkId::new(now, self.random()));
             let link = PartnerLink {
@@ -262,51 +262,53 @@ impl Office {
                 label: None,
                 created_at: now,
             };
-            let partner = self.joining(draft, (id, account), (campaign.id, link.id))?;
+            let partner = self.new_partner(draft, (id, account), (campaign.id, link.id))?;
             let mut batch = Batch::intake();
             partner::create(&mut batch, &partner);
             partner_link::create(&mut batch, &link, free);
-            let mut shown = Shown::of(partner, vec![link], program);
-            self.tell_of_partner(&mut batch, EventKind::AffiliateCreated, &shown);
+            let mut shown = PartnerView::of(partner, vec![link], program);
+            self.record_partner_event(&mut batch, EventKind::AffiliateCreated, &shown);
             if shown.partner.status == PartnerStatus::Active {
-                self.tell_of_partner(&mut batch, EventKind::AffiliateApproved, &shown);
+                self.record_partner_event(&mut batch, EventKind::AffiliateApproved, &shown);
             }
-            if let Some(tells) = draft.letter() {
+            if let Some(tells) = draft.email_kind() {
                 let about = (&shown.program, &shown.partner);
-                shown.warning = self.tell_by_mail(&mut batch, about, tells).await?;
+                shown.warning = self.queue_email_if_mailable(&mut batch, about, tells).await?;
             }
             beside(&mut batch, &shown);
             match self.commit(batch).await? {
-                Committed::Done => {
-                    room.into_iter().for_each(Reserved::keep);
+                CommitResult::Committed => {
+                    room.into_iter().for_each(StorageReservation::confirm);
                     return Ok(shown);
                 }
-                Committed::Beaten(key) if partner::is_email(&key) => return Err(Obstacle::EmailTaken.into()),
-                Committed::Beaten(_) => {}
+                CommitResult::Conflict(key) if partner::is_email_conflict(&key) => {
+                    return Err(ConflictReason::EmailTaken.into());
+                }
+                CommitResult::Conflict(_) => {}
             }
         }
-        Err(Obstacle::Changed.into())
+        Err(ConflictReason::Changed.into())
     }
 
     /// Room for one more partner, with its link.
-    async fn reserve_partner(&self, account: AccountId) -> Result<Vec<Reserved>, Refusal> {
+    async fn reserve_quota(&self, account: AccountId) -> Result<Vec<StorageReservation>, AffiliateError> {
         let Some(account) = store::account::get(self.store(), account).await? else { return Ok(Vec::new()) };
         let mut room = Vec::with_capacity(2);
         for noun in [Quota::Affiliates, Quota::AffiliateLinks] {
-            let reserved = self.hall.quotas().reserve(&account, noun, 1).await;
+            let reserved = self.hall.storage_quotas().reserve(&account, noun, 1).await;
             room.push(reserved?);
         }
         Ok(room)
     }
 
-    fn joining(
+    fn new_partner(
         &self,
         draft: &PartnerDraft,
         (id, account): (PartnerId, AccountId),
         (campaign, primary_link): (mail::id::CampaignId, PartnerLinkId),
-    ) -> Result<Partner, Refusal> {
+    ) -> Result<Partner, AffiliateError> {
         let now = self.now();
-        let secret = mail::webhook::secret_text(&self.hall.entropy().secret());
+        let secret = mail::webhook::format_secret(&self.hall.entropy().secret());
         let payout = draft.paypal_email.as_ref().map(|email| PayoutDestination {
             method: PayoutMethod::Paypal,
             destination: email.to_string(),
@@ -344,18 +346,17 @@ impl Office {
     }
 
     /// A token for who names none: the name, else what stands before the address's `@`.
-    pub(crate) fn token_of(&self, draft: &PartnerDraft) -> Token {
-        let name: Vec<&str> =
-            [&draft.first_name, &draft.last_name].into_iter().flatten().map(String::as_str).collect();
-        Token::made_of(&name.join(" "))
-            .or_else(|| Token::made_of(draft.email.local()))
-            .or_else(|| Token::made_of(&format!("partner-{:x}", self.hall.entropy().u64() & 0xff_ffff)))
+    pub(crate) fn default_token(&self, draft: &PartnerDraft) -> PartnerLinkToken {
+        let name: Vec<&str> = [&draft.first_name, &draft.last_name].into_iter().flatten().map(String::as_str).collect();
+        PartnerLinkToken::from_text(&name.join(" "))
+            .or_else(|| PartnerLinkToken::from_text(draft.email.local_part()))
+            .or_else(|| PartnerLinkToken::from_text(&format!("partner-{:x}", self.hall.entropy().u64() & 0xff_ffff)))
             .unwrap_or_else(|| unreachable!("a word and six digits are a token"))
     }
 
-    pub(crate) fn tell_of_partner(&self, batch: &mut Batch, kind: EventKind, shown: &Shown) {
-        let telling = Telling::of(&shown.program, shown.partner.id).with("affiliate", &shown.object());
-        self.tell(batch, kind, shown.partner.id, telling);
+    pub(crate) fn record_partner_event(&self, batch: &mut Batch, kind: EventKind, shown: &PartnerView) {
+        let telling = EventBuilder::for_partner(&shown.program, shown.partner.id).with("affiliate", &shown.object());
+        self.record_event(batch, kind, shown.partner.id, telling);
     }
 
     /// Changes what is known of a partner.
@@ -365,14 +366,14 @@ impl Office {
     pub async fn change_partner(
         &self,
         (account, id): (AccountId, PartnerId),
-        seen: Option<&Seen>,
+        seen: Option<&IfMatch>,
         change: &PartnerChange,
-    ) -> Result<Shown, Refusal> {
+    ) -> Result<PartnerView, AffiliateError> {
         for _ in 0..TRIES_MAX {
-            let Shown { partner: before, mut links, program, .. } = self.show_partner(account, id).await?;
-            Seen::check(seen, before.rev, before.updated_at)?;
+            let PartnerView { partner: before, mut links, program, .. } = self.get_partner_view(account, id).await?;
+            IfMatch::check(seen, before.rev, before.updated_at)?;
             let mut after = before.clone();
-            let recruiters = self.apply(&program, change, &mut after).await?;
+            let recruiters = self.apply_change(&program, change, &mut after).await?;
             let is_recruiter_gone = self.is_recruiter_gone(&after).await?;
             let primary = links.iter_mut().find(|link| link.id == before.primary_link);
             let renamed = match (&change.token, primary) {
@@ -380,12 +381,12 @@ impl Office {
                 _ => None,
             };
             if after == before && renamed.is_none() {
-                return Ok(Shown { is_recruiter_gone, ..Shown::of(before, links, program) });
+                return Ok(PartnerView { is_recruiter_gone, ..PartnerView::of(before, links, program) });
             }
             (after.rev, after.updated_at) = (before.rev.saturating_add(1), self.now());
             let mut batch = Batch::progress();
             partner::update(&mut batch, &before, &after);
-            recruiters.iter().for_each(|above| partner::expect(&mut batch, above));
+            recruiters.iter().for_each(|above| partner::check_unchanged(&mut batch, above));
             if let Some((token, link)) = renamed {
                 let old = link.clone();
                 link.token = token.clone();
@@ -394,30 +395,30 @@ impl Office {
                 let free = if same {
                     None
                 } else {
-                    Some(self.free_token(account, Some(token), || token.clone()).await?.1)
+                    Some(self.choose_free_token(account, Some(token), || token.clone()).await?.1)
                 };
                 partner_link::rename(&mut batch, &old, link, free);
             }
-            let shown = Shown { is_recruiter_gone, ..Shown::of(after, links, program) };
-            self.tell_of_partner(&mut batch, EventKind::AffiliateUpdated, &shown);
+            let shown = PartnerView { is_recruiter_gone, ..PartnerView::of(after, links, program) };
+            self.record_partner_event(&mut batch, EventKind::AffiliateUpdated, &shown);
             match self.commit(batch).await? {
-                Committed::Done => return Ok(shown),
-                Committed::Beaten(key) if partner_link::is_token(&key) => {
-                    return Err(Obstacle::TokenTaken.into());
+                CommitResult::Committed => return Ok(shown),
+                CommitResult::Conflict(key) if partner_link::is_token_conflict(&key) => {
+                    return Err(ConflictReason::TokenTaken.into());
                 }
-                Committed::Beaten(_) => {}
+                CommitResult::Conflict(_) => {}
             }
         }
-        Err(Obstacle::Changed.into())
+        Err(ConflictReason::Changed.into())
     }
 
     /// Applies a change to what was read. What is committed holds only while the recruiters above are as they are.
-    async fn apply(
+    async fn apply_change(
         &self,
-        program: &Program,
+        program: &AffiliateProgram,
         change: &PartnerChange,
         partner: &mut Partner,
-    ) -> Result<Vec<Partner>, Refusal> {
+    ) -> Result<Vec<Partner>, AffiliateError> {
         fn set<T: Clone>(field: &mut T, change: Option<&T>) {
             if let Some(new) = change {
                 field.clone_from(new);
@@ -434,40 +435,36 @@ impl Office {
         set(&mut partner.commission_override, change.commission_override.as_ref());
         if let Some(url) = &change.postback_url {
             if let Some(url) = url {
-                self.hall.check_webhook_url(url).map_err(|why| Refusal::field("postback_url", why))?;
+                self.hall.check_webhook_url(url).map_err(|why| AffiliateError::field("postback_url", why))?;
             }
             partner.postback_url.clone_from(url);
         }
         if let Some(named) = &change.campaign
             && *named != partner.campaign.to_string()
         {
-            partner.campaign = self.campaign_for_partners(program, Some(named)).await?.id;
+            partner.campaign = self.find_campaign_for_partners(program, Some(named)).await?.id;
         }
         let Some(parent) = change.parent.filter(|parent| *parent != partner.parent) else {
             return Ok(Vec::new());
         };
         partner.parent = parent;
         match parent {
-            Some(parent) => self.recruiters(partner, parent).await,
+            Some(parent) => self.recruiter_chain(partner, parent).await,
             None => Ok(Vec::new()),
         }
     }
 
     /// All who are above a partner if this one is its recruiter. Nobody is recruited by itself, by whatever way round
     /// (I11): whoever changes one of them meanwhile has the chain looked at anew.
-    async fn recruiters(&self, partner: &Partner, parent: PartnerId) -> Result<Vec<Partner>, Refusal> {
-        let wrong = |why: &str| Refusal::field("parent_affiliate_id", why);
+    async fn recruiter_chain(&self, partner: &Partner, parent: PartnerId) -> Result<Vec<Partner>, AffiliateError> {
+        let wrong = |why: &str| AffiliateError::field("parent_affiliate_id", why);
         let (mut above, mut found) = (parent, Vec::new());
         for _ in 0..PARENTS_MAX {
             if above == partner.id {
                 return Err(wrong("would make the partner its own recruiter"));
             }
             let Some(next) = partner::get(self.store(), partner.account, above).await? else {
-                return if found.is_empty() {
-                    Err(wrong("is no partner of this program"))
-                } else {
-                    Ok(found)
-                };
+                return if found.is_empty() { Err(wrong("is no partner of this program")) } else { Ok(found) };
             };
             let parent = next.parent;
             found.push(next);
@@ -481,24 +478,24 @@ impl Office {
     ///
     /// # Errors
     /// It does not fit where the partner stands; [`Refusal`].
-    pub async fn move_partner(
+    pub async fn change_partner_status(
         &self,
         (account, id): (AccountId, PartnerId),
-        asked: &Moving,
-        beside: Beside<'_, Shown>,
-    ) -> Result<Shown, Refusal> {
+        asked: &PartnerStatusChange,
+        beside: ExtendCommit<'_, PartnerView>,
+    ) -> Result<PartnerView, AffiliateError> {
         for _ in 0..TRIES_MAX {
-            let Shown { partner: before, links, program, is_recruiter_gone, .. } =
-                self.show_partner(account, id).await?;
-            Seen::check(asked.seen.as_ref(), before.rev, before.updated_at)?;
-            let status = before.status.after(asked.action)?;
+            let PartnerView { partner: before, links, program, is_recruiter_gone, .. } =
+                self.get_partner_view(account, id).await?;
+            IfMatch::check(asked.seen.as_ref(), before.rev, before.updated_at)?;
+            let status = before.status.transition(asked.action)?;
             let now = self.now();
             let first = status == PartnerStatus::Active && before.approved_at.is_none();
             let after = Partner {
                 status,
                 approved_at: if first { Some(now) } else { before.approved_at },
                 terms_accepted_at: match asked.action {
-                    Move::Accept => Some(now),
+                    PartnerAction::Accept => Some(now),
                     _ => before.terms_accepted_at,
                 },
                 rev: before.rev.saturating_add(1),
@@ -506,63 +503,65 @@ impl Office {
                 ..before.clone()
             };
             let ledger = self.ledger();
-            let mut book = Book::of(&ledger, program.clone());
-            if asked.action == Move::Suspend {
+            let mut book = UnitOfWork::for_program(&ledger, program.clone());
+            if asked.action == PartnerAction::Suspend {
                 // Who is suspended is not paid.
-                book.leave_drafts(id, SkipReason::NotActive).await?;
+                book.remove_from_drafts(id, SkipReason::NotActive).await?;
             }
-            let mut batch = book.close(Batch::progress()).await?;
+            let mut batch = book.build_batch(Batch::progress()).await?;
             partner::update(&mut batch, &before, &after);
-            let mut shown = Shown { is_recruiter_gone, ..Shown::of(after, links, program) };
+            let mut shown = PartnerView { is_recruiter_gone, ..PartnerView::of(after, links, program) };
             let kind = match asked.action {
-                Move::Approve | Move::Accept => EventKind::AffiliateApproved,
-                Move::Reject | Move::Suspend | Move::Reactivate => EventKind::AffiliateUpdated,
+                PartnerAction::Approve | PartnerAction::Accept => EventKind::AffiliateApproved,
+                PartnerAction::Reject | PartnerAction::Suspend | PartnerAction::Reactivate => {
+                    EventKind::AffiliateUpdated
+                }
             };
             let mut telling =
-                Telling::of(&shown.program, shown.partner.id).with("affiliate", &shown.object());
+                EventBuilder::for_partner(&shown.program, shown.partner.id).with("affiliate", &shown.object());
             if let Some(reason) = &asked.reason {
                 telling = telling.with("reason", reason);
             }
-            self.tell(&mut batch, kind, shown.partner.id, telling);
+            self.record_event(&mut batch, kind, shown.partner.id, telling);
             if let Some(tells) = asked.letter() {
                 let about = (&shown.program, &shown.partner);
-                shown.warning = self.tell_by_mail(&mut batch, about, tells).await?;
+                shown.warning = self.queue_email_if_mailable(&mut batch, about, tells).await?;
             }
             beside(&mut batch, &shown);
-            if matches!(self.commit(batch).await?, Committed::Done) {
+            if matches!(self.commit(batch).await?, CommitResult::Committed) {
                 log_warning(&shown.partner, shown.warning);
                 return Ok(shown);
             }
         }
-        Err(Obstacle::Changed.into())
+        Err(ConflictReason::Changed.into())
     }
 
     /// A page of partners.
     ///
     /// # Errors
     /// The store cannot be read.
-    pub async fn partners(
+    pub async fn list_partners(
         &self,
-        program: &Program,
-        wish: &Wish,
-        wanted: Wanted,
-    ) -> Result<PartnerPage, Refusal> {
+        program: &AffiliateProgram,
+        wish: &PartnerQuery,
+        wanted: ListPageRequest,
+    ) -> Result<PartnerPage, AffiliateError> {
         let (store, account) = (self.store(), program.account);
         let campaign = match &wish.campaign {
             None => None,
-            Some(named) => match self.campaign_named(account, named).await? {
+            Some(named) => match self.find_campaign(account, named).await? {
                 Some(found) => Some(found.id),
                 None => return Ok(PartnerPage { partners: Vec::new(), next: None }),
             },
         };
-        let filter = partner::Filter { statuses: wish.statuses.clone(), campaign };
+        let filter = partner::PartnerFilter { statuses: wish.statuses.clone(), campaign };
         let page = match &wish.email {
             None => partner::list(store, account, &filter, wanted).await?,
             Some(email) => {
-                let found = partner::with_email(store, account, email).await?;
+                let found = partner::find_by_email(store, account, email).await?;
                 // One at most: it is on the first page.
                 let found = found.filter(|partner| wanted.before.is_none() && filter.passes(partner));
-                Page { rows: found.into_iter().collect(), next: None }
+                ListPage { rows: found.into_iter().collect(), next: None }
             }
         };
         let which: Vec<_> = page.rows.iter().map(|partner| (partner.id, partner.primary_link)).collect();
@@ -570,8 +569,8 @@ impl Office {
         let mut partners = Vec::with_capacity(page.rows.len());
         for (partner, link) in page.rows.into_iter().zip(links) {
             let is_recruiter_gone = self.is_recruiter_gone(&partner).await?;
-            let shown = Shown::of(partner, link.into_iter().collect(), program.clone());
-            partners.push(Shown { is_recruiter_gone, ..shown });
+            let shown = PartnerView::of(partner, link.into_iter().collect(), program.clone());
+            partners.push(PartnerView { is_recruiter_gone, ..shown });
         }
         Ok(PartnerPage { partners, next: page.next })
     }
@@ -585,31 +584,31 @@ impl Office {
     pub async fn delete_partner(
         &self,
         (account, id): (AccountId, PartnerId),
-        seen: Option<&Seen>,
-    ) -> Result<(), Refusal> {
+        seen: Option<&IfMatch>,
+    ) -> Result<(), AffiliateError> {
         for _ in 0..TRIES_MAX {
-            let Shown { partner, links, program, .. } = self.show_partner(account, id).await?;
-            Seen::check(seen, partner.rev, partner.updated_at)?;
+            let PartnerView { partner, links, program, .. } = self.get_partner_view(account, id).await?;
+            IfMatch::check(seen, partner.rev, partner.updated_at)?;
             if partner.was_paid {
-                return Err(Ban::PaidPartner.into());
+                return Err(ForbiddenReason::PaidPartner.into());
             }
             let ledger = self.ledger();
-            let mut book = Book::of(&ledger, program);
-            book.no_drafting().await?;
-            if !payout::open_of(self.store(), (account, id), None, 1).await?.is_empty() {
-                return Err(Obstacle::InPayout.into());
+            let mut book = UnitOfWork::for_program(&ledger, program);
+            book.require_no_drafting().await?;
+            if !payout::list_open_by_partner(self.store(), (account, id), None, 1).await?.is_empty() {
+                return Err(ConflictReason::InPayout.into());
             }
-            Ledger::take_back(&mut book, id).await?;
-            book.note_work(Work::Partner(id), Some(self.now()));
-            let mut batch = book.close(Batch::progress()).await?;
+            Ledger::reverse_partner_lines(&mut book, id).await?;
+            book.schedule_job(PayoutJob::Partner(id), Some(self.now()));
+            let mut batch = book.build_batch(Batch::progress()).await?;
             partner::delete(&mut batch, &partner);
-            rest(&mut batch, &links, self.now());
-            if matches!(self.commit(batch).await?, Committed::Done) {
-                self.shut_out((account, id)).await?;
-                return Ok(ledger.clear_after(account, id).await?);
+            retire_links(&mut batch, &links, self.now());
+            if matches!(self.commit(batch).await?, CommitResult::Committed) {
+                self.revoke_portal_access((account, id)).await?;
+                return Ok(ledger.clean_up_deleted_partner(account, id).await?);
             }
         }
-        Err(Obstacle::Changed.into())
+        Err(ConflictReason::Changed.into())
     }
 
     /// Sets where a partner's money goes; it is told, and so is the destination before. Payouts that are drafted and not
@@ -617,16 +616,16 @@ impl Office {
     ///
     /// # Errors
     /// [`Refusal`].
-    pub async fn set_payout(
+    pub async fn set_payout_destination(
         &self,
         (account, id): (AccountId, PartnerId),
-        (payout, seen): (&PayoutDestination, Option<&Seen>),
-        beside: Beside<'_, Shown>,
-    ) -> Result<Shown, Refusal> {
+        (payout, seen): (&PayoutDestination, Option<&IfMatch>),
+        beside: ExtendCommit<'_, PartnerView>,
+    ) -> Result<PartnerView, AffiliateError> {
         let mut payout = payout.clone();
         for tried in 0..TRIES_MAX {
-            let Shown { partner: before, links, program, .. } = self.show_partner(account, id).await?;
-            Seen::check(seen, before.rev, before.updated_at)?;
+            let PartnerView { partner: before, links, program, .. } = self.get_partner_view(account, id).await?;
+            IfMatch::check(seen, before.rev, before.updated_at)?;
             if tried == 0 && !payout.method.is_manual() {
                 payout.is_able = self.takes_transfers(&program, &payout.destination).await;
             }
@@ -635,11 +634,11 @@ impl Office {
             let goes = |payout: &PayoutDestination| (payout.method, payout.destination.clone());
             let is_same = was.map(goes) == Some(goes(payout));
             if was == Some(payout) && before.payouts_failed == 0 {
-                let (shown, mut batch) = (Shown::of(before, links, program), Batch::progress());
+                let (shown, mut batch) = (PartnerView::of(before, links, program), Batch::progress());
                 beside(&mut batch, &shown);
                 match self.commit(batch).await? {
-                    Committed::Done => return Ok(shown),
-                    Committed::Beaten(_) => return Err(Obstacle::LinkOver.into()),
+                    CommitResult::Committed => return Ok(shown),
+                    CommitResult::Conflict(_) => return Err(ConflictReason::PortalLinkExpired.into()),
                 }
             }
             let after = Partner {
@@ -651,26 +650,26 @@ impl Office {
                 ..before.clone()
             };
             let ledger = self.ledger();
-            let mut book = Book::of(&ledger, program.clone());
-            book.redirect(&after).await?;
-            let mut batch = book.close(Batch::progress()).await?;
+            let mut book = UnitOfWork::for_program(&ledger, program.clone());
+            book.redirect_payouts(&after).await?;
+            let mut batch = book.build_batch(Batch::progress()).await?;
             partner::update(&mut batch, &before, &after);
-            let shown = Shown::of(after, links, program);
-            self.tell_of_partner(&mut batch, EventKind::AffiliateUpdated, &shown);
+            let shown = PartnerView::of(after, links, program);
+            self.record_partner_event(&mut batch, EventKind::AffiliateUpdated, &shown);
             if !is_same {
-                let tells = Tells::PayoutChanged { before: was.map(goes) };
-                self.write_to(&mut batch, &shown.partner, tells);
+                let tells = PartnerEmailKind::PayoutChanged { before: was.map(goes) };
+                self.queue_email(&mut batch, &shown.partner, tells);
             }
             beside(&mut batch, &shown);
             match self.commit(batch).await? {
-                Committed::Done => return Ok(shown),
-                Committed::Beaten(key) if portal_link::is_about_one(&key) => {
-                    return Err(Obstacle::LinkOver.into());
+                CommitResult::Committed => return Ok(shown),
+                CommitResult::Conflict(key) if portal_link::caused_conflict(&key) => {
+                    return Err(ConflictReason::PortalLinkExpired.into());
                 }
-                Committed::Beaten(_) => {}
+                CommitResult::Conflict(_) => {}
             }
         }
-        Err(Obstacle::Changed.into())
+        Err(ConflictReason::Changed.into())
     }
 
     /// What a partner's postbacks are signed with; none when it cannot be opened.
@@ -681,8 +680,8 @@ impl Office {
 }
 
 /// Forgets links of a partner who is deleted; their tokens rest.
-pub(crate) fn rest(batch: &mut Batch, links: &[PartnerLink], now: Timestamp) {
-    let rest = SignedDuration::from_hours(24 * TOKENS_REST_DAYS);
+pub(crate) fn retire_links(batch: &mut Batch, links: &[PartnerLink], now: Timestamp) {
+    let rest = SignedDuration::from_hours(24 * TOKEN_QUARANTINE_DAYS);
     let until = now.checked_add(rest).unwrap_or(Timestamp::MAX);
     for link in links {
         partner_link::delete(batch, link, Some(until));

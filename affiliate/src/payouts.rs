@@ -47,21 +47,21 @@ mod sweep;
 pub mod transfers;
 mod work;
 
-pub use self::draft::Drafted;
-pub use self::files::{File, Selection};
-pub use self::show::{PayoutPage, ShownPayout, Wish};
-pub use self::work::Worked;
+pub use self::draft::DraftResult;
+pub use self::files::{FileSelection, PayoutFile};
+pub use self::show::{PayoutPage, PayoutQuery, PayoutView};
+pub use self::work::JobCounts;
 
 use jiff::SignedDuration;
 
 /// Lines that one commit drafts, or frees.
 const LINES_AT_ONCE: usize = 400;
 /// For so long nobody else goes on with what is being driven.
-const DRIVEN: SignedDuration = SignedDuration::from_secs(60);
+const DRIVER_LEASE: SignedDuration = SignedDuration::from_secs(60);
 
 /// What a step came to.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-enum Step {
+enum StepOutcome {
     /// There is more to do.
     More,
     /// It is done.

@@ -18,22 +18,22 @@ pub mod payout;
 pub mod receipts;
 pub mod settings;
 
-use mail::address::Name;
+use mail::address::DomainName;
 use mail::affiliate::partner::PartnerLink;
-use mail::affiliate::program::Program;
+use mail::affiliate::program::AffiliateProgram;
 use store::engine::ReadError;
 use url::Url;
 
-use crate::office::Office;
-use crate::refusal::Refusal;
+use crate::office::AffiliateService;
+use crate::refusal::AffiliateError;
 
-impl Office {
+impl AffiliateService {
     /// Where the pages of a program's portal are, without a slash at the end: on its own host, where it has one that holds,
     /// by the scheme and the port of the service; else with the service's other pages. None before that is known.
     ///
     /// # Errors
     /// The store cannot be read.
-    pub async fn portal_origin(&self, program: &Program) -> Result<Option<String>, ReadError> {
+    pub async fn portal_origin(&self, program: &AffiliateProgram) -> Result<Option<String>, ReadError> {
         let Some(base) = self.hall.base_url() else { return Ok(None) };
         let Some(host) = self.portal_host(program).await? else { return Ok(Some(base.to_owned())) };
         let Ok(url) = Url::parse(base) else { return Ok(None) };
@@ -45,9 +45,9 @@ impl Office {
     ///
     /// # Errors
     /// The store cannot be read.
-    pub async fn portal_of_key(&self, key: &str) -> Result<Option<Program>, Refusal> {
-        let found = self.program_of_key(key).await?;
-        Ok(found.filter(|program| program.missing().is_empty()))
+    pub async fn find_portal_by_key(&self, key: &str) -> Result<Option<AffiliateProgram>, AffiliateError> {
+        let found = self.find_program_by_key(key).await?;
+        Ok(found.filter(|program| program.missing_steps().is_empty()))
     }
 
     /// The program whose portal is at this host, if it is set up and the host holds ([`host`]). A host of the service is
@@ -55,10 +55,12 @@ impl Office {
     ///
     /// # Errors
     /// The store cannot be read.
-    pub async fn program_at(&self, host: &Name) -> Result<Option<Program>, Refusal> {
-        let found = store::affiliate::program::of_host(self.store(), host).await?;
-        let Some(program) = found.filter(|program| program.missing().is_empty()) else { return Ok(None) };
-        let holds = self.judge_host(program.account, host).await?.is_ok();
+    pub async fn find_program_by_host(&self, host: &DomainName) -> Result<Option<AffiliateProgram>, AffiliateError> {
+        let found = store::affiliate::program::find_by_host(self.store(), host).await?;
+        let Some(program) = found.filter(|program| program.missing_steps().is_empty()) else {
+            return Ok(None);
+        };
+        let holds = self.check_portal_host(program.account, host).await?.is_ok();
         Ok(holds.then_some(program))
     }
 
@@ -68,9 +70,9 @@ impl Office {
     /// The store cannot be read.
     pub async fn recruiting_address(
         &self,
-        program: &Program,
+        program: &AffiliateProgram,
         link: &PartnerLink,
-    ) -> Result<Option<String>, Refusal> {
+    ) -> Result<Option<String>, AffiliateError> {
         let Some(origin) = self.portal_origin(program).await? else { return Ok(None) };
         let (key, token) = (&program.publishable_key, link.token.as_str());
         Ok(Some(format!("{origin}/portal/join?key={key}&via={token}")))

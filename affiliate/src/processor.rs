@@ -40,17 +40,19 @@ mod subscription;
 mod transfer;
 
 pub use account::ConnectedAccount;
-pub use as_of::{AsOf, Step};
+pub use as_of::{ObjectStage, StateVersion};
 pub use charge::Charge;
 pub use checkout::Checkout;
 pub use credit_note::CreditNote;
 pub use customer::Customer;
 pub use dispute::ChargeDispute;
-pub use event::{Event, Fact, event_about};
+pub use event::{WebhookEvent, WebhookFact, synthesize_event};
 pub use invoice::{Invoice, InvoicePayment, Payment, invoice_line};
-pub use marks::{Marks, MetadataKeys, ReferralHint};
-pub use page::{Json, Page};
-pub use reading::{AMOUNT_MAX, OBJECT_BYTES_MAX, PAGE_BYTES_MAX, PAGE_OBJECTS, Problem, Reading, Unreadable};
+pub use marks::{MetadataKeys, ReferralHint, ReferralMetadata};
+pub use page::{ProcessorJson, ResponsePage};
+pub use reading::{
+    AMOUNT_MAX, FieldProblem, JsonReadError, OBJECT_BYTES_MAX, PAGE_BYTES_MAX, PAGE_OBJECTS, ReadContext,
+};
 pub use refund::{ChargeFigure, Refund, RefundFigure, refunded};
 pub use subscription::{Subscription, SubscriptionStatus};
-pub use transfer::{ReversedTransfer, TransferAnswer};
+pub use transfer::{ReversedTransfer, TransferResponseBody};

@@ -1,11 +1,11 @@
 //! What the processor's events came to, for the owner: a list of them, and how many failed.
 
 use mail::id::AccountId;
-use store::affiliate::processor_event::{self, After, EventStatus, ProcessorEvent};
+use store::affiliate::processor_event::{self, EventStatus, ProcessorEvent, ProcessorEventCursor};
 
-use crate::object::Hearing;
-use crate::office::Office;
-use crate::refusal::Refusal;
+use crate::object::ProcessorEventSummary;
+use crate::office::AffiliateService;
+use crate::refusal::AffiliateError;
 
 /// Failed events are counted up to here.
 const FAILED_MAX: usize = 10_000;
@@ -15,24 +15,24 @@ const LOOKED_AT: usize = 20;
 
 /// A page of events.
 #[derive(Debug)]
-pub struct EventPage {
+pub struct ProcessorEventPage {
     /// The events, newest first.
     pub events: Vec<ProcessorEvent>,
     /// Where the next page goes on.
-    pub next: Option<After>,
+    pub next: Option<ProcessorEventCursor>,
 }
 
-impl Office {
+impl AffiliateService {
     /// A page of the processor's events that stand in one of these ways, in any when there is none.
     ///
     /// # Errors
     /// The store cannot be read.
-    pub async fn processor_events(
+    pub async fn list_processor_events(
         &self,
         account: AccountId,
         statuses: &[EventStatus],
-        (after, limit): (Option<&After>, usize),
-    ) -> Result<EventPage, Refusal> {
+        (after, limit): (Option<&ProcessorEventCursor>, usize),
+    ) -> Result<ProcessorEventPage, AffiliateError> {
         let statuses = if statuses.is_empty() { EventStatus::ALL } else { statuses };
         let mut events = Vec::new();
         for status in statuses {
@@ -46,17 +46,17 @@ impl Office {
         let has_more = events.len() > limit;
         events.truncate(limit);
         let next = events.last().filter(|_| has_more).map(place);
-        Ok(EventPage { events, next })
+        Ok(ProcessorEventPage { events, next })
     }
 
     /// What was heard of the processor so far.
     ///
     /// # Errors
     /// The store cannot be read.
-    pub async fn hearing(&self, account: AccountId) -> Result<Hearing, Refusal> {
+    pub async fn processor_event_summary(&self, account: AccountId) -> Result<ProcessorEventSummary, AffiliateError> {
         let mut after = None;
         let last = loop {
-            let page = self.processor_events(account, &[], (after.as_ref(), LOOKED_AT)).await?;
+            let page = self.list_processor_events(account, &[], (after.as_ref(), LOOKED_AT)).await?;
             let came = page.events.into_iter().find(|event| !event.is_asked);
             match (came, page.next) {
                 (None, Some(next)) => after = Some(next),
@@ -64,6 +64,6 @@ impl Office {
             }
         };
         let failed = processor_event::count(self.store(), account, EventStatus::Failed, FAILED_MAX).await?;
-        Ok(Hearing { last_event_at: last.map(|event| event.received_at), failed_events: failed })
+        Ok(ProcessorEventSummary { last_event_at: last.map(|event| event.received_at), failed_events: failed })
     }
 }

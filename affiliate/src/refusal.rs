@@ -1,19 +1,19 @@
 //! Why something is not done with a program, in the words of who asked for it.
 
-use mail::affiliate::commission::Refused;
-use mail::affiliate::partner::{LINKS_MAX, WrongMove};
+use mail::affiliate::commission::CommissionError;
+use mail::affiliate::partner::{LINKS_MAX, PartnerTransitionError};
 use mail::affiliate::program::MissingStep;
-use mail::quota::{Full, Noun as Quota};
-use queue::quota::QuotaError;
+use mail::quota::{Noun as Quota, QuotaExceeded};
+use queue::quota::StorageQuotaError;
 use store::affiliate::campaign::CAMPAIGNS_MAX;
 use store::engine::{CommitError, ReadError};
 use thiserror::Error;
 
-use crate::ledger::Fault;
+use crate::ledger::LedgerError;
 
 /// What one looks for and does not find.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Noun {
+pub enum AffiliateNoun {
     /// A partner.
     Partner,
     /// A link.
@@ -32,7 +32,7 @@ pub enum Noun {
     Backfill,
 }
 
-impl Noun {
+impl AffiliateNoun {
     /// The word for it.
     #[must_use]
     pub const fn as_str(self) -> &'static str {
@@ -51,7 +51,7 @@ impl Noun {
 
 /// What is in the way, though nothing is wrong with what was asked.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Error)]
-pub enum Obstacle {
+pub enum ConflictReason {
     /// The account has a program.
     #[error("the account has an affiliate program already")]
     ProgramExists,
@@ -81,10 +81,10 @@ pub enum Obstacle {
     NotConnected,
     /// The processor is only listened to.
     #[error("the payment processor is connected without a key: it cannot be asked")]
-    OnlyListening,
+    NoApiKey,
     /// The past is being read already.
     #[error("a back-fill goes on already; wait for its end")]
-    BackfillGoesOn,
+    BackfillRunning,
     /// The partner is in a payout that is under way.
     #[error("the partner is in a payout that is under way")]
     InPayout,
@@ -99,7 +99,7 @@ pub enum Obstacle {
     PartnerGone,
     /// The link that was made with the same key does not work any more.
     #[error("the link that was made with this key was used, replaced, or is over; ask with another key")]
-    MintedOver,
+    LoginLinkExpired,
     /// The referral lapsed, and another one has its place.
     #[error("the referral lapsed, and another partner brought the same person")]
     ReferralLapsed,
@@ -113,9 +113,7 @@ pub enum Obstacle {
     #[error("the payout run changed meanwhile: its `rev` or its totals are others; look at it again")]
     OtherRun,
     /// The processor is asked about the charges of the draft.
-    #[error(
-        "the processor is still asked about the charges in the payout run; try again when `comparing` is false"
-    )]
+    #[error("the processor is still asked about the charges in the payout run; try again when `comparing` is false")]
     RunCompared,
     /// Nobody is left in the draft.
     #[error("nobody is left in the payout run; cancel it")]
@@ -134,13 +132,13 @@ pub enum Obstacle {
     TransferUnderWay,
     /// There were more clicks today than are kept.
     #[error("there were too many clicks today")]
-    Crowded,
+    TooManyClicks,
     /// Nobody can be mailed what they ask for.
     #[error("the partner program cannot send you mail at the moment; ask who runs it")]
     NoMail,
     /// The link was used, or is too old.
     #[error("the link was used, or is too old: ask for another")]
-    LinkOver,
+    PortalLinkExpired,
     /// Somebody else changed it since it was read.
     #[error("it was changed meanwhile; get it and try again")]
     Changed,
@@ -148,7 +146,7 @@ pub enum Obstacle {
 
 /// What nobody may do with it any more.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Error)]
-pub enum Ban {
+pub enum ForbiddenReason {
     /// The primary link stays.
     #[error("the primary link cannot be deleted; rename it with `token` of the partner")]
     PrimaryLink,
@@ -165,39 +163,39 @@ pub enum Ban {
 
 /// Why something is not done.
 #[derive(Debug, Error)]
-pub enum Refusal {
+pub enum AffiliateError {
     /// There is no program, or steps are missing to set it up.
     #[error("the affiliate program is not set up")]
     NotSetUp,
     /// There is no such thing.
     #[error("no such {}", .0.as_str())]
-    Unknown(Noun),
+    NotFound(AffiliateNoun),
     /// Fields will not do: their names, and what is wrong with each.
     #[error("fields will not do")]
     Fields(Vec<(String, String)>),
     /// The partner stands where this does not fit.
     #[error(transparent)]
-    WrongMove(#[from] WrongMove),
+    WrongMove(#[from] PartnerTransitionError),
     /// Something is in the way.
     #[error(transparent)]
-    Obstacle(#[from] Obstacle),
+    Conflict(#[from] ConflictReason),
     /// Steps are missing before it can go live.
     #[error("steps are missing before the program can go live")]
-    Steps(Vec<MissingStep>),
+    MissingSteps(Vec<MissingStep>),
     /// It may not be done any more.
     #[error(transparent)]
-    Ban(#[from] Ban),
+    Forbidden(#[from] ForbiddenReason),
     /// The commission is paid, or in a payout.
     #[error(transparent)]
-    Line(#[from] Refused),
+    Commission(#[from] CommissionError),
     /// The books cannot be kept: figures that nothing can be computed from.
     #[error(transparent)]
-    Books(Fault),
+    Ledger(LedgerError),
     /// The plan of the account includes no more.
     #[error("{0}")]
-    Quota(Full),
+    Quota(QuotaExceeded),
     /// The account's rows are being counted: the request may be tried again in a moment.
-    #[error("{}", QuotaError::Counting(*.0))]
+    #[error("{}", StorageQuotaError::Counting(*.0))]
     Counting(Quota),
     /// The processor was asked, and did not answer as it must.
     #[error("the processor {0}")]
@@ -213,7 +211,7 @@ pub enum Refusal {
     Commit(#[from] CommitError),
 }
 
-impl Refusal {
+impl AffiliateError {
     /// One field will not do.
     #[must_use]
     pub fn field(name: &str, why: impl Into<String>) -> Self {
@@ -227,24 +225,24 @@ impl Refusal {
     }
 }
 
-impl From<QuotaError> for Refusal {
-    fn from(error: QuotaError) -> Self {
+impl From<StorageQuotaError> for AffiliateError {
+    fn from(error: StorageQuotaError) -> Self {
         match error {
-            QuotaError::Full(full) => Self::Quota(full),
-            QuotaError::Counting(noun) => Self::Counting(noun),
-            QuotaError::Read(error) => Self::Read(error),
+            StorageQuotaError::Full(full) => Self::Quota(full),
+            StorageQuotaError::Counting(noun) => Self::Counting(noun),
+            StorageQuotaError::Read(error) => Self::Read(error),
         }
     }
 }
 
-impl From<Fault> for Refusal {
-    fn from(fault: Fault) -> Self {
+impl From<LedgerError> for AffiliateError {
+    fn from(fault: LedgerError) -> Self {
         match fault {
-            Fault::Read(error) => Self::Read(error),
-            Fault::Commit(error) => Self::Commit(error),
-            Fault::NotSetUp => Self::NotSetUp,
-            Fault::Contended => Self::Obstacle(Obstacle::Changed),
-            fault => Self::Books(fault),
+            LedgerError::Read(error) => Self::Read(error),
+            LedgerError::Commit(error) => Self::Commit(error),
+            LedgerError::NotSetUp => Self::NotSetUp,
+            LedgerError::Contended => Self::Conflict(ConflictReason::Changed),
+            fault => Self::Ledger(fault),
         }
     }
 }

@@ -4,21 +4,23 @@
 //! enable ─► setup ─[ processor, default campaign ]─► go live ⇄ pause
 //! ```
 
-use mail::address::{Address, Name};
+use mail::address::{Address, DomainName};
 use mail::affiliate::money::Currency;
-use mail::affiliate::program::{Mode, Processor, Program, ProgramStatus, Settings, WEBHOOK_SECRETS_MAX};
+use mail::affiliate::program::{
+    AffiliateProgram, PaymentProcessor, ProcessorMode, ProgramSettings, ProgramStatus, WEBHOOK_SECRETS_MAX,
+};
 use mail::id::{AccountId, ProgramId};
 use store::affiliate::program;
 use store::engine::Batch;
 use url::Url;
 
-use crate::asking::ToldAccount;
-use crate::office::{Committed, Office, Seen, TRIES_MAX};
-use crate::refusal::{Obstacle, Refusal};
+use crate::asking::StripeAccount;
+use crate::office::{AffiliateService, CommitResult, IfMatch, TRIES_MAX};
+use crate::refusal::{AffiliateError, ConflictReason};
 
 /// How the processor is to be connected; all of it takes the place of what was there.
 #[derive(Clone, PartialEq, Eq)]
-pub struct Connection {
+pub struct ProcessorConnection {
     /// One or two secrets that its events are signed with.
     pub webhook_secrets: Vec<String>,
     /// The address of its API.
@@ -34,10 +36,10 @@ pub struct Connection {
 /// # Errors
 /// What is wrong with it, as the end of a sentence.
 pub fn check_page(text: &str) -> Result<(), String> {
-    page(text).map(drop)
+    parse_page_url(text).map(drop)
 }
 
-fn page(text: &str) -> Result<Url, String> {
+fn parse_page_url(text: &str) -> Result<Url, String> {
     let url = Url::parse(text).map_err(|error| format!("is no address of a page: {error}"))?;
     if !matches!(url.scheme(), "https" | "http") || url.host_str().is_none() {
         return Err("must begin with https:// (or http://) and name a host".to_owned());
@@ -52,30 +54,30 @@ fn page(text: &str) -> Result<Url, String> {
 ///
 /// # Errors
 /// What is wrong with it, as the end of a sentence.
-pub fn origin(text: &str) -> Result<String, String> {
-    let url = page(text)?;
+pub fn parse_origin(text: &str) -> Result<String, String> {
+    let url = parse_page_url(text)?;
     if !matches!(url.path(), "" | "/") || url.query().is_some() || url.fragment().is_some() {
         return Err("must be an origin, like https://shop.example, without a path".to_owned());
     }
     Ok(url.origin().ascii_serialization())
 }
 
-impl Office {
+impl AffiliateService {
     /// Enables the program of an account: it is being set up from now on.
     ///
     /// # Errors
     /// There is one; [`Refusal`].
-    pub async fn enable(
+    pub async fn enable_program(
         &self,
         account: AccountId,
-        (website_url, currency, mode): (String, Currency, Mode),
-    ) -> Result<Program, Refusal> {
+        (website_url, currency, mode): (String, Currency, ProcessorMode),
+    ) -> Result<AffiliateProgram, AffiliateError> {
         let now = self.now();
-        let program = Program {
+        let program = AffiliateProgram {
             id: ProgramId::new(now, self.random()),
             account,
             status: ProgramStatus::Setup,
-            settings: Settings::new(website_url, currency, mode),
+            settings: ProgramSettings::new(website_url, currency, mode),
             default_campaign: None,
             publishable_key: format!("pk_{:032x}", self.hall.entropy().u128()),
             processor: None,
@@ -86,8 +88,8 @@ impl Office {
         let mut batch = Batch::intake();
         program::create(&mut batch, &program);
         match self.commit(batch).await? {
-            Committed::Done => Ok(program),
-            Committed::Beaten(_) => Err(Obstacle::ProgramExists.into()),
+            CommitResult::Committed => Ok(program),
+            CommitResult::Conflict(_) => Err(ConflictReason::ProgramExists.into()),
         }
     }
 
@@ -95,12 +97,12 @@ impl Office {
     async fn change_program(
         &self,
         account: AccountId,
-        seen: Option<&Seen>,
-        change: &(dyn Fn(&mut Program) -> Result<(), Refusal> + Send + Sync),
-    ) -> Result<Program, Refusal> {
+        seen: Option<&IfMatch>,
+        change: &(dyn Fn(&mut AffiliateProgram) -> Result<(), AffiliateError> + Send + Sync),
+    ) -> Result<AffiliateProgram, AffiliateError> {
         for _ in 0..TRIES_MAX {
-            let before = self.program(account).await?;
-            Seen::check(seen, before.rev, before.updated_at)?;
+            let before = self.get_program(account).await?;
+            IfMatch::check(seen, before.rev, before.updated_at)?;
             let mut after = before.clone();
             change(&mut after)?;
             if after == before {
@@ -109,7 +111,7 @@ impl Office {
             if let Some(host) = &after.settings.portal_domain
                 && before.settings.portal_domain.as_ref() != Some(host)
             {
-                self.take_host(account, host).await?;
+                self.claim_host(account, host).await?;
             }
             (after.rev, after.updated_at) = (before.rev.saturating_add(1), self.now());
             let mut batch = Batch::progress();
@@ -117,27 +119,27 @@ impl Office {
             let draft = self.ledger().mark_draft(&mut batch, (&before, &after)).await?;
             let host = after.settings.portal_domain.as_ref();
             match self.commit(batch).await? {
-                Committed::Done => {
+                CommitResult::Committed => {
                     if let Some(run) = draft {
-                        self.ledger().sift((account, run)).await;
+                        self.ledger().filter_by_methods((account, run)).await;
                     }
                     return Ok(after);
                 }
-                Committed::Beaten(key) if host.is_some_and(|host| program::is_host(&key, host)) => {
-                    return Err(Refusal::field("portal_domain", "is another program's"));
+                CommitResult::Conflict(key) if host.is_some_and(|host| program::is_host_conflict(&key, host)) => {
+                    return Err(AffiliateError::field("portal_domain", "is another program's"));
                 }
-                Committed::Beaten(_) => {}
+                CommitResult::Conflict(_) => {}
             }
         }
-        Err(Obstacle::Changed.into())
+        Err(ConflictReason::Changed.into())
     }
 
     /// Judges a host for the portal of an account's program, and takes it from a program that has lost the domain.
-    async fn take_host(&self, account: AccountId, host: &Name) -> Result<(), Refusal> {
-        if let Err(fault) = self.judge_host(account, host).await? {
-            return Err(Refusal::field("portal_domain", fault.to_string()));
+    async fn claim_host(&self, account: AccountId, host: &DomainName) -> Result<(), AffiliateError> {
+        if let Err(fault) = self.check_portal_host(account, host).await? {
+            return Err(AffiliateError::field("portal_domain", fault.to_string()));
         }
-        if let Some(former) = self.former_of_host(account, host).await? {
+        if let Some(former) = self.former_program_of_host(account, host).await? {
             let mut after = former.clone();
             after.settings.portal_domain = None;
             (after.rev, after.updated_at) = (former.rev.saturating_add(1), self.now());
@@ -153,20 +155,18 @@ impl Office {
     ///
     /// # Errors
     /// The currency and the mode are settled once the program was live; [`Refusal`].
-    pub async fn set(
+    pub async fn update_settings(
         &self,
         account: AccountId,
-        seen: Option<&Seen>,
-        change: &(dyn Fn(&mut Settings) -> Result<(), Refusal> + Send + Sync),
-    ) -> Result<Program, Refusal> {
+        seen: Option<&IfMatch>,
+        change: &(dyn Fn(&mut ProgramSettings) -> Result<(), AffiliateError> + Send + Sync),
+    ) -> Result<AffiliateProgram, AffiliateError> {
         self.change_program(account, seen, &|program| {
             let before = (program.settings.currency, program.settings.mode);
             change(&mut program.settings)?;
             Self::check_settings(&program.settings)?;
-            if program.status != ProgramStatus::Setup
-                && before != (program.settings.currency, program.settings.mode)
-            {
-                return Err(Obstacle::NoMoreInSetup.into());
+            if program.status != ProgramStatus::Setup && before != (program.settings.currency, program.settings.mode) {
+                return Err(ConflictReason::NoMoreInSetup.into());
             }
             Ok(())
         })
@@ -174,9 +174,9 @@ impl Office {
     }
 
     /// What does not go together.
-    fn check_settings(settings: &Settings) -> Result<(), Refusal> {
+    fn check_settings(settings: &ProgramSettings) -> Result<(), AffiliateError> {
         if settings.metadata_key == settings.exclude_key {
-            return Err(Refusal::field("exclude_key", "must be another one than `metadata_key`"));
+            return Err(AffiliateError::field("exclude_key", "must be another one than `metadata_key`"));
         }
         Ok(())
     }
@@ -185,45 +185,42 @@ impl Office {
     ///
     /// # Errors
     /// It may not; the store cannot be read.
-    pub async fn check_sender(&self, account: AccountId, sender: &Address) -> Result<(), Refusal> {
+    pub async fn check_sender(&self, account: AccountId, sender: &Address) -> Result<(), AffiliateError> {
         if self.is_verified_for(account, sender.domain()).await? {
             return Ok(());
         }
-        Err(Refusal::field("mail_from", "must be an address on a verified domain of the account"))
+        Err(AffiliateError::field("mail_from", "must be an address on a verified domain of the account"))
     }
 
     /// Connects the processor. With a key it is asked whose key that is; without one it is only listened to.
     ///
     /// # Errors
     /// There are too few or too many secrets; it is asked and does not answer as it must; [`Refusal`].
-    pub async fn connect(
+    pub async fn connect_processor(
         &self,
         account: AccountId,
-        seen: Option<&Seen>,
-        connection: &Connection,
-    ) -> Result<Program, Refusal> {
+        seen: Option<&IfMatch>,
+        connection: &ProcessorConnection,
+    ) -> Result<AffiliateProgram, AffiliateError> {
         // Nobody is asked for the sake of a program that is not there, or another one than was seen.
-        let before = self.program(account).await?;
-        Seen::check(seen, before.rev, before.updated_at)?;
+        let before = self.get_program(account).await?;
+        IfMatch::check(seen, before.rev, before.updated_at)?;
         let id = before.id.to_bytes();
         if connection.webhook_secrets.is_empty() || connection.webhook_secrets.len() > WEBHOOK_SECRETS_MAX {
-            let why =
-                format!("must be one secret, or {WEBHOOK_SECRETS_MAX} while one takes the other's place");
-            return Err(Refusal::field("webhook_secrets", why));
+            let why = format!("must be one secret, or {WEBHOOK_SECRETS_MAX} while one takes the other's place");
+            return Err(AffiliateError::field("webhook_secrets", why));
         }
-        self.check_api(&connection.api_base)?;
+        self.check_api_base(&connection.api_base)?;
         let told = match &connection.restricted_key {
-            Some(key) => Some(self.ask_account(account, (&connection.api_base, key)).await?),
+            Some(key) => Some(self.fetch_account(account, (&connection.api_base, key)).await?),
             None => None,
         };
         let seal = |text: &String| self.seal(&id, text);
-        let processor = Processor {
+        let processor = PaymentProcessor {
             api_base: connection.api_base.clone(),
             restricted_key: connection.restricted_key.as_ref().map(seal).transpose()?,
             webhook_secrets: connection.webhook_secrets.iter().map(seal).collect::<Result<_, _>>()?,
-            account_id: told
-                .as_ref()
-                .map_or_else(|| connection.account_id.clone(), |told| Some(told.id.clone())),
+            account_id: told.as_ref().map_or_else(|| connection.account_id.clone(), |told| Some(told.id.clone())),
             livemode: told.and_then(|told| told.livemode),
         };
         self.change_program(account, seen, &|program| {
@@ -238,26 +235,30 @@ impl Office {
     ///
     /// # Errors
     /// None is connected; it does not answer as it must; [`Refusal`].
-    pub async fn test_processor(&self, account: AccountId) -> Result<ToldAccount, Refusal> {
-        let program = self.program(account).await?;
-        let processor = program.processor.as_ref().ok_or(Obstacle::NotConnected)?;
+    pub async fn test_processor(&self, account: AccountId) -> Result<StripeAccount, AffiliateError> {
+        let program = self.get_program(account).await?;
+        let processor = program.processor.as_ref().ok_or(ConflictReason::NotConnected)?;
         let Some(sealed) = &processor.restricted_key else {
             let id = processor.account_id.clone().unwrap_or_default();
-            return Ok(ToldAccount { id, livemode: processor.livemode });
+            return Ok(StripeAccount { id, livemode: processor.livemode });
         };
-        let key = self.open(&program.id.to_bytes(), sealed).ok_or(Refusal::Seal)?;
-        self.ask_account(account, (&processor.api_base, &key)).await
+        let key = self.open(&program.id.to_bytes(), sealed).ok_or(AffiliateError::Seal)?;
+        self.fetch_account(account, (&processor.api_base, &key)).await
     }
 
     /// Makes the program live. It may be so already.
     ///
     /// # Errors
     /// Steps are missing; [`Refusal`].
-    pub async fn go_live(&self, account: AccountId, seen: Option<&Seen>) -> Result<Program, Refusal> {
+    pub async fn go_live(
+        &self,
+        account: AccountId,
+        seen: Option<&IfMatch>,
+    ) -> Result<AffiliateProgram, AffiliateError> {
         self.change_program(account, seen, &|program| {
-            let missing = program.missing();
+            let missing = program.missing_steps();
             if !missing.is_empty() {
-                return Err(Refusal::Steps(missing));
+                return Err(AffiliateError::MissingSteps(missing));
             }
             program.status = ProgramStatus::Live;
             Ok(())
@@ -269,10 +270,10 @@ impl Office {
     ///
     /// # Errors
     /// It was never live; [`Refusal`].
-    pub async fn pause(&self, account: AccountId, seen: Option<&Seen>) -> Result<Program, Refusal> {
+    pub async fn pause(&self, account: AccountId, seen: Option<&IfMatch>) -> Result<AffiliateProgram, AffiliateError> {
         self.change_program(account, seen, &|program| {
             if program.status == ProgramStatus::Setup {
-                return Err(Obstacle::NotLive.into());
+                return Err(ConflictReason::NotLive.into());
             }
             program.status = ProgramStatus::Paused;
             Ok(())

@@ -1,27 +1,27 @@
 //! What is told of the program: each change's event, in the change's own commit (affiliate-api.md, "Events").
 
 use jiff::Timestamp;
-use mail::affiliate::program::Program;
+use mail::affiliate::program::AffiliateProgram;
 use mail::event::{Event, EventKind, Subject};
 use mail::id::{EventId, PartnerId};
 use serde::Serialize;
 use serde_json::{Map, Value, json};
 use store::engine::Batch;
 
-use crate::office::Office;
+use crate::office::AffiliateService;
 
 /// What an event says beside who it is about.
-pub(crate) struct Telling<'a> {
+pub(crate) struct EventBuilder<'a> {
     /// The program.
-    pub(crate) program: &'a Program,
+    pub(crate) program: &'a AffiliateProgram,
     /// The partner whom it is about.
     pub(crate) partner: PartnerId,
     particulars: Map<String, Value>,
 }
 
-impl<'a> Telling<'a> {
+impl<'a> EventBuilder<'a> {
     /// About a partner.
-    pub(crate) fn of(program: &'a Program, partner: PartnerId) -> Self {
+    pub(crate) fn for_partner(program: &'a AffiliateProgram, partner: PartnerId) -> Self {
         Self { program, partner, particulars: Map::new() }
     }
 
@@ -34,7 +34,7 @@ impl<'a> Telling<'a> {
     }
 }
 
-impl Telling<'_> {
+impl EventBuilder<'_> {
     /// Puts the event into the commit that makes it true.
     pub(crate) fn record(
         self,
@@ -56,18 +56,18 @@ impl Telling<'_> {
             created_at: now,
             detail: Value::Object(detail),
         };
-        store::event::record_anywhere(batch, &event);
+        store::event::record_in_any_partition(batch, &event);
     }
 }
 
-impl Office {
+impl AffiliateService {
     /// Puts an event into the commit that makes it true.
-    pub(crate) fn tell(
+    pub(crate) fn record_event(
         &self,
         batch: &mut Batch,
         kind: EventKind,
         subject: impl Into<Subject>,
-        telling: Telling<'_>,
+        telling: EventBuilder<'_>,
     ) {
         let now = self.now();
         telling.record(batch, kind, subject, (EventId::new(now, self.random()), now));

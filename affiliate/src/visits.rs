@@ -15,17 +15,17 @@ pub mod people;
 use std::net::IpAddr;
 
 use jiff::Timestamp;
-use mail::affiliate::partner::{Partner, PartnerLink, PartnerStatus, Token};
-use mail::affiliate::program::{Program, ProgramStatus};
-use mail::affiliate::referral::Flag;
-use mail::affiliate::suspicion::{is_banned, is_paid_click};
-use mail::affiliate::visit::{self, SUB_ID_CHARS_MAX, VISITORS_MAX, Visit};
+use mail::affiliate::partner::{Partner, PartnerLink, PartnerLinkToken, PartnerStatus};
+use mail::affiliate::program::{AffiliateProgram, ProgramStatus};
+use mail::affiliate::referral::FraudFlag;
+use mail::affiliate::suspicion::{is_banned_referrer, is_paid_click};
+use mail::affiliate::visit::{self, PartnerVisit, SUB_ID_CHARS_MAX, VISITORS_MAX};
 use mail::affiliate::window;
 use mail::id::{AccountId, VisitId};
 use mail::metric::Hour;
-use mail::network::counted;
-use store::affiliate::click::{self, Click};
-use store::affiliate::visit::{Of, Standing};
+use mail::network::client_prefix;
+use store::affiliate::click::{self, LinkClick};
+use store::affiliate::visit::{StoredCurrentVisit, VisitorIdentity};
 use store::affiliate::{campaign, click_count, partner, partner_link, program};
 use store::engine::Batch;
 use store::task::PARTITIONS;
@@ -33,8 +33,8 @@ use url::Url;
 
 use crate::ledger::Ledger;
 use crate::links;
-use crate::office::{Office, TRIES_MAX};
-use crate::refusal::{Obstacle, Refusal};
+use crate::office::{AffiliateService, TRIES_MAX};
+use crate::refusal::{AffiliateError, ConflictReason};
 
 /// Clicks of a program on a day, of which each may be a visit that is kept; further ones are turned away.
 pub const CLICKS_A_DAY_MAX: u64 = 250_000;
@@ -43,18 +43,18 @@ pub const HANDED_OVER: &str = "stx_ref";
 
 /// By what somebody came.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub enum Brought {
+pub enum VisitSource {
     /// By a link.
-    By(Token),
+    Link(PartnerLinkToken),
     /// With a visit that another domain handed over.
-    With(VisitId),
+    HandedOver(VisitId),
 }
 
 /// Somebody who came.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Arrival {
+pub struct VisitRequest {
     /// By what.
-    pub brought: Brought,
+    pub brought: VisitSource,
     /// The visitor's number, where a script ran.
     pub visitor: Option<String>,
     /// The page's address.
@@ -69,17 +69,17 @@ pub struct Arrival {
 
 /// The visit that stands.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Captured {
+pub struct CapturedVisit {
     /// The visit.
-    pub visit: Visit,
+    pub visit: PartnerVisit,
     /// Whose it is; none when the partner is deleted.
     pub partner: Option<Partner>,
 }
 
 /// What is to be written of an arrival.
-struct Decided {
+struct VisitDecision {
     batch: Batch,
-    stands: Visit,
+    stands: PartnerVisit,
 }
 
 impl Ledger {
@@ -88,74 +88,79 @@ impl Ledger {
     ///
     /// # Errors
     /// [`Obstacle::Crowded`]: there were too many today; [`Refusal`].
-    pub async fn capture(&self, account: AccountId, arrival: &Arrival) -> Result<Option<Captured>, Refusal> {
+    pub async fn capture(
+        &self,
+        account: AccountId,
+        arrival: &VisitRequest,
+    ) -> Result<Option<CapturedVisit>, AffiliateError> {
         for _ in 0..TRIES_MAX {
             let Some(program) = program::get(self.store(), account).await? else { return Ok(None) };
             if program.status != ProgramStatus::Live {
                 return Ok(None);
             }
-            let of = arrival.visitor.clone().map(Of::Visitor);
+            let of = arrival.visitor.clone().map(VisitorIdentity::Visitor);
             let standing = match &of {
-                Some(of) => store::affiliate::visit::standing(self.store(), account, of).await?,
-                None => Standing::default(),
+                Some(of) => store::affiliate::visit::find_current(self.store(), account, of).await?,
+                None => StoredCurrentVisit::default(),
             };
             let known = (of.as_ref(), &standing);
             let decided = match &arrival.brought {
-                Brought::By(token) => self.clicked(&program, (token, arrival), known).await?,
-                Brought::With(id) => self.handed_over(&program, *id, known).await?,
+                VisitSource::Link(token) => self.visit_by_link(&program, (token, arrival), known).await?,
+                VisitSource::HandedOver(id) => self.visit_from_other_domain(&program, *id, known).await?,
             };
-            let Some(Decided { batch, stands }) = decided else { return Ok(None) };
+            let Some(VisitDecision { batch, stands }) = decided else { return Ok(None) };
             if batch.is_empty() || self.commit(batch).await? {
                 let partner = partner::get(self.store(), account, stands.partner).await?;
-                return Ok(Some(Captured { visit: stands, partner }));
+                return Ok(Some(CapturedVisit { visit: stands, partner }));
             }
         }
-        Err(Obstacle::Changed.into())
+        Err(ConflictReason::Changed.into())
     }
 
     /// A link was followed.
-    async fn clicked(
+    async fn visit_by_link(
         &self,
-        program: &Program,
-        (token, arrival): (&Token, &Arrival),
-        (of, standing): (Option<&Of>, &Standing),
-    ) -> Result<Option<Decided>, Refusal> {
+        program: &AffiliateProgram,
+        (token, arrival): (&PartnerLinkToken, &VisitRequest),
+        (of, standing): (Option<&VisitorIdentity>, &StoredCurrentVisit),
+    ) -> Result<Option<VisitDecision>, AffiliateError> {
         let account = program.account;
-        let Some((link, partner)) = self.leads_to(account, token).await? else { return Ok(None) };
-        let held = self.held(account, standing).await?;
+        let Some((link, partner)) = self.find_link_and_partner(account, token).await? else {
+            return Ok(None);
+        };
+        let held = self.valid_visit(account, standing).await?;
         let (now, mut batch) = (self.now(), Batch::intake());
         if let Some(held) = held.filter(|held| held.is_reload(link.id, now)) {
-            return Ok(Some(Decided { batch, stands: held.clone() }));
+            return Ok(Some(VisitDecision { batch, stands: held.clone() }));
         }
-        let today = click_count::of_program_on(self.store(), account, Hour::of(now).day()).await?;
+        let today = click_count::program_clicks_on(self.store(), account, Hour::containing(now).day()).await?;
         if today >= CLICKS_A_DAY_MAX {
-            return Err(Obstacle::Crowded.into());
+            return Err(ConflictReason::TooManyClicks.into());
         }
         let new = self.new_visit(program, (&link, &partner), arrival).await?;
         let id = new.id.to_bytes();
-        let click =
-            Click { account, partner: partner.id, link: link.id, sub_id: new.sub_id.clone(), at: now };
+        let click = LinkClick { account, partner: partner.id, link: link.id, sub_id: new.sub_id.clone(), at: now };
         // Spread, so that not one node counts all.
         let [.., last] = id;
-        click::put(&mut batch, u16::from(last) % PARTITIONS, id, &click);
-        let stands = held.map_or(&new, |held| visit::stands(program.settings.attribution, held, &new));
+        click::enqueue(&mut batch, u16::from(last) % PARTITIONS, id, &click);
+        let stands = held.map_or(&new, |held| visit::attributed_visit(program.settings.attribution, held, &new));
         if stands.id == new.id {
             store::affiliate::visit::create(&mut batch, &new);
             if let Some(of) = of {
-                store::affiliate::visit::stand(&mut batch, (account, of), standing, new.id);
+                store::affiliate::visit::set_current(&mut batch, (account, of), standing, new.id);
             }
         }
         let stands = stands.clone();
-        Ok(Some(Decided { batch, stands }))
+        Ok(Some(VisitDecision { batch, stands }))
     }
 
     /// The link of a token, and its partner, who is active.
-    async fn leads_to(
+    async fn find_link_and_partner(
         &self,
         account: AccountId,
-        token: &Token,
-    ) -> Result<Option<(PartnerLink, Partner)>, Refusal> {
-        let Some(link) = partner_link::with_token(self.store(), account, token).await? else {
+        token: &PartnerLinkToken,
+    ) -> Result<Option<(PartnerLink, Partner)>, AffiliateError> {
+        let Some(link) = partner_link::find_by_token(self.store(), account, token).await? else {
             return Ok(None);
         };
         let found = partner::get(self.store(), account, link.partner).await?;
@@ -164,11 +169,11 @@ impl Ledger {
     }
 
     /// The visit that stands, as long as it binds and its partner is there.
-    async fn held<'v>(
+    async fn valid_visit<'v>(
         &self,
         account: AccountId,
-        standing: &'v Standing,
-    ) -> Result<Option<&'v Visit>, Refusal> {
+        standing: &'v StoredCurrentVisit,
+    ) -> Result<Option<&'v PartnerVisit>, AffiliateError> {
         let now = self.now();
         let Some(held) = standing.visit.as_ref().filter(|held| !held.has_lapsed(now)) else {
             return Ok(None);
@@ -179,26 +184,26 @@ impl Ledger {
 
     async fn new_visit(
         &self,
-        program: &Program,
+        program: &AffiliateProgram,
         (link, partner): (&PartnerLink, &Partner),
-        arrival: &Arrival,
-    ) -> Result<Visit, Refusal> {
+        arrival: &VisitRequest,
+    ) -> Result<PartnerVisit, AffiliateError> {
         let now = self.now();
         let found = campaign::get(self.store(), program.account, partner.campaign).await?;
         let days = found.map_or(1, |campaign| campaign.terms.cookie_days);
         let flags = [
-            (Flag::PaidClick, is_paid_click(&arrival.url)),
-            (Flag::BannedReferrer, is_banned(&arrival.referrer, &program.settings.banned_referrers)),
+            (FraudFlag::PaidClick, is_paid_click(&arrival.url)),
+            (FraudFlag::BannedReferrer, is_banned_referrer(&arrival.referrer, &program.settings.banned_referrers)),
         ];
         let cut = |text: &String| text.chars().take(SUB_ID_CHARS_MAX).collect::<String>();
-        Ok(Visit {
+        Ok(PartnerVisit {
             id: VisitId::new(now, self.random()),
             account: program.account,
             partner: partner.id,
             link: link.id,
             visitors: arrival.visitor.iter().cloned().collect(),
             sub_id: arrival.sub_id.as_ref().map(cut).filter(|text| !text.is_empty()),
-            from: arrival.from.map(counted),
+            from: arrival.from.map(client_prefix),
             flags: flags.into_iter().filter(|(_, is)| *is).map(|(flag, _)| flag).collect(),
             people: Vec::new(),
             referrals: Vec::new(),
@@ -208,23 +213,23 @@ impl Ledger {
     }
 
     /// A visit of another domain: the visitor's here from now on, if it is the one that stands. No click.
-    async fn handed_over(
+    async fn visit_from_other_domain(
         &self,
-        program: &Program,
+        program: &AffiliateProgram,
         id: VisitId,
-        (of, standing): (Option<&Of>, &Standing),
-    ) -> Result<Option<Decided>, Refusal> {
+        (of, standing): (Option<&VisitorIdentity>, &StoredCurrentVisit),
+    ) -> Result<Option<VisitDecision>, AffiliateError> {
         let (account, now) = (program.account, self.now());
         let found = store::affiliate::visit::get(self.store(), account, id).await?;
         let Some(given) = found.filter(|given| !given.has_lapsed(now)) else { return Ok(None) };
         if partner::get(self.store(), account, given.partner).await?.is_none() {
             return Ok(None);
         }
-        let held = self.held(account, standing).await?;
-        let stands = held.map_or(&given, |held| visit::stands(program.settings.attribution, held, &given));
+        let held = self.valid_visit(account, standing).await?;
+        let stands = held.map_or(&given, |held| visit::attributed_visit(program.settings.attribution, held, &given));
         let mut batch = Batch::intake();
         let is_new = held.is_none_or(|held| held.id != given.id) && stands.id == given.id;
-        if let Some(of @ Of::Visitor(visitor)) = of.filter(|_| is_new)
+        if let Some(of @ VisitorIdentity::Visitor(visitor)) = of.filter(|_| is_new)
             && (given.visitors.contains(visitor) || given.visitors.len() < VISITORS_MAX)
         {
             let mut after = given.clone();
@@ -232,29 +237,29 @@ impl Ledger {
                 after.visitors.push(visitor.clone());
             }
             store::affiliate::visit::update(&mut batch, &given, &after);
-            store::affiliate::visit::stand(&mut batch, (account, of), standing, given.id);
+            store::affiliate::visit::set_current(&mut batch, (account, of), standing, given.id);
         }
         let stands = stands.clone();
-        Ok(Some(Decided { batch, stands }))
+        Ok(Some(VisitDecision { batch, stands }))
     }
 }
 
 /// Where a link leads that is followed without a script.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Way {
+pub struct LinkTarget {
     /// The address.
     pub location: String,
     /// The visit, if one was made.
     pub visit: Option<VisitId>,
 }
 
-impl Office {
+impl AffiliateService {
     /// The program of a page's publishable key.
     ///
     /// # Errors
     /// The store cannot be read.
-    pub async fn program_of_key(&self, key: &str) -> Result<Option<Program>, Refusal> {
-        let found = program::named(self.store(), key).await?;
+    pub async fn find_program_by_key(&self, key: &str) -> Result<Option<AffiliateProgram>, AffiliateError> {
+        let found = program::find_by_id_or_key(self.store(), key).await?;
         // Programs are found by other names too, which are no keys.
         Ok(found.filter(|program| program.publishable_key == key))
     }
@@ -263,7 +268,11 @@ impl Office {
     ///
     /// # Errors
     /// As there.
-    pub async fn capture(&self, account: AccountId, arrival: &Arrival) -> Result<Option<Captured>, Refusal> {
+    pub async fn capture(
+        &self,
+        account: AccountId,
+        arrival: &VisitRequest,
+    ) -> Result<Option<CapturedVisit>, AffiliateError> {
         self.ledger().capture(account, arrival).await
     }
 
@@ -272,15 +281,15 @@ impl Office {
     ///
     /// # Errors
     /// [`Refusal`].
-    pub async fn follow(
+    pub async fn follow_link(
         &self,
-        program: &Program,
-        token: Option<&Token>,
-        arrival: Option<&Arrival>,
-    ) -> Result<Way, Refusal> {
-        let website = || Way { location: program.settings.website_url.clone(), visit: None };
+        program: &AffiliateProgram,
+        token: Option<&PartnerLinkToken>,
+        arrival: Option<&VisitRequest>,
+    ) -> Result<LinkTarget, AffiliateError> {
+        let website = || LinkTarget { location: program.settings.website_url.clone(), visit: None };
         let Some(token) = token else { return Ok(website()) };
-        let link = partner_link::with_token(self.store(), program.account, token).await?;
+        let link = partner_link::find_by_token(self.store(), program.account, token).await?;
         let Some(link) = link else { return Ok(website()) };
         let captured = match arrival {
             // A crowd is led on, too.
@@ -291,13 +300,13 @@ impl Office {
             None => None,
         };
         let visit = captured.map(|captured| captured.visit.id);
-        Ok(Way { location: landing(&program.settings.website_url, &link, visit), visit })
+        Ok(LinkTarget { location: landing_url(&program.settings.website_url, &link, visit), visit })
     }
 }
 
 /// Where a link leads, with the visit.
-fn landing(website_url: &str, link: &PartnerLink, visit: Option<VisitId>) -> String {
-    let found = links::destination(website_url, link.destination_url.as_deref().unwrap_or_default());
+fn landing_url(website_url: &str, link: &PartnerLink, visit: Option<VisitId>) -> String {
+    let found = links::parse_destination(website_url, link.destination_url.as_deref().unwrap_or_default());
     let found = found.or_else(|_| Url::parse(website_url));
     let Ok(mut url) = found else { return website_url.to_owned() };
     if let Some(id) = visit {

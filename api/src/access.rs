@@ -14,41 +14,41 @@ use std::sync::Arc;
 use http::header::AUTHORIZATION;
 use http::request::Parts;
 use http::{HeaderMap, Method};
-use mail::credential::{Scope, SecretHash};
-use mail::user::{Role, SessionToken};
-use store::access::{AccessError, Denial, SignedIn, Tenant};
+use mail::credential::{ApiKeyScope, SecretHash};
+use mail::user::{SessionToken, UserRole};
+use store::access::{AccessError, Denial, SignedInUser, Tenant};
 use store::engine::Batch;
 
 use crate::auth::cookie;
 use crate::auth::login_log::LoginKind;
-use crate::operations::{Action, Operation};
-use crate::problem::{Code, Problem};
-use crate::room::Room;
-use crate::serve::Peer;
-use crate::serve::router::{Found, Side};
+use crate::operations::{Operation, OperationHandler};
+use crate::problem::{ErrorCode, Problem};
+use crate::room::AppState;
+use crate::serve::PeerAddress;
+use crate::serve::router::{ClientKind, MatchedOperation};
 
 /// The header field that calls of a session bring, unless they only read.
 pub const CSRF_TOKEN: &str = "x-csrf-token";
 
 /// Who called.
 #[derive(Debug)]
-pub enum Caller {
+pub enum Principal {
     /// Nobody was asked who they are.
-    Anybody,
+    Anonymous,
     /// Whoever has a key.
-    Program(Tenant),
+    ApiKey(Tenant),
     /// Whoever has signed in.
-    SignedIn(SignedIn),
+    User(SignedInUser),
 }
 
-impl Caller {
+impl Principal {
     /// The tenant, if there is one.
     #[must_use]
     pub fn tenant(&self) -> Option<&Tenant> {
         match self {
-            Self::Anybody => None,
-            Self::Program(tenant) => Some(tenant),
-            Self::SignedIn(who) => Some(who.tenant()),
+            Self::Anonymous => None,
+            Self::ApiKey(tenant) => Some(tenant),
+            Self::User(who) => Some(who.tenant()),
         }
     }
 
@@ -56,17 +56,17 @@ impl Caller {
     #[must_use]
     pub fn into_tenant(self) -> Option<Tenant> {
         match self {
-            Self::Anybody => None,
-            Self::Program(tenant) => Some(tenant),
-            Self::SignedIn(who) => Some(who.tenant().clone()),
+            Self::Anonymous => None,
+            Self::ApiKey(tenant) => Some(tenant),
+            Self::User(who) => Some(who.tenant().clone()),
         }
     }
 }
 
 /// From where a request came, when that is known.
 #[must_use]
-pub fn peer(head: &Parts) -> Option<IpAddr> {
-    head.extensions.get::<Peer>().map(|peer| peer.0)
+pub fn client_ip(head: &Parts) -> Option<IpAddr> {
+    head.extensions.get::<PeerAddress>().map(|peer| peer.0)
 }
 
 /// Finds out who called, or says why not.
@@ -74,20 +74,24 @@ pub fn peer(head: &Parts) -> Option<IpAddr> {
 /// # Errors
 /// 401 for a key or session that is none, 403 for a key that is not used from here, 503 when the store
 /// cannot be read.
-pub async fn authenticate(room: &Arc<Room>, found: &Found<'_>, head: &Parts) -> Result<Caller, Problem> {
-    match (&found.operation.action, found.side) {
-        (Action::Public(_), _) => Ok(Caller::Anybody),
-        (Action::Keyed(..), _) | (Action::Either(..), Side::Program) => {
-            by_key(room, head).await.map(Caller::Program)
+pub async fn authenticate(
+    room: &Arc<AppState>,
+    found: &MatchedOperation<'_>,
+    head: &Parts,
+) -> Result<Principal, Problem> {
+    match (&found.operation.handler, found.client) {
+        (OperationHandler::Public(_), _) => Ok(Principal::Anonymous),
+        (OperationHandler::ApiKey(..), _) | (OperationHandler::ApiKeyOrSession(..), ClientKind::Program) => {
+            authenticate_api_key(room, head).await.map(Principal::ApiKey)
         }
-        (Action::Either(..), Side::Browser) => {
+        (OperationHandler::ApiKeyOrSession(..), ClientKind::Browser) => {
             let token = cookie::token(&head.headers).ok_or_else(|| Problem::unauthorized(Denial::Missing))?;
-            by_session(room, &token, peer(head)).await
+            authenticate_session(room, &token, client_ip(head)).await
         }
-        (Action::SignedIn(..) | Action::Owner(_), _) => match cookie::token(&head.headers) {
-            Some(token) => by_session(room, &token, peer(head)).await,
+        (OperationHandler::Session(..) | OperationHandler::Owner(_), _) => match cookie::token(&head.headers) {
+            Some(token) => authenticate_session(room, &token, client_ip(head)).await,
             // Who has a key instead hears that it is not the key that is wrong (see `permit`).
-            None => by_key(room, head).await.map(Caller::Program),
+            None => authenticate_api_key(room, head).await.map(Principal::ApiKey),
         },
     }
 }
@@ -96,20 +100,24 @@ pub async fn authenticate(room: &Arc<Room>, found: &Found<'_>, head: &Parts) -> 
 ///
 /// # Errors
 /// As [`authenticate`].
-pub async fn by_key(room: &Room, head: &Parts) -> Result<Tenant, Problem> {
-    let secret = bearer(&head.headers).map_err(Problem::unauthorized)?;
-    let from = peer(head);
-    room.hall.by_api_key(secret, from).await.map_err(|error| {
+pub async fn authenticate_api_key(room: &AppState, head: &Parts) -> Result<Tenant, Problem> {
+    let secret = bearer_token(&head.headers).map_err(Problem::unauthorized)?;
+    let from = client_ip(head);
+    room.intake.authenticate_api_key(secret, from).await.map_err(|error| {
         log_refused(room, LoginKind::ApiKey, from, &error);
-        refused(error)
+        access_error_problem(error)
     })
 }
 
-async fn by_session(room: &Arc<Room>, token: &SessionToken, from: Option<IpAddr>) -> Result<Caller, Problem> {
-    let (store, now) = (room.hall.store(), room.hall.clock().now());
-    let who = store::access::by_session(store, token, now).await.map_err(|error| {
+async fn authenticate_session(
+    room: &Arc<AppState>,
+    token: &SessionToken,
+    from: Option<IpAddr>,
+) -> Result<Principal, Problem> {
+    let (store, now) = (room.intake.store(), room.intake.clock().now());
+    let who = store::access::authenticate_session(store, token, now).await.map_err(|error| {
         log_refused(room, LoginKind::Session, from, &error);
-        refused(error)
+        access_error_problem(error)
     })?;
     if let Some(later) = who.session().extended(now) {
         let (store, before) = (store.clone(), who.session().clone());
@@ -120,25 +128,25 @@ async fn by_session(room: &Arc<Room>, token: &SessionToken, from: Option<IpAddr>
             let _ = store.commit(batch).await;
         });
     }
-    Ok(Caller::SignedIn(who))
+    Ok(Principal::User(who))
 }
 
 /// Logs who was not let in. A session that has ended is no attack: its browser asks once more.
-fn log_refused(room: &Room, kind: LoginKind, from: Option<IpAddr>, error: &AccessError) {
+fn log_refused(room: &AppState, kind: LoginKind, from: Option<IpAddr>, error: &AccessError) {
     let reason = match error {
         AccessError::Denied(Denial::Expired) if kind == LoginKind::Session => return,
         AccessError::Denied(why) => why.word(),
-        AccessError::Elsewhere => "ip_not_allowed",
+        AccessError::AddressNotAllowed => "ip_not_allowed",
         AccessError::Unavailable(_) => return,
     };
-    room.login_log.failed(kind, from, reason, room.hall.clock().now());
+    room.login_log.failed(kind, from, reason, room.intake.clock().now());
 }
 
-fn refused(error: AccessError) -> Problem {
+fn access_error_problem(error: AccessError) -> Problem {
     match error {
         AccessError::Denied(why) => Problem::unauthorized(why),
-        AccessError::Elsewhere => {
-            Problem::new(Code::IP_NOT_ALLOWED, "This API key may not be used from your address")
+        AccessError::AddressNotAllowed => {
+            Problem::new(ErrorCode::IP_NOT_ALLOWED, "This API key may not be used from your address")
         }
         AccessError::Unavailable(error) => Problem::outage(error),
     }
@@ -148,45 +156,47 @@ fn refused(error: AccessError) -> Problem {
 ///
 /// # Errors
 /// 403 `forbidden`.
-pub fn permit(caller: &Caller, operation: &Operation, head: &Parts) -> Result<(), Problem> {
-    let forbidden = |text: &str| Err(Problem::new(Code::FORBIDDEN, text));
-    match (caller, &operation.action) {
-        (Caller::Program(_), Action::SignedIn(..) | Action::Owner(_)) => {
+pub fn authorize(caller: &Principal, operation: &Operation, head: &Parts) -> Result<(), Problem> {
+    let forbidden = |text: &str| Err(Problem::new(ErrorCode::FORBIDDEN, text));
+    match (caller, &operation.handler) {
+        (Principal::ApiKey(_), OperationHandler::Session(..) | OperationHandler::Owner(_)) => {
             forbidden("This call needs somebody who has signed in, not an API key")
         }
-        (Caller::Program(tenant), _) => {
-            covers(tenant.scope(), operation.scope())?;
+        (Principal::ApiKey(tenant), _) => {
+            check_scope(tenant.scope(), operation.scope())?;
             match tenant.bound_to() {
-                Some(_) if !operation.of_a_domain => {
+                Some(_) if !operation.domain_scoped => {
                     forbidden("This API key is bound to a domain; the call needs one that is not")
                 }
                 _ => Ok(()),
             }
         }
-        (Caller::SignedIn(who), action) => {
+        (Principal::User(who), action) => {
             let reads = matches!(head.method, Method::GET | Method::HEAD);
-            if !reads && !is_own(&head.headers, who.token()) {
+            if !reads && !csrf_token_matches(&head.headers, who.token()) {
                 return forbidden("`x-csrf-token` is missing or not the session's");
             }
             let needed = match action {
-                Action::SignedIn(needed, _) => Some(*needed),
-                Action::Owner(_) => Some(Role::Owner),
-                Action::Public(_) | Action::Keyed(..) | Action::Either(..) => None,
+                OperationHandler::Session(needed, _) => Some(*needed),
+                OperationHandler::Owner(_) => Some(UserRole::Owner),
+                OperationHandler::Public(_) | OperationHandler::ApiKey(..) | OperationHandler::ApiKeyOrSession(..) => {
+                    None
+                }
             };
             if needed.is_some_and(|needed| who.user().role < needed) {
                 return forbidden("This call needs an owner of the account");
             }
             Ok(())
         }
-        (Caller::Anybody, _) => Ok(()),
+        (Principal::Anonymous, _) => Ok(()),
     }
 }
 
 /// May a key of this scope call an operation that needs `needed`?
-fn covers(held: Scope, needed: Option<Scope>) -> Result<(), Problem> {
+fn check_scope(held: ApiKeyScope, needed: Option<ApiKeyScope>) -> Result<(), Problem> {
     match (held, needed) {
-        (Scope::Sending, Some(Scope::Full)) => {
-            Err(Problem::new(Code::FORBIDDEN, "This API key may only send; the call needs a full key"))
+        (ApiKeyScope::Sending, Some(ApiKeyScope::Full)) => {
+            Err(Problem::new(ErrorCode::FORBIDDEN, "This API key may only send; the call needs a full key"))
         }
         _ => Ok(()),
     }
@@ -194,13 +204,13 @@ fn covers(held: Scope, needed: Option<Scope>) -> Result<(), Problem> {
 
 /// Whether a call brings the token that its session was given. Hashes are compared: how much of two of
 /// them is the same tells nothing.
-fn is_own(headers: &HeaderMap, token: &SessionToken) -> bool {
-    let given = headers.get(CSRF_TOKEN).map(|value| SecretHash::of_bytes(value.as_bytes()));
-    given == Some(SecretHash::of_bytes(token.csrf().as_bytes()))
+fn csrf_token_matches(headers: &HeaderMap, token: &SessionToken) -> bool {
+    let given = headers.get(CSRF_TOKEN).map(|value| SecretHash::from_bytes(value.as_bytes()));
+    given == Some(SecretHash::from_bytes(token.csrf().as_bytes()))
 }
 
 /// The token of the one `Authorization` field. Two fields are none: which of them counts?
-fn bearer(headers: &HeaderMap) -> Result<&str, Denial> {
+fn bearer_token(headers: &HeaderMap) -> Result<&str, Denial> {
     let mut fields = headers.get_all(AUTHORIZATION).iter();
     let only = fields.next().ok_or(Denial::Missing)?;
     let text = only.to_str().ok().filter(|_| fields.next().is_none());
@@ -222,7 +232,7 @@ mod tests {
             for value in values {
                 headers.append(AUTHORIZATION, value.parse().unwrap());
             }
-            bearer(&headers).map(str::to_owned)
+            bearer_token(&headers).map(str::to_owned)
         };
         assert_eq!(of(&["Bearer rnl_a"]).as_deref(), Ok("rnl_a"));
         assert_eq!(of(&["bearer  rnl_a "]).as_deref(), Ok("rnl_a"));
@@ -234,11 +244,14 @@ mod tests {
 
     #[test]
     fn a_sending_key_may_not_do_what_needs_a_full_one() {
-        for needed in [None, Some(Scope::Full), Some(Scope::Sending)] {
-            assert!(covers(Scope::Full, needed).is_ok());
+        for needed in [None, Some(ApiKeyScope::Full), Some(ApiKeyScope::Sending)] {
+            assert!(check_scope(ApiKeyScope::Full, needed).is_ok());
         }
-        assert!(covers(Scope::Sending, Some(Scope::Sending)).is_ok());
-        assert_eq!(covers(Scope::Sending, Some(Scope::Full)).unwrap_err().code(), Code::FORBIDDEN);
-        assert!(Role::Member < Role::Owner);
+        assert!(check_scope(ApiKeyScope::Sending, Some(ApiKeyScope::Sending)).is_ok());
+        assert_eq!(
+            check_scope(ApiKeyScope::Sending, Some(ApiKeyScope::Full)).unwrap_err().code(),
+            ErrorCode::FORBIDDEN
+        );
+        assert!(UserRole::Member < UserRole::Owner);
     }
 }

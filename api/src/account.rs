@@ -4,19 +4,19 @@ use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use mail::account::{AccessLevel, Plan};
-use mail::domain::{Domain, DomainState};
+use mail::domain::{DomainState, SendingDomain};
 use mail::id::AccountId;
 use mail::quota::Noun;
-use mail::usage::Period;
+use mail::usage::UsagePeriod;
 use serde::Serialize;
 use serde_json::{Value, json};
 use store::access::Tenant;
 
-use crate::call::Nothing;
-use crate::emails::view::Moment;
+use crate::call::NoInput;
+use crate::emails::view::JsonTimestamp;
 use crate::problem::Problem;
-use crate::room::Room;
-use crate::schema::{self, Describe, Schemas};
+use crate::room::AppState;
+use crate::schema::{self, Schemas, ToSchema};
 
 /// What parts of the service there are.
 #[derive(Debug, Serialize)]
@@ -38,7 +38,7 @@ pub struct AccountView {
     sandbox_sender: Option<String>,
     suspended: bool,
     features: Features,
-    created_at: Moment,
+    created_at: JsonTimestamp,
 }
 
 /// What an account may do.
@@ -57,9 +57,9 @@ pub struct LimitsView {
 #[derive(Debug, Serialize)]
 pub struct UsageView {
     /// When the month began (UTC).
-    pub period_start: Moment,
+    pub period_start: JsonTimestamp,
     /// When it ends.
-    pub period_end: Moment,
+    pub period_end: JsonTimestamp,
     /// Emails of the month.
     pub emails_month: u64,
     /// Emails of the day.
@@ -69,14 +69,14 @@ pub struct UsageView {
     /// Emails of the month beyond what the plan includes.
     pub overage: u64,
     /// When the day's count begins anew.
-    pub resets_at: Moment,
+    pub resets_at: JsonTimestamp,
     /// What is kept, by noun; null where it is without end, or is being counted.
     pub storage: BTreeMap<&'static str, Option<u64>>,
 }
 
 /// The account, its limits, its usage.
 #[derive(Debug, Serialize)]
-pub struct AccountReply {
+pub struct AccountResponse {
     account: AccountView,
     limits: LimitsView,
     usage: UsageView,
@@ -86,14 +86,14 @@ pub struct AccountReply {
 ///
 /// # Errors
 /// The store cannot be read.
-pub async fn get(room: Arc<Room>, tenant: Tenant, _: Nothing) -> Result<AccountReply, Problem> {
+pub async fn get(room: Arc<AppState>, tenant: Tenant, _: NoInput) -> Result<AccountResponse, Problem> {
     let account = tenant.account();
-    let store = room.hall.store();
-    let is_verified = |domain: &Domain| domain.state == DomainState::Verified;
+    let store = room.intake.store();
+    let is_verified = |domain: &SendingDomain| domain.state == DomainState::Verified;
     let verified = !store::domain::list(store, account.id, None, 1, is_verified).await?.domains.is_empty();
     let domains = store::domain::count(store, account.id).await?.number;
-    let limits = room.hall.plans().of(account.plan);
-    Ok(AccountReply {
+    let limits = room.intake.plans().of(account.plan);
+    Ok(AccountResponse {
         account: AccountView {
             id: account.id,
             email: account.email.to_string(),
@@ -108,20 +108,20 @@ pub async fn get(room: Arc<Room>, tenant: Tenant, _: Nothing) -> Result<AccountR
             features: Features {
                 inbound: room.options.receives_mail,
                 automations: true,
-                sms: room.hall.automations().sends_texts(),
+                sms: room.intake.automations().has_sms_provider(),
                 affiliates: limits.affiliates,
             },
-            created_at: Moment(account.created_at),
+            created_at: JsonTimestamp(account.created_at),
         },
         limits: LimitsView {
             emails_per_month: limits.emails_per_month,
             emails_per_day: limits.emails_per_day,
             domains: limits.domains,
             requests_per_second: limits.requests_per_second,
-            retention_days: room.hall.retention().as_secs() / (24 * 3600),
+            retention_days: room.intake.retention().as_secs() / (24 * 3600),
             storage: Noun::ALL.iter().map(|noun| (noun.word(), limits.storage.cap(*noun))).collect(),
         },
-        usage: usage_of(&room, &tenant, domains).await?,
+        usage: load_usage(&room, &tenant, domains).await?,
     })
 }
 
@@ -129,32 +129,32 @@ pub async fn get(room: Arc<Room>, tenant: Tenant, _: Nothing) -> Result<AccountR
 ///
 /// # Errors
 /// The store cannot be read.
-pub async fn usage_of(room: &Room, tenant: &Tenant, domains: u32) -> Result<UsageView, Problem> {
-    let now = room.hall.clock().now();
-    let (month, day) = (Period::month(now), Period::day(now));
-    let used = room.hall.used(tenant).await?;
+pub async fn load_usage(room: &AppState, tenant: &Tenant, domains: u32) -> Result<UsageView, Problem> {
+    let now = room.intake.clock().now();
+    let (month, day) = (UsagePeriod::month(now), UsagePeriod::day(now));
+    let used = room.intake.plan_usage(tenant).await?;
     let emails = |count: i64| u64::try_from(count).unwrap_or(0);
-    let limits = room.hall.plans().of(tenant.account().plan);
+    let limits = room.intake.plans().of(tenant.account().plan);
     let included = limits.emails_per_month.filter(|_| limits.overage);
     let mut storage = BTreeMap::new();
     for noun in Noun::ALL {
-        storage.insert(noun.word(), room.hall.quotas().used(tenant.account(), *noun).await?);
+        storage.insert(noun.word(), room.intake.storage_quotas().used(tenant.account(), *noun).await?);
     }
     Ok(UsageView {
-        period_start: Moment(month.begins_at()),
-        period_end: Moment(month.ends_at()),
+        period_start: JsonTimestamp(month.begins_at()),
+        period_end: JsonTimestamp(month.ends_at()),
         emails_month: emails(used.month),
         emails_day: emails(used.day),
         domains,
         overage: included.map_or(0, |included| emails(used.month).saturating_sub(included)),
-        resets_at: Moment(day.ends_at()),
+        resets_at: JsonTimestamp(day.ends_at()),
         storage,
     })
 }
 
-impl Describe for AccountReply {
+impl ToSchema for AccountResponse {
     fn schema(schemas: &mut Schemas) -> Value {
-        schemas.named("Account", |_| {
+        schemas.component("Account", |_| {
             schema::object(
                 "The account, what it may do, what it has used",
                 [("account", account_schema()), ("limits", limits_schema()), ("usage", usage_schema())],
@@ -170,10 +170,10 @@ fn account_schema() -> Value {
         [
             ("id", schema::string("`acct_…`")),
             ("email", schema::string("The owner's address")),
-            ("plan", schema::words(&["free", "pro", "scale", "dedicated"], "What it pays for")),
+            ("plan", schema::string_enum(&["free", "pro", "scale", "dedicated"], "What it pays for")),
             (
                 "access_level",
-                schema::words(&["sandbox", "self_test", "production"], "To whom it may send, and from where"),
+                schema::string_enum(&["sandbox", "self_test", "production"], "To whom it may send, and from where"),
             ),
             ("sandbox_sender", schema::nullable_string("From where it may send without a domain")),
             ("suspended", schema::boolean("Nothing is accepted from it")),
@@ -220,10 +220,7 @@ fn usage_schema() -> Value {
             ("domains", schema::count("Sending domains")),
             ("overage", schema::count("Emails of the month beyond what the plan includes")),
             ("resets_at", schema::time("When the day's count begins anew")),
-            (
-                "storage",
-                storage_schema("What is kept; null where the plan has no end, or while it is being counted"),
-            ),
+            ("storage", storage_schema("What is kept; null where the plan has no end, or while it is being counted")),
         ],
     )
 }

@@ -21,47 +21,47 @@ pub mod throttle;
 pub mod view;
 
 use mail::address::Address;
-use queue::people::PeopleError;
+use queue::people::UserError;
 
-use crate::call::Call;
-use crate::fields::{self, Given, Notes};
-use crate::problem::{Code, Problem};
+use crate::call::Request;
+use crate::fields::{self, FieldDiagnostics, ObjectFields};
+use crate::problem::{ErrorCode, Problem};
 
 /// What goes wrong about users, on the wire.
 #[must_use]
-pub fn problem(error: PeopleError) -> Problem {
+pub fn user_error_problem(error: UserError) -> Problem {
     match error {
-        PeopleError::Unknown => Problem::not_found("user"),
-        PeopleError::Taken(_) | PeopleError::LastOwner | PeopleError::TooMany | PeopleError::Changed => {
-            Problem::new(Code::CONFLICT, error.to_string())
+        UserError::Unknown => Problem::not_found("user"),
+        UserError::Taken(_) | UserError::LastOwner | UserError::TooMany | UserError::Conflict => {
+            Problem::new(ErrorCode::CONFLICT, error.to_string())
         }
-        PeopleError::Read(error) => Problem::outage(error),
-        PeopleError::Commit(error) => Problem::outage(error),
+        UserError::Read(error) => Problem::outage(error),
+        UserError::Commit(error) => Problem::outage(error),
     }
 }
 
 /// What the browser of a call says it is.
-fn user_agent(call: &Call) -> Option<String> {
+fn user_agent(call: &Request) -> Option<String> {
     call.headers.get(http::header::USER_AGENT).and_then(|value| value.to_str().ok()).map(str::to_owned)
 }
 
 const EMAIL: &str = "email";
 const PASSWORD: &str = "password";
 
-fn email(given: &Given<'_>, notes: &mut Notes) -> Option<Address> {
+fn read_email(given: &ObjectFields<'_>, notes: &mut FieldDiagnostics) -> Option<Address> {
     let Some(value) = given.value(EMAIL) else {
         notes.errors.add(EMAIL, "is required");
         return None;
     };
-    let read = fields::text(value)
+    let read = fields::parse_text(value)
         .and_then(|text| text.trim().parse::<Address>().map_err(|_| "is not an address".to_owned()));
     read.map_err(|text| notes.errors.add(EMAIL, text)).ok()
 }
 
 /// A password's text, of any length that may be one.
-fn password(given: &Given<'_>, name: &'static str, notes: &mut Notes) -> Option<String> {
+fn read_password(given: &ObjectFields<'_>, name: &'static str, notes: &mut FieldDiagnostics) -> Option<String> {
     let value = given.value(name)?;
-    let read = fields::text(value).and_then(|text| {
+    let read = fields::parse_text(value).and_then(|text| {
         let length = text.len();
         (length <= passwords::BYTES_MAX)
             .then(|| text.into_owned())

@@ -12,29 +12,29 @@ pub mod view;
 use std::sync::Arc;
 
 use http::Method;
-use mail::automation::job::Work;
+use mail::automation::job::AutomationJobKind;
 use mail::automation::{
-    AUTOMATIONS_MAX, Automation, AutomationStatus, DEFINITION_BYTES_MAX, NAME_BYTES_MAX, VERSIONS_MAX,
-    Version,
+    AUTOMATIONS_MAX, Automation, AutomationStatus, AutomationVersion, DEFINITION_BYTES_MAX, NAME_BYTES_MAX,
+    VERSIONS_MAX,
 };
-use mail::credential::Scope;
+use mail::credential::ApiKeyScope;
 use mail::id::{AutomationId, RunId};
 use mail::quota::Noun;
 use serde_json::{Value, json};
 use store::access::Tenant;
-use store::automation::Found;
+use store::automation::StoredAutomation;
 use store::engine::{Batch, CommitError};
 
-use crate::call::{Call, Input, Takes};
-use crate::done::Done;
+use crate::call::{FromRequest, Request, RequestSpec};
+use crate::done::OkResponse;
 use crate::operations::{Operation, operation};
-use crate::page::{self, KIND_AUTOMATION, KIND_AUTOMATION_VERSION, Page};
-use crate::problem::{Code, Problem};
-use crate::room::Room;
+use crate::page::{self, KIND_AUTOMATION, KIND_AUTOMATION_VERSION, PageParameters};
+use crate::problem::{ErrorCode, Problem};
+use crate::room::AppState;
 use crate::schema::{self, Schemas};
 
-use self::request::{Action, Change, CopyAutomation, CreateAutomation, Edit};
-use self::view::{AutomationList, AutomationView, OneAutomation, VersionList, VersionView};
+use self::request::{AutomationAction, AutomationChange, AutomationEdit, CreateAutomation, DuplicateAutomation};
+use self::view::{AutomationList, AutomationResponse, AutomationVersionList, AutomationVersionView, AutomationView};
 
 /// How often something is tried again that somebody else changed meanwhile.
 const TRIES_MAX: usize = 10;
@@ -42,135 +42,143 @@ const TRIES_MAX: usize = 10;
 /// The operations on automations.
 #[must_use]
 pub fn operations() -> Vec<Operation> {
-    use Scope::Full;
+    use ApiKeyScope::Full;
     let of = |method, path, id, summary| operation(method, path, id).about("automations", summary);
     let read = |path, id, summary| of(Method::GET, path, id, summary);
     let post = |path, id, summary| of(Method::POST, path, id, summary);
     vec![
         post("/automations", "create_automation", "Create an automation, as a draft")
-            .stores(&[(Noun::Automations, 1), (Noun::AutomationBytes, 0)])
-            .either(Full, create),
-        read("/automations", "list_automations", "List automations, newest first").either(Full, list),
-        read("/automations/{id}", "get_automation", "Get an automation").either(Full, get),
+            .storage_cost(&[(Noun::Automations, 1), (Noun::AutomationBytes, 0)])
+            .api_key_or_session(Full, create),
+        read("/automations", "list_automations", "List automations, newest first").api_key_or_session(Full, list),
+        read("/automations/{id}", "get_automation", "Get an automation").api_key_or_session(Full, get),
         post(
             "/automations/{id}",
             "update_automation",
             "Activate, pause or archive an automation, cancel its runs, or change what it does",
         )
-        .fails(&[Code::CONFLICT])
-        .stores(&[(Noun::AutomationBytes, 0)])
-        .either(Full, update),
+        .errors(&[ErrorCode::CONFLICT])
+        .storage_cost(&[(Noun::AutomationBytes, 0)])
+        .api_key_or_session(Full, update),
         of(Method::DELETE, "/automations/{id}", "delete_automation", "Delete an automation and its runs")
-            .fails(&[Code::CONFLICT])
-            .either(Full, delete),
+            .errors(&[ErrorCode::CONFLICT])
+            .api_key_or_session(Full, delete),
         post("/automations/{id}/duplicate", "duplicate_automation", "Copy an automation into a new draft")
-            .stores(&[(Noun::Automations, 1), (Noun::AutomationBytes, DEFINITION_BYTES_MAX as u64)])
-            .either(Full, duplicate),
+            .storage_cost(&[(Noun::Automations, 1), (Noun::AutomationBytes, DEFINITION_BYTES_MAX as u64)])
+            .api_key_or_session(Full, duplicate),
         read("/automations/{id}/versions", "list_automation_versions", "List versions, newest first")
-            .either(Full, versions),
+            .api_key_or_session(Full, list_versions),
         read("/automations/{id}/runs", "list_automation_runs", "List runs, newest first")
-            .either(Full, runs::list),
+            .api_key_or_session(Full, runs::list),
         read("/automations/{id}/runs/{run}", "get_automation_run", "Get a run, step by step")
-            .either(Full, runs::get),
+            .api_key_or_session(Full, runs::get),
         post("/automations/{id}/runs/{run}/cancel", "cancel_automation_run", "Cancel a run")
-            .either(Full, runs::cancel),
+            .api_key_or_session(Full, runs::cancel),
     ]
 }
 
 /// An automation, named in the path. What cannot be an id is the id of nothing.
 #[derive(Debug, Clone, Copy)]
-pub struct OfAutomation(Option<AutomationId>);
+pub struct AutomationPath(Option<AutomationId>);
 
-impl OfAutomation {
+impl AutomationPath {
     fn parameter() -> Value {
         schema::path_parameter("id", "The automation's id (`aut_…`)")
     }
 
-    fn of(call: &Call) -> Self {
+    fn from_request(call: &Request) -> Self {
         Self(call.path_parameter("id").parse().ok())
     }
 
     fn id(self) -> Result<AutomationId, Problem> {
-        self.0.ok_or_else(no_such_automation)
+        self.0.ok_or_else(automation_not_found)
     }
 }
 
-impl Input for OfAutomation {
-    fn describe(_: &mut Schemas) -> Takes {
-        Takes { parameters: vec![Self::parameter()], ..Takes::default() }
+impl FromRequest for AutomationPath {
+    fn describe(_: &mut Schemas) -> RequestSpec {
+        RequestSpec { parameters: vec![Self::parameter()], ..RequestSpec::default() }
     }
 
-    fn read(call: &Call) -> Result<Self, Problem> {
-        Ok(Self::of(call))
+    fn read(call: &Request) -> Result<Self, Problem> {
+        Ok(Self::from_request(call))
     }
 }
 
-pub(crate) fn no_such_automation() -> Problem {
+pub(crate) fn automation_not_found() -> Problem {
     Problem::not_found("automation")
 }
 
-fn changed_meanwhile() -> Problem {
-    Problem::new(Code::CONFLICT, "The automation was changed at the same time; get it and try again")
+fn conflict_problem() -> Problem {
+    Problem::new(ErrorCode::CONFLICT, "The automation was changed at the same time; get it and try again")
 }
 
-pub(crate) async fn find(room: &Room, tenant: &Tenant, of: OfAutomation) -> Result<Found, Problem> {
-    let found = store::automation::get(room.hall.store(), tenant.account().id, of.id()?).await?;
-    found.ok_or_else(no_such_automation)
+pub(crate) async fn find(room: &AppState, tenant: &Tenant, of: AutomationPath) -> Result<StoredAutomation, Problem> {
+    let found = store::automation::get(room.intake.store(), tenant.account().id, of.id()?).await?;
+    found.ok_or_else(automation_not_found)
 }
 
 /// The version that an automation has now.
-async fn current(room: &Room, automation: &Automation) -> Result<Version, Problem> {
-    let (store, number) = (room.hall.store(), automation.version);
-    let found = store::automation::version(store, automation.account, automation.id, number).await?;
+async fn current_version(room: &AppState, automation: &Automation) -> Result<AutomationVersion, Problem> {
+    let (store, number) = (room.intake.store(), automation.version);
+    let found = store::automation::get_version(store, automation.account, automation.id, number).await?;
     // Deleted this very moment.
-    found.ok_or_else(no_such_automation)
+    found.ok_or_else(automation_not_found)
 }
 
 /// Commits a change; false when somebody else changed the automation meanwhile. What cancels runs is answered when
 /// they are cancelled, and not by what was before: those whom the change is to cancel are ended here, as many as
 /// one request may; the job that it leaves finds the others.
 async fn commit(
-    room: &Room,
+    room: &AppState,
     tenant: &Tenant,
-    (batch, cancels): (Batch, Option<&Work>),
+    (batch, cancels): (Batch, Option<&AutomationJobKind>),
 ) -> Result<bool, Problem> {
     let partitions = store::run::due::partitions_of(&batch);
-    match room.hall.store().commit(batch).await {
+    match room.intake.store().commit(batch).await {
         Ok(()) => {
             let account = tenant.account().id;
-            room.hall.automations().forget(account);
-            if let Some(Work::Cancel { automation, before }) = cancels {
-                room.hall.cancel_runs((account, *automation), *before).await;
+            room.intake.automations().invalidate(account);
+            if let Some(AutomationJobKind::Cancel { automation, before }) = cancels {
+                room.intake.cancel_runs((account, *automation), *before).await;
             }
-            room.hall.automations().wake(&partitions);
+            room.intake.automations().wake(&partitions);
             Ok(true)
         }
         Err(CommitError::Conflict { .. }) => Ok(false),
-        Err(error) => Err(Problem::of_refusal(error.into(), room.upgrade_url())),
+        Err(error) => Err(Problem::from_refusal(error.into(), room.upgrade_url())),
     }
 }
 
-async fn shown(room: &Room, automation: &Automation, version: &Version) -> Result<AutomationView, Problem> {
-    let counts = room.hall.count_runs(automation).await?;
-    Ok(AutomationView::of(automation, &version.definition, counts))
+async fn load_automation_view(
+    room: &AppState,
+    automation: &Automation,
+    version: &AutomationVersion,
+) -> Result<AutomationView, Problem> {
+    let counts = room.intake.count_runs(automation).await?;
+    Ok(AutomationView::from_automation(automation, &version.definition, counts))
 }
 
-async fn answer(room: &Room, automation: &Automation, version: &Version) -> Result<OneAutomation, Problem> {
-    Ok(OneAutomation { automation: shown(room, automation, version).await? })
+async fn automation_response(
+    room: &AppState,
+    automation: &Automation,
+    version: &AutomationVersion,
+) -> Result<AutomationResponse, Problem> {
+    Ok(AutomationResponse { automation: load_automation_view(room, automation, version).await? })
 }
 
-async fn keep_new(
-    room: &Room,
+async fn store_new(
+    room: &AppState,
     tenant: &Tenant,
-    (name, definition): (String, mail::automation::Definition),
-) -> Result<OneAutomation, Problem> {
-    let (store, account, now) = (room.hall.store(), tenant.account().id, room.hall.clock().now());
+    (name, definition): (String, mail::automation::AutomationDefinition),
+) -> Result<AutomationResponse, Problem> {
+    let (store, account, now) = (room.intake.store(), tenant.account().id, room.intake.clock().now());
     if store::automation::count(store, account, AUTOMATIONS_MAX).await? >= AUTOMATIONS_MAX {
         let text = format!("There are {AUTOMATIONS_MAX} automations, the most that there may be");
-        return Err(Problem::new(Code::VALIDATION_ERROR, text));
+        return Err(Problem::new(ErrorCode::VALIDATION_ERROR, text));
     }
     let automation = Automation {
-        id: AutomationId::new(now, room.hall.entropy().id()),
+        id: AutomationId::new(now, room.intake.entropy().unique_bits()),
         account,
         name,
         status: AutomationStatus::Draft,
@@ -179,14 +187,14 @@ async fn keep_new(
         updated_at: now,
         activated_at: None,
     };
-    let version = Version { number: 1, definition, created_at: now };
+    let version = AutomationVersion { number: 1, definition, created_at: now };
     let mut batch = Batch::intake();
     store::automation::create(&mut batch, &automation);
     store::automation::put_version(&mut batch, &automation, &version);
     if !commit(room, tenant, (batch, None)).await? {
-        return Err(changed_meanwhile());
+        return Err(conflict_problem());
     }
-    answer(room, &automation, &version).await
+    automation_response(room, &automation, &version).await
 }
 
 /// `POST /automations`.
@@ -194,34 +202,34 @@ async fn keep_new(
 /// # Errors
 /// Text messages without a provider; as many automations as there may be; the store cannot be written.
 pub async fn create(
-    room: Arc<Room>,
+    room: Arc<AppState>,
     tenant: Tenant,
     request: CreateAutomation,
-) -> Result<OneAutomation, Problem> {
-    check::texts(&room, &request.definition)?;
-    check::events(&room, &tenant, &request.definition).await?;
-    keep_new(&room, &tenant, (request.name, request.definition)).await
+) -> Result<AutomationResponse, Problem> {
+    check::check_text_messages(&room, &request.definition)?;
+    check::check_events(&room, &tenant, &request.definition).await?;
+    store_new(&room, &tenant, (request.name, request.definition)).await
 }
 
 /// What `GET /automations` takes.
 #[derive(Debug)]
 pub struct ListAutomations {
-    page: Page,
+    page: PageParameters,
     statuses: Vec<AutomationStatus>,
 }
 
-impl Input for ListAutomations {
-    fn describe(_: &mut Schemas) -> Takes {
-        let mut parameters = Page::parameters();
+impl FromRequest for ListAutomations {
+    fn describe(_: &mut Schemas) -> RequestSpec {
+        let mut parameters = PageParameters::parameters();
         let text = format!("Only these: {}; several with commas", AutomationStatus::WORDS.join(", "));
         parameters.push(schema::query_parameter("status", &text, json!({"type": "string"})));
-        Takes { parameters, ..Takes::default() }
+        RequestSpec { parameters, ..RequestSpec::default() }
     }
 
-    fn read(call: &Call) -> Result<Self, Problem> {
+    fn read(call: &Request) -> Result<Self, Problem> {
         let words = AutomationStatus::WORDS;
-        let statuses = page::words(&call.query, "status", words, AutomationStatus::of_word)?;
-        Ok(Self { page: Page::read(&call.query)?, statuses })
+        let statuses = page::parse_words(&call.query, "status", words, AutomationStatus::from_word)?;
+        Ok(Self { page: PageParameters::from_query(&call.query)?, statuses })
     }
 }
 
@@ -229,21 +237,16 @@ impl Input for ListAutomations {
 ///
 /// # Errors
 /// The cursor is none of this list's; the store cannot be read.
-pub async fn list(
-    room: Arc<Room>,
-    tenant: Tenant,
-    input: ListAutomations,
-) -> Result<AutomationList, Problem> {
+pub async fn list(room: Arc<AppState>, tenant: Tenant, input: ListAutomations) -> Result<AutomationList, Problem> {
     let before = input.page.before_id(KIND_AUTOMATION)?.map(AutomationId::from_bytes);
-    let passes =
-        |automation: &Automation| input.statuses.is_empty() || input.statuses.contains(&automation.status);
-    let (store, account) = (room.hall.store(), tenant.account().id);
+    let passes = |automation: &Automation| input.statuses.is_empty() || input.statuses.contains(&automation.status);
+    let (store, account) = (room.intake.store(), tenant.account().id);
     let (found, next) = store::automation::list(store, account, before, input.page.limit, passes).await?;
     let mut automations = Vec::with_capacity(found.len());
     for automation in &found {
-        match current(&room, automation).await {
-            Ok(version) => automations.push(shown(&room, automation, &version).await?.listed()),
-            Err(problem) if problem.code() == Code::NOT_FOUND => {}
+        match current_version(&room, automation).await {
+            Ok(version) => automations.push(load_automation_view(&room, automation, &version).await?.without_bodies()),
+            Err(problem) if problem.code() == ErrorCode::NOT_FOUND => {}
             Err(problem) => return Err(problem),
         }
     }
@@ -255,10 +258,10 @@ pub async fn list(
 ///
 /// # Errors
 /// No such automation; the store cannot be read.
-pub async fn get(room: Arc<Room>, tenant: Tenant, of: OfAutomation) -> Result<OneAutomation, Problem> {
+pub async fn get(room: Arc<AppState>, tenant: Tenant, of: AutomationPath) -> Result<AutomationResponse, Problem> {
     let found = find(&room, &tenant, of).await?;
-    let version = current(&room, &found.automation).await?;
-    answer(&room, &found.automation, &version).await
+    let version = current_version(&room, &found.automation).await?;
+    automation_response(&room, &found.automation, &version).await
 }
 
 /// `POST /automations/{id}`.
@@ -266,78 +269,78 @@ pub async fn get(room: Arc<Room>, tenant: Tenant, of: OfAutomation) -> Result<On
 /// # Errors
 /// No such automation; an action that it cannot take; a definition that cannot be followed.
 pub async fn update(
-    room: Arc<Room>,
+    room: Arc<AppState>,
     tenant: Tenant,
-    (of, change): (OfAutomation, Change),
-) -> Result<OneAutomation, Problem> {
+    (of, change): (AutomationPath, AutomationChange),
+) -> Result<AutomationResponse, Problem> {
     for _ in 0..TRIES_MAX {
         let found = find(&room, &tenant, of).await?;
-        let version = current(&room, &found.automation).await?;
+        let version = current_version(&room, &found.automation).await?;
         let done = match &change {
-            Change::Act(action) => act(&room, &tenant, (&found, &version), *action).await?,
-            Change::Edit(edit) => self::edit(&room, &tenant, (&found, &version), edit).await?,
+            AutomationChange::Act(action) => apply_action(&room, &tenant, (&found, &version), *action).await?,
+            AutomationChange::Edit(edit) => self::apply_edit(&room, &tenant, (&found, &version), edit).await?,
         };
         if let Some((automation, version)) = done {
-            return answer(&room, &automation, &version).await;
+            return automation_response(&room, &automation, &version).await;
         }
     }
-    Err(changed_meanwhile())
+    Err(conflict_problem())
 }
 
-type Changed = Option<(Automation, Version)>;
+type ChangedAutomation = Option<(Automation, AutomationVersion)>;
 
 /// Does what is asked; none when somebody else was quicker.
-async fn act(
-    room: &Room,
+async fn apply_action(
+    room: &AppState,
     tenant: &Tenant,
-    (found, version): (&Found, &Version),
-    action: Action,
-) -> Result<Changed, Problem> {
+    (found, version): (&StoredAutomation, &AutomationVersion),
+    action: AutomationAction,
+) -> Result<ChangedAutomation, Problem> {
     use AutomationStatus::{Active, Archived, Draft, Paused};
-    let (before, now) = (&found.automation, room.hall.clock().now());
-    let automations = room.hall.automations();
+    let (before, now) = (&found.automation, room.intake.clock().now());
+    let automations = room.intake.automations();
     let (mut after, mut batch) = (before.clone(), Batch::progress());
-    let cancel = Work::Cancel { automation: before.id, before: RunId::new(now, u128::MAX) };
+    let cancel = AutomationJobKind::Cancel { automation: before.id, before: RunId::new(now, u128::MAX) };
     match (action, before.status) {
-        (Action::Activate, Active) | (Action::Pause, Paused) => {
+        (AutomationAction::Activate, Active) | (AutomationAction::Pause, Paused) => {
             return Ok(Some((before.clone(), version.clone())));
         }
-        (Action::Activate, Draft | Paused | Archived) => {
-            check::whole(room, tenant, before, &version.definition).await?;
+        (AutomationAction::Activate, Draft | Paused | Archived) => {
+            check::check_definition(room, tenant, before, &version.definition).await?;
             after = Automation { status: Active, activated_at: Some(now), ..after };
-            store::automation::listen(&mut batch, &after, &version.definition);
-            automations.plan(&mut batch, before.account, Work::Release { automation: before.id });
+            store::automation::add_triggers(&mut batch, &after, &version.definition);
+            automations.enqueue_job(&mut batch, before.account, AutomationJobKind::Release { automation: before.id });
         }
-        (Action::Pause, Active) => {
+        (AutomationAction::Pause, Active) => {
             after.status = Paused;
-            store::automation::unlisten(&mut batch, before, &version.definition);
+            store::automation::remove_start_trigger(&mut batch, before, &version.definition);
         }
-        (Action::Archive, _) => {
+        (AutomationAction::Archive, _) => {
             after.status = Archived;
-            store::automation::unlisten(&mut batch, before, &version.definition);
-            automations.plan(&mut batch, before.account, cancel.clone());
+            store::automation::remove_start_trigger(&mut batch, before, &version.definition);
+            automations.enqueue_job(&mut batch, before.account, cancel.clone());
         }
-        (Action::CancelRuns, _) => automations.plan(&mut batch, before.account, cancel.clone()),
-        (Action::Pause, status @ (Draft | Archived)) => {
+        (AutomationAction::CancelRuns, _) => automations.enqueue_job(&mut batch, before.account, cancel.clone()),
+        (AutomationAction::Pause, status @ (Draft | Archived)) => {
             let text = format!("Only an active automation can be paused; this one is {}", status.word());
-            let problem = Problem::new(Code::VALIDATION_ERROR, text);
-            return Err(problem.details(json!({"status": status.word()})));
+            let problem = Problem::new(ErrorCode::VALIDATION_ERROR, text);
+            return Err(problem.with_details(json!({"status": status.word()})));
         }
     }
     after.updated_at = now;
     store::automation::update(&mut batch, found, &after);
-    let cancels = matches!(action, Action::Archive | Action::CancelRuns).then_some(&cancel);
+    let cancels = matches!(action, AutomationAction::Archive | AutomationAction::CancelRuns).then_some(&cancel);
     Ok(commit(room, tenant, (batch, cancels)).await?.then(|| (after, version.clone())))
 }
 
 /// Changes what is given; none when somebody else was quicker.
-async fn edit(
-    room: &Room,
+async fn apply_edit(
+    room: &AppState,
     tenant: &Tenant,
-    (found, version): (&Found, &Version),
-    edit: &Edit,
-) -> Result<Changed, Problem> {
-    let (before, now) = (&found.automation, room.hall.clock().now());
+    (found, version): (&StoredAutomation, &AutomationVersion),
+    edit: &AutomationEdit,
+) -> Result<ChangedAutomation, Problem> {
+    let (before, now) = (&found.automation, room.intake.clock().now());
     let definition = edit.apply(&version.definition)?;
     let (mut after, mut batch) = (before.clone(), Batch::progress());
     after.updated_at = now;
@@ -346,22 +349,22 @@ async fn edit(
     }
     let mut current = version.clone();
     if definition != version.definition {
-        check::texts(room, &definition)?;
-        check::events(room, tenant, &definition).await?;
-        current = Version { number: version.number, definition, created_at: now };
+        check::check_text_messages(room, &definition)?;
+        check::check_events(room, tenant, &definition).await?;
+        current = AutomationVersion { number: version.number, definition, created_at: now };
         // What no run can follow yet is written anew.
         if before.activated_at.is_some() {
             if version.number >= VERSIONS_MAX {
                 let text = format!("It has {VERSIONS_MAX} versions: duplicate it, and go on with the copy");
-                return Err(Problem::new(Code::VALIDATION_ERROR, text));
+                return Err(Problem::new(ErrorCode::VALIDATION_ERROR, text));
             }
             current.number = version.number + 1;
             after.version = current.number;
         }
         if before.status == AutomationStatus::Active {
-            check::whole(room, tenant, before, &current.definition).await?;
-            store::automation::unlisten(&mut batch, before, &version.definition);
-            store::automation::listen(&mut batch, &after, &current.definition);
+            check::check_definition(room, tenant, before, &current.definition).await?;
+            store::automation::remove_start_trigger(&mut batch, before, &version.definition);
+            store::automation::add_triggers(&mut batch, &after, &current.definition);
         }
         store::automation::put_version(&mut batch, &after, &current);
     }
@@ -373,21 +376,21 @@ async fn edit(
 ///
 /// # Errors
 /// No such automation; the store cannot be written.
-pub async fn delete(room: Arc<Room>, tenant: Tenant, of: OfAutomation) -> Result<Done, Problem> {
+pub async fn delete(room: Arc<AppState>, tenant: Tenant, of: AutomationPath) -> Result<OkResponse, Problem> {
     for _ in 0..TRIES_MAX {
         let found = find(&room, &tenant, of).await?;
-        let version = current(&room, &found.automation).await?;
+        let version = current_version(&room, &found.automation).await?;
         let automation = &found.automation;
         let mut batch = Batch::progress();
-        store::automation::unlisten(&mut batch, automation, &version.definition);
+        store::automation::remove_start_trigger(&mut batch, automation, &version.definition);
         store::automation::delete(&mut batch, &found);
-        let forget = Work::Forget { automation: automation.id };
-        room.hall.automations().plan(&mut batch, automation.account, forget);
+        let forget = AutomationJobKind::Forget { automation: automation.id };
+        room.intake.automations().enqueue_job(&mut batch, automation.account, forget);
         if commit(&room, &tenant, (batch, None)).await? {
-            return Ok(Done::OK);
+            return Ok(OkResponse::OK);
         }
     }
-    Err(changed_meanwhile())
+    Err(conflict_problem())
 }
 
 /// `POST /automations/{id}/duplicate`.
@@ -395,17 +398,17 @@ pub async fn delete(room: Arc<Room>, tenant: Tenant, of: OfAutomation) -> Result
 /// # Errors
 /// No such automation; as many automations as there may be.
 pub async fn duplicate(
-    room: Arc<Room>,
+    room: Arc<AppState>,
     tenant: Tenant,
-    (of, request): (OfAutomation, CopyAutomation),
-) -> Result<OneAutomation, Problem> {
+    (of, request): (AutomationPath, DuplicateAutomation),
+) -> Result<AutomationResponse, Problem> {
     let found = find(&room, &tenant, of).await?;
-    let version = current(&room, &found.automation).await?;
-    let name = request.name.unwrap_or_else(|| name_of_copy(&found.automation.name));
-    keep_new(&room, &tenant, (name, version.definition)).await
+    let version = current_version(&room, &found.automation).await?;
+    let name = request.name.unwrap_or_else(|| copy_name(&found.automation.name));
+    store_new(&room, &tenant, (name, version.definition)).await
 }
 
-fn name_of_copy(name: &str) -> String {
+fn copy_name(name: &str) -> String {
     const SUFFIX: &str = " (copy)";
     let mut end = name.len().min(NAME_BYTES_MAX - SUFFIX.len());
     while !name.is_char_boundary(end) {
@@ -416,19 +419,22 @@ fn name_of_copy(name: &str) -> String {
 
 /// A page of what an automation has.
 #[derive(Debug)]
-pub struct PageOf {
-    page: Page,
+pub struct ListAutomationVersions {
+    page: PageParameters,
 }
 
-impl Input for (OfAutomation, PageOf) {
-    fn describe(_: &mut Schemas) -> Takes {
-        let mut parameters = vec![OfAutomation::parameter()];
-        parameters.extend(Page::parameters());
-        Takes { parameters, ..Takes::default() }
+impl FromRequest for (AutomationPath, ListAutomationVersions) {
+    fn describe(_: &mut Schemas) -> RequestSpec {
+        let mut parameters = vec![AutomationPath::parameter()];
+        parameters.extend(PageParameters::parameters());
+        RequestSpec { parameters, ..RequestSpec::default() }
     }
 
-    fn read(call: &Call) -> Result<Self, Problem> {
-        Ok((OfAutomation::of(call), PageOf { page: Page::read(&call.query)? }))
+    fn read(call: &Request) -> Result<Self, Problem> {
+        Ok((
+            AutomationPath::from_request(call),
+            ListAutomationVersions { page: PageParameters::from_query(&call.query)? },
+        ))
     }
 }
 
@@ -436,20 +442,19 @@ impl Input for (OfAutomation, PageOf) {
 ///
 /// # Errors
 /// No such automation; the cursor is none of this list's.
-pub async fn versions(
-    room: Arc<Room>,
+pub async fn list_versions(
+    room: Arc<AppState>,
     tenant: Tenant,
-    (of, PageOf { page }): (OfAutomation, PageOf),
-) -> Result<VersionList, Problem> {
+    (of, ListAutomationVersions { page }): (AutomationPath, ListAutomationVersions),
+) -> Result<AutomationVersionList, Problem> {
     let automation = find(&room, &tenant, of).await?.automation;
-    let before = page.number(KIND_AUTOMATION_VERSION)?.and_then(|number| u32::try_from(number).ok());
-    let (store, limit) = (room.hall.store(), page.limit + 1);
-    let mut found =
-        store::automation::versions(store, automation.account, automation.id, (before, limit)).await?;
+    let before = page.cursor_number(KIND_AUTOMATION_VERSION)?.and_then(|number| u32::try_from(number).ok());
+    let (store, limit) = (room.intake.store(), page.limit + 1);
+    let mut found = store::automation::list_versions(store, automation.account, automation.id, (before, limit)).await?;
     let has_more = found.len() > page.limit;
     found.truncate(page.limit);
     let next = found.last().filter(|_| has_more);
     let next_cursor = next.map(|version| page::after_number(KIND_AUTOMATION_VERSION, version.number.into()));
-    let versions = found.iter().map(VersionView::of).collect();
-    Ok(VersionList { versions, has_more, next_cursor })
+    let versions = found.iter().map(AutomationVersionView::from_version).collect();
+    Ok(AutomationVersionList { versions, has_more, next_cursor })
 }

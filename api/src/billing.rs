@@ -9,15 +9,15 @@ use ::affiliate::processor::signature::{self, HEADER};
 use bytes::Bytes;
 use http::Method;
 use jiff::Timestamp;
-use mail::billing::{Customer, FOREIGN_ID_BYTES_MAX, Told};
+use mail::billing::{BillingCustomer, BillingUpdate, PROCESSOR_ID_BYTES_MAX};
 use serde::Deserialize;
 use serde_json::{Map, Value};
 
-use crate::affiliate::processor::Taken;
-use crate::call::{Call, Input, Media, Takes};
+use crate::affiliate::processor::EventAcknowledgement;
+use crate::call::{FromRequest, Media, Request, RequestSpec};
 use crate::operations::{Operation, operation};
-use crate::problem::{Code, Problem};
-use crate::room::Room;
+use crate::problem::{ErrorCode, Problem};
+use crate::room::AppState;
 use crate::schema::{self, Schemas};
 
 /// The largest event.
@@ -29,29 +29,29 @@ pub fn operations() -> Vec<Operation> {
     vec![
         operation(Method::POST, "/billing/stripe", "hear_billing")
             .about("account", "Take an event of the operator's payment processor; it sends them")
-            .fails(&[Code::NOT_FOUND])
-            .public(hear),
+            .errors(&[ErrorCode::NOT_FOUND])
+            .public(receive_event),
     ]
 }
 
 /// What `POST /billing/stripe` takes: bytes, and a signature over them.
-pub struct SignedEvent {
+pub struct SignedBillingEvent {
     signature: String,
     body: Bytes,
 }
 
-impl Input for SignedEvent {
+impl FromRequest for SignedBillingEvent {
     const BODY_BYTES_MAX: Option<usize> = Some(EVENT_BYTES_MAX);
     const MEDIA: Media = Media::Signed;
 
-    fn describe(schemas: &mut Schemas) -> Takes {
-        let body = schemas.named("ProcessorEventBody", |_| schema::processor_event());
+    fn describe(schemas: &mut Schemas) -> RequestSpec {
+        let body = schemas.component("ProcessorEventBody", |_| schema::processor_event());
         let about = "`t=…,v1=…`: the processor's signature over time and body";
         let parameters = vec![schema::header_parameter(HEADER, about)];
-        Takes { parameters, body: Some(body), body_bytes_max: Self::BODY_BYTES_MAX }
+        RequestSpec { parameters, body: Some(body), body_bytes_max: Self::BODY_BYTES_MAX }
     }
 
-    fn read(call: &Call) -> Result<Self, Problem> {
+    fn read(call: &Request) -> Result<Self, Problem> {
         let value = call.headers.get(HEADER).and_then(|value| value.to_str().ok());
         Ok(Self { signature: value.unwrap_or_default().to_owned(), body: call.body.clone() })
     }
@@ -77,44 +77,46 @@ struct StripeData {
 }
 
 /// An id of the processor's, in an object that it stands in or that is there in its stead.
-fn id_in(object: &Value, field: &str) -> Option<String> {
+fn object_id(object: &Value, field: &str) -> Option<String> {
     let found = object.get(field)?;
     let id = found.as_str().or_else(|| found.get("id")?.as_str())?;
-    (1..=FOREIGN_ID_BYTES_MAX).contains(&id.len()).then(|| id.to_owned())
+    (1..=PROCESSOR_ID_BYTES_MAX).contains(&id.len()).then(|| id.to_owned())
 }
 
 impl StripeEvent {
     /// Of which customer something is told, and what; none where nothing is.
-    fn told(&self) -> Option<(String, Told)> {
+    fn payment_method_change(&self) -> Option<(String, BillingUpdate)> {
         let StripeData { object, previous_attributes } = &self.data;
         let text = |field: &str| object.get(field).and_then(Value::as_str).map(str::to_owned);
         match self.r#type.as_str() {
             kind @ ("customer.created" | "customer.updated") => {
-                let method = object.get("invoice_settings").and_then(|s| id_in(s, "default_payment_method"));
+                let method = object.get("invoice_settings").and_then(|s| object_id(s, "default_payment_method"));
                 let metadata = object.get("metadata").and_then(|m| m.get("account_id"));
-                let customer = Customer {
+                let customer = BillingCustomer {
                     at: Timestamp::from_second(self.created).ok()?,
                     is_change: kind == "customer.updated",
                     reference: metadata.and_then(|id| id.as_str()?.parse().ok()),
-                    email: text("email").filter(|email| email.len() <= FOREIGN_ID_BYTES_MAX),
+                    email: text("email").filter(|email| email.len() <= PROCESSOR_ID_BYTES_MAX),
                 };
-                Some((id_in(object, "id")?, Told::Customer(customer, method)))
+                Some((object_id(object, "id")?, BillingUpdate::Customer(customer, method)))
             }
-            "customer.deleted" => Some((id_in(object, "id")?, Told::Gone)),
+            "customer.deleted" => Some((object_id(object, "id")?, BillingUpdate::CustomerDeleted)),
             "payment_method.attached" => {
-                Some((id_in(object, "customer")?, Told::Attached(id_in(object, "id")?)))
+                Some((object_id(object, "customer")?, BillingUpdate::MethodAttached(object_id(object, "id")?)))
             }
             // Whose it was stands in what it was before.
-            "payment_method.detached" => {
-                Some((id_in(previous_attributes, "customer")?, Told::Detached(id_in(object, "id")?)))
-            }
-            "setup_intent.succeeded" => {
-                Some((id_in(object, "customer")?, Told::Attached(id_in(object, "payment_method")?)))
-            }
+            "payment_method.detached" => Some((
+                object_id(previous_attributes, "customer")?,
+                BillingUpdate::MethodDetached(object_id(object, "id")?),
+            )),
+            "setup_intent.succeeded" => Some((
+                object_id(object, "customer")?,
+                BillingUpdate::MethodAttached(object_id(object, "payment_method")?),
+            )),
             "checkout.session.completed" => {
                 let account = text("client_reference_id")?.parse().ok()?;
                 let at = Timestamp::from_second(self.created).ok()?;
-                Some((id_in(object, "customer")?, Told::Checkout(at, account)))
+                Some((object_id(object, "customer")?, BillingUpdate::Checkout(at, account)))
             }
             _ => None,
         }
@@ -125,23 +127,23 @@ impl StripeEvent {
 ///
 /// # Errors
 /// No secret is configured; the signature does not hold; the event is none, or could not be taken in.
-pub async fn hear(room: Arc<Room>, said: SignedEvent) -> Result<Taken, Problem> {
+pub async fn receive_event(room: Arc<AppState>, said: SignedBillingEvent) -> Result<EventAcknowledgement, Problem> {
     let secrets = &room.options.billing_secrets;
     if secrets.is_empty() {
         return Err(Problem::not_found("payment processor of the operator's"));
     }
-    let now = room.hall.clock().now();
+    let now = room.intake.clock().now();
     signature::verify(&said.signature, &said.body, secrets, now)
         .map_err(|error| Problem::field(HEADER, error.to_string()))?;
     let event = serde_json::from_slice::<Map<String, Value>>(&said.body)
         .and_then(|object| serde_json::from_value::<StripeEvent>(Value::Object(object)))
         .map_err(|error| Problem::field("body", format!("is no event: {error}")))?;
-    let Some((customer, told)) = event.told() else {
-        return Ok(Taken::ignored(format!("`{}` says nothing about payment methods", event.r#type)));
+    let Some((customer, told)) = event.payment_method_change() else {
+        return Ok(EventAcknowledgement::ignored(format!("`{}` says nothing about payment methods", event.r#type)));
     };
-    match room.hall.billing().hear(&customer, &told).await {
-        Ok(Some(_)) => Ok(Taken::done()),
-        Ok(None) => Ok(Taken::ignored(
+    match room.intake.billing().apply_customer_state(&customer, &told).await {
+        Ok(Some(_)) => Ok(EventAcknowledgement::processed()),
+        Ok(None) => Ok(EventAcknowledgement::ignored(
             "no account is known for this customer yet: neither by `client_reference_id` or `metadata.account_id`, nor by \
              the owner's address"
                 .to_owned(),
@@ -155,11 +157,11 @@ mod tests {
     use super::*;
     use serde_json::json;
 
-    fn told(kind: &str, object: &Value, before: &Value) -> Option<(String, Told)> {
+    fn told(kind: &str, object: &Value, before: &Value) -> Option<(String, BillingUpdate)> {
         let event = json!({
             "type": kind, "created": 10, "data": {"object": object, "previous_attributes": before},
         });
-        serde_json::from_value::<StripeEvent>(event).unwrap().told()
+        serde_json::from_value::<StripeEvent>(event).unwrap().payment_method_change()
     }
 
     #[test]
@@ -169,23 +171,23 @@ mod tests {
         let none = json!(null);
         for customer in [json!("cus_1"), json!({"id": "cus_1", "object": "customer"})] {
             let object = json!({"id": "pm_1", "customer": customer});
-            assert_eq!(told("payment_method.attached", &object, &none), cus(Told::Attached(card())));
+            assert_eq!(told("payment_method.attached", &object, &none), cus(BillingUpdate::MethodAttached(card())));
             let (object, before) = (json!({"id": "pm_1", "customer": null}), json!({"customer": customer}));
-            assert_eq!(told("payment_method.detached", &object, &before), cus(Told::Detached(card())));
+            assert_eq!(told("payment_method.detached", &object, &before), cus(BillingUpdate::MethodDetached(card())));
             let object = json!({"customer": customer, "payment_method": "pm_1"});
-            assert_eq!(told("setup_intent.succeeded", &object, &none), cus(Told::Attached(card())));
+            assert_eq!(told("setup_intent.succeeded", &object, &none), cus(BillingUpdate::MethodAttached(card())));
         }
         let settings = json!({"default_payment_method": "pm_1"});
         let object = json!({"id": "cus_1", "email": "a@b.example", "invoice_settings": settings});
-        let customer = Customer {
+        let customer = BillingCustomer {
             at: Timestamp::from_second(10).unwrap(),
             is_change: true,
             reference: None,
             email: Some("a@b.example".to_owned()),
         };
-        let wanted = Told::Customer(customer, Some(card()));
+        let wanted = BillingUpdate::Customer(customer, Some(card()));
         assert_eq!(told("customer.updated", &object, &none), cus(wanted));
-        assert_eq!(told("customer.deleted", &json!({"id": "cus_1"}), &none), cus(Told::Gone));
+        assert_eq!(told("customer.deleted", &json!({"id": "cus_1"}), &none), cus(BillingUpdate::CustomerDeleted));
     }
 
     #[test]

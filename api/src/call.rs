@@ -20,13 +20,13 @@ use serde::{Serialize, Serializer as _};
 use serde_json::Value;
 use tokio::sync::mpsc;
 
-use crate::fields::{self, Given, Names, Notes, Object};
+use crate::fields::{self, FieldDiagnostics, FieldNames, JsonObject, ObjectFields};
 use crate::page;
 use crate::problem::Problem;
-use crate::room::Room;
-use crate::schema::{Describe, Schemas};
+use crate::room::AppState;
+use crate::schema::{Schemas, ToSchema};
 use crate::unparsed;
-use store::access::{SignedIn, Tenant};
+use store::access::{SignedInUser, Tenant};
 
 /// Reading a body larger than this is work for a thread of its own: at about 1 GB/s it would keep
 /// a thread of the runtime longer than 250 µs.
@@ -37,7 +37,7 @@ pub const SMALL_BYTES_MAX: usize = 64 << 10;
 
 /// A request that has been routed, authenticated and read.
 #[derive(Debug, Default)]
-pub struct Call {
+pub struct Request {
     /// The parameters of the path, in their order.
     pub path: Vec<(String, String)>,
     /// The query, as it came.
@@ -47,14 +47,14 @@ pub struct Call {
     /// The body, whole; empty where the operation has none.
     pub body: Bytes,
     /// From where it came, when that is known.
-    pub from: Option<IpAddr>,
+    pub client_ip: Option<IpAddr>,
     /// HEAD, which is answered like GET (RFC 9110 9.3.2).
     pub is_head: bool,
     /// What was ignored of it while it was read.
-    pub ignored: RefCell<Vec<String>>,
+    pub warnings: RefCell<Vec<String>>,
 }
 
-impl Call {
+impl Request {
     /// A parameter of the path; empty when the path has none of that name.
     #[must_use]
     pub fn path_parameter(&self, name: &str) -> &str {
@@ -64,7 +64,7 @@ impl Call {
     /// A parameter of the path, percent-decoded (RFC 3986 2.1); none when it is no text.
     #[must_use]
     pub fn path_text(&self, name: &str) -> Option<String> {
-        page::decode(self.path_parameter(name), false)
+        page::percent_decode(self.path_parameter(name), false)
     }
 
     /// The fields of the body, sorted by their names. Those that nobody knows are told in the answer's
@@ -72,21 +72,30 @@ impl Call {
     ///
     /// # Errors
     /// The body is no JSON object.
-    pub fn given(&self, names: &Names, notes: &mut Notes) -> Result<Given<'_>, Problem> {
-        Ok(self.sort(fields::body(&self.body)?, names, notes))
+    pub fn body_fields(&self, names: &FieldNames, notes: &mut FieldDiagnostics) -> Result<ObjectFields<'_>, Problem> {
+        Ok(self.collect_fields(fields::parse_body(&self.body)?, names, notes))
     }
 
     /// As [`Call::given`], of a body that may be left out ([`Media::JsonOrNothing`]).
     ///
     /// # Errors
     /// As there.
-    pub fn given_if_any(&self, names: &Names, notes: &mut Notes) -> Result<Given<'_>, Problem> {
-        Ok(self.sort(fields::body_or_nothing(&self.body)?, names, notes))
+    pub fn optional_body_fields(
+        &self,
+        names: &FieldNames,
+        notes: &mut FieldDiagnostics,
+    ) -> Result<ObjectFields<'_>, Problem> {
+        Ok(self.collect_fields(fields::parse_optional_body(&self.body)?, names, notes))
     }
 
-    fn sort<'a>(&'a self, object: Object<'a>, names: &Names, notes: &mut Notes) -> Given<'a> {
-        let given = Given::sort(object, names, "", notes);
-        self.ignored.borrow_mut().append(&mut notes.warnings);
+    fn collect_fields<'a>(
+        &'a self,
+        object: JsonObject<'a>,
+        names: &FieldNames,
+        notes: &mut FieldDiagnostics,
+    ) -> ObjectFields<'a> {
+        let given = ObjectFields::from_object(object, names, "", notes);
+        self.warnings.borrow_mut().append(&mut notes.warnings);
         given
     }
 }
@@ -98,13 +107,13 @@ pub enum Media {
     #[default]
     Json,
     /// The same; and no body at all is an object without fields.
-    JsonOrNothing,
+    OptionalJson,
     /// JSON, or `text/csv`.
     JsonOrCsv,
     /// JSON that calls itself text, as what browsers may send to another site without asking (Fetch, "CORS-safelisted").
     Beacon,
     /// The same, where whatever comes is answered alike: what cannot be read, of whatever kind or size, is as nothing.
-    Whatever,
+    Any,
     /// What forms send, and who cannot be asked for anything better: any.
     Form,
     /// CSV, whatever it calls itself: what reads it says what is wrong with it.
@@ -116,11 +125,11 @@ pub enum Media {
 impl Media {
     /// The media types, for the document.
     #[must_use]
-    pub fn types(self) -> &'static [&'static str] {
+    pub fn media_types(self) -> &'static [&'static str] {
         match self {
-            Self::Json | Self::JsonOrNothing | Self::Signed => &["application/json"],
+            Self::Json | Self::OptionalJson | Self::Signed => &["application/json"],
             Self::JsonOrCsv => &["application/json", "text/csv"],
-            Self::Beacon | Self::Whatever => &["text/plain", "application/json"],
+            Self::Beacon | Self::Any => &["text/plain", "application/json"],
             Self::Csv => &["text/csv"],
             Self::Form => &["application/x-www-form-urlencoded", "multipart/form-data"],
         }
@@ -129,7 +138,7 @@ impl Media {
 
 /// What an operation takes, for the document.
 #[derive(Debug, Default, Clone)]
-pub struct Takes {
+pub struct RequestSpec {
     /// Parameter objects of path, query and header.
     pub parameters: Vec<Value>,
     /// The schema of the body.
@@ -139,38 +148,38 @@ pub struct Takes {
 }
 
 /// What a handler is given.
-pub trait Input: Sized + Send + 'static {
+pub trait FromRequest: Sized + Send + 'static {
     /// The largest body; none where there is none.
     const BODY_BYTES_MAX: Option<usize> = None;
     /// What the body may be.
     const MEDIA: Media = Media::Json;
 
     /// Its part of the document.
-    fn describe(schemas: &mut Schemas) -> Takes;
+    fn describe(schemas: &mut Schemas) -> RequestSpec;
 
     /// Reads it.
     ///
     /// # Errors
     /// What is wrong with the call.
-    fn read(call: &Call) -> Result<Self, Problem>;
+    fn read(call: &Request) -> Result<Self, Problem>;
 }
 
 /// Nothing is given.
 #[derive(Debug, Clone, Copy)]
-pub struct Nothing;
+pub struct NoInput;
 
-impl Input for Nothing {
-    fn describe(_: &mut Schemas) -> Takes {
-        Takes::default()
+impl FromRequest for NoInput {
+    fn describe(_: &mut Schemas) -> RequestSpec {
+        RequestSpec::default()
     }
-    fn read(_: &Call) -> Result<Self, Problem> {
+    fn read(_: &Request) -> Result<Self, Problem> {
         Ok(Self)
     }
 }
 
 /// An answer before it becomes HTTP.
 #[derive(Debug)]
-pub struct Answer {
+pub struct Response {
     /// The status.
     pub status: StatusCode,
     /// What the bytes are.
@@ -180,16 +189,16 @@ pub struct Answer {
     /// The bytes, or their beginning.
     pub body: Bytes,
     /// More bytes, made while they are sent.
-    pub more: Option<Pieces>,
+    pub stream: Option<BodyStream>,
 }
 
 /// The rest of an answer that is too large to be held whole. Making it waits for the client to read.
-pub type Pieces = mpsc::Receiver<Result<Bytes, Broken>>;
+pub type BodyStream = mpsc::Receiver<Result<Bytes, BodyStreamError>>;
 
 /// The rest of an answer could not be made: the client sees it break off.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
 #[error("the answer broke off")]
-pub struct Broken;
+pub struct BodyStreamError;
 
 /// What almost every answer is.
 const JSON: &str = "application/json";
@@ -197,11 +206,11 @@ const JSON: &str = "application/json";
 const WARNINGS: &str = "warnings";
 
 /// What the pages for people are.
-pub const PAGE: &str = "text/html; charset=utf-8";
+pub const HTML_MEDIA_TYPE: &str = "text/html; charset=utf-8";
 
 /// An answer beside the usual ones, for the document.
 #[derive(Debug, Clone, Copy)]
-pub struct Also {
+pub struct ExtraResponse {
     /// The status.
     pub status: u16,
     /// What the bytes are; none where there are none.
@@ -212,7 +221,7 @@ pub struct Also {
 
 /// Which cookies an answer may set.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Cookies {
+pub enum CookiePolicy {
     /// None: an answer that sets one all the same is an error of ours.
     None,
     /// Those of somebody who signs in or out: pages of other sites may not ask for it ([`crate::serve::origin`]).
@@ -222,15 +231,15 @@ pub enum Cookies {
 }
 
 /// What a handler gives.
-pub trait Reply: Send + 'static {
+pub trait IntoResponse: Send + 'static {
     /// What the bytes are.
     const MEDIA_TYPE: &'static str = JSON;
     /// The status when it was done.
     const STATUS: StatusCode = StatusCode::OK;
     /// The cookies that it may set.
-    const COOKIES: Cookies = Cookies::None;
+    const COOKIES: CookiePolicy = CookiePolicy::None;
     /// What else an answer may be.
-    const ALSO: &'static [Also] = &[];
+    const EXTRA_RESPONSES: &'static [ExtraResponse] = &[];
 
     /// Its part of the document.
     fn describe(schemas: &mut Schemas) -> Value;
@@ -239,49 +248,49 @@ pub trait Reply: Send + 'static {
     ///
     /// # Errors
     /// A fault of our own.
-    fn write(self) -> Result<Bytes, Problem>;
+    fn into_body(self) -> Result<Bytes, Problem>;
 
     /// The whole answer.
     ///
     /// # Errors
     /// A fault of our own.
-    fn answer(self) -> Result<Answer, Problem>
+    fn into_response(self) -> Result<Response, Problem>
     where
         Self: Sized,
     {
         let media_type = HeaderValue::from_static(Self::MEDIA_TYPE);
-        Ok(Answer { status: Self::STATUS, media_type, headers: Vec::new(), body: self.write()?, more: None })
+        Ok(Response { status: Self::STATUS, media_type, headers: Vec::new(), body: self.into_body()?, stream: None })
     }
 }
 
-impl<T: Serialize + Describe + Send + 'static> Reply for T {
-    const STATUS: StatusCode = T::DONE;
+impl<T: Serialize + ToSchema + Send + 'static> IntoResponse for T {
+    const STATUS: StatusCode = T::SUCCESS_STATUS;
 
     fn describe(schemas: &mut Schemas) -> Value {
         T::schema(schemas)
     }
-    fn write(self) -> Result<Bytes, Problem> {
+    fn into_body(self) -> Result<Bytes, Problem> {
         serde_json::to_vec(&self).map(Bytes::from).map_err(Problem::internal)
     }
 }
 
 /// A handler at work.
-pub type Running = Pin<Box<dyn Future<Output = Result<Answer, Problem>> + Send>>;
+pub type HandlerFuture = Pin<Box<dyn Future<Output = Result<Response, Problem>> + Send>>;
 /// A handler that anybody may call.
-pub type PublicAction = Box<dyn Fn(Arc<Room>, Call) -> Running + Send + Sync>;
+pub type PublicHandler = Box<dyn Fn(Arc<AppState>, Request) -> HandlerFuture + Send + Sync>;
 /// A handler that needs a tenant.
-pub type KeyedAction = Box<dyn Fn(Arc<Room>, Tenant, Call) -> Running + Send + Sync>;
+pub type ApiKeyHandler = Box<dyn Fn(Arc<AppState>, Tenant, Request) -> HandlerFuture + Send + Sync>;
 
 /// A handler that needs a user who has signed in.
-pub type SignedInAction = Box<dyn Fn(Arc<Room>, SignedIn, Call) -> Running + Send + Sync>;
+pub type UserHandler = Box<dyn Fn(Arc<AppState>, SignedInUser, Request) -> HandlerFuture + Send + Sync>;
 /// A handler that needs an owner.
-pub type OwnerAction = Box<dyn Fn(Arc<Room>, Owner, Call) -> Running + Send + Sync>;
+pub type OwnerHandler = Box<dyn Fn(Arc<AppState>, Owner, Request) -> HandlerFuture + Send + Sync>;
 
 /// An owner of an account.
 #[derive(Debug, Clone)]
 pub enum Owner {
     /// Who has signed in.
-    SignedIn(SignedIn),
+    SignedIn(SignedInUser),
     /// The operator, in the owner's stead.
     Operator(Tenant),
 }
@@ -298,89 +307,89 @@ impl Owner {
 }
 
 /// Puts a handler behind a call that anybody may make.
-pub fn public<I: Input, O: Reply, F, Run>(handler: F) -> PublicAction
+pub fn public_handler<I: FromRequest, O: IntoResponse, F, Run>(handler: F) -> PublicHandler
 where
-    F: Fn(Arc<Room>, I) -> Run + Send + Sync + Copy + 'static,
+    F: Fn(Arc<AppState>, I) -> Run + Send + Sync + Copy + 'static,
     Run: Future<Output = Result<O, Problem>> + Send + 'static,
 {
     Box::new(move |room, call| {
         Box::pin(async move {
-            let (input, ignored) = read::<I>(call).await?;
-            warned(handler(room, input).await?.answer()?, ignored)
+            let (input, ignored) = extract::<I>(call).await?;
+            with_warnings(handler(room, input).await?.into_response()?, ignored)
         })
     })
 }
 
 /// Puts a handler behind a call that needs a tenant.
-pub fn keyed<I: Input, O: Reply, F, Run>(handler: F) -> KeyedAction
+pub fn api_key_handler<I: FromRequest, O: IntoResponse, F, Run>(handler: F) -> ApiKeyHandler
 where
-    F: Fn(Arc<Room>, Tenant, I) -> Run + Send + Sync + Copy + 'static,
+    F: Fn(Arc<AppState>, Tenant, I) -> Run + Send + Sync + Copy + 'static,
     Run: Future<Output = Result<O, Problem>> + Send + 'static,
 {
     Box::new(move |room, tenant, call| {
         Box::pin(async move {
-            let (input, ignored) = read::<I>(call).await?;
-            warned(handler(room, tenant, input).await?.answer()?, ignored)
+            let (input, ignored) = extract::<I>(call).await?;
+            with_warnings(handler(room, tenant, input).await?.into_response()?, ignored)
         })
     })
 }
 
 /// Puts a handler behind a call that needs a user who has signed in.
-pub fn signed_in<I: Input, O: Reply, F, Run>(handler: F) -> SignedInAction
+pub fn user_handler<I: FromRequest, O: IntoResponse, F, Run>(handler: F) -> UserHandler
 where
-    F: Fn(Arc<Room>, SignedIn, I) -> Run + Send + Sync + Copy + 'static,
+    F: Fn(Arc<AppState>, SignedInUser, I) -> Run + Send + Sync + Copy + 'static,
     Run: Future<Output = Result<O, Problem>> + Send + 'static,
 {
     Box::new(move |room, who, call| {
         Box::pin(async move {
-            let (input, ignored) = read::<I>(call).await?;
-            warned(handler(room, who, input).await?.answer()?, ignored)
+            let (input, ignored) = extract::<I>(call).await?;
+            with_warnings(handler(room, who, input).await?.into_response()?, ignored)
         })
     })
 }
 
 /// Puts a handler behind a call that needs an owner.
-pub fn owner<I: Input, O: Reply, F, Run>(handler: F) -> OwnerAction
+pub fn owner_handler<I: FromRequest, O: IntoResponse, F, Run>(handler: F) -> OwnerHandler
 where
-    F: Fn(Arc<Room>, Owner, I) -> Run + Send + Sync + Copy + 'static,
+    F: Fn(Arc<AppState>, Owner, I) -> Run + Send + Sync + Copy + 'static,
     Run: Future<Output = Result<O, Problem>> + Send + 'static,
 {
     Box::new(move |room, who, call| {
         Box::pin(async move {
-            let (input, ignored) = read::<I>(call).await?;
-            warned(handler(room, who, input).await?.answer()?, ignored)
+            let (input, ignored) = extract::<I>(call).await?;
+            with_warnings(handler(room, who, input).await?.into_response()?, ignored)
         })
     })
 }
 
 /// Reads a call; and what was ignored of it.
-async fn read<I: Input>(call: Call) -> Result<(I, Vec<String>), Problem> {
+async fn extract<I: FromRequest>(call: Request) -> Result<(I, Vec<String>), Problem> {
     if call.body.len() <= READ_INLINE_BYTES_MAX {
-        return read_here(call);
+        return extract_inline(call);
     }
     // One type for all inputs: a task of its own type each would be a sixth of what this crate has to compile.
     let read: Box<dyn FnOnce() -> Box<dyn Any + Send> + Send> =
-        Box::new(move || Box::new(read_here::<I>(call)) as Box<dyn Any + Send>);
+        Box::new(move || Box::new(extract_inline::<I>(call)) as Box<dyn Any + Send>);
     let done = tokio::task::spawn_blocking(read).await.map_err(Problem::internal)?;
     let done = done.downcast::<Result<(I, Vec<String>), Problem>>();
     *done.map_err(|_| Problem::internal("what was read is of another type"))?
 }
 
-fn read_here<I: Input>(mut call: Call) -> Result<(I, Vec<String>), Problem> {
-    match unparsed::check(&call.body) {
-        Err(_) if I::MEDIA == Media::Whatever => call.body = Bytes::new(),
+fn extract_inline<I: FromRequest>(mut call: Request) -> Result<(I, Vec<String>), Problem> {
+    match unparsed::check_limits(&call.body) {
+        Err(_) if I::MEDIA == Media::Any => call.body = Bytes::new(),
         checked => checked?,
     }
     let input = I::read(&call)?;
-    Ok((input, call.ignored.into_inner()))
+    Ok((input, call.warnings.into_inner()))
 }
 
 /// An answer, with what was ignored of the request before its own `warnings`.
-fn warned(mut answer: Answer, mut ignored: Vec<String>) -> Result<Answer, Problem> {
-    if ignored.is_empty() || answer.more.is_some() || answer.media_type != JSON {
+fn with_warnings(mut answer: Response, mut ignored: Vec<String>) -> Result<Response, Problem> {
+    if ignored.is_empty() || answer.stream.is_some() || answer.media_type != JSON {
         return Ok(answer);
     }
-    let Object(mut fields) = serde_json::from_slice(&answer.body).map_err(Problem::internal)?;
+    let JsonObject(mut fields) = serde_json::from_slice(&answer.body).map_err(Problem::internal)?;
     if let Some(place) = fields.iter().position(|(name, _)| name == WARNINGS) {
         let (_, own) = fields.remove(place);
         ignored.extend(serde_json::from_str::<Vec<String>>(own.get()).map_err(Problem::internal)?);

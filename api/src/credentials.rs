@@ -15,20 +15,20 @@ use std::sync::Arc;
 
 use bytes::Bytes;
 use jiff::Timestamp;
-use mail::credential::{LastUsed, Secret, SecretHash, Terms};
+use mail::credential::{CredentialPolicy, CredentialSecret, LastUse, SecretHash};
 use serde_json::{Map, Value, json};
 use store::access::Tenant;
-use store::credential::{Credential, Face};
+use store::credential::{Credential, CredentialSummary};
 use store::engine::{Batch, CommitError};
 
-use self::request::{Change, Create, ListOf, Of, Rotate};
-use crate::auth::mailed::{self, WayIn};
-use crate::call::Reply;
-use crate::done::Done;
-use crate::emails::view::Moment;
+use self::request::{CreateCredential, CredentialPath, ListCredentials, RotateCredential, UpdateCredential};
+use crate::auth::mailed::{self, AccessGrant};
+use crate::call::IntoResponse;
+use crate::done::OkResponse;
+use crate::emails::view::JsonTimestamp;
 use crate::page::after_id;
-use crate::problem::{Code, Problem};
-use crate::room::Room;
+use crate::problem::{ErrorCode, Problem};
+use crate::room::AppState;
 use crate::schema::{self, Schemas};
 
 /// Credentials of one kind that an account may have.
@@ -37,7 +37,7 @@ const CREDENTIALS_MAX: usize = 1_000;
 const TRIES_MAX: usize = 3;
 
 /// A noun of this room.
-pub trait Kind: Credential {
+pub trait CredentialKind: Credential {
     /// What people call it.
     const NOUN: &'static str;
     /// What it is, in the document.
@@ -45,11 +45,11 @@ pub trait Kind: Credential {
     /// What its schema is called.
     const COMPONENT: &'static str;
     /// One of them, on the wire.
-    const ONE: &'static str;
+    const OBJECT_FIELD: &'static str;
     /// Several, on the wire.
-    const MANY: &'static str;
+    const LIST_FIELD: &'static str;
     /// Its secret, on the wire.
-    const SECRET: &'static str;
+    const SECRET_FIELD: &'static str;
     /// What the secret starts with.
     const PREFIX: &'static str;
     /// The cursors of its list.
@@ -58,39 +58,40 @@ pub trait Kind: Credential {
     const HAS_SCOPE: bool;
 
     /// A new one.
-    fn new(room: &Room, tenant: &Tenant, asked: Create<Self>, hint: String) -> Self;
+    fn new(room: &AppState, tenant: &Tenant, asked: CreateCredential<Self>, hint: String) -> Self;
     /// The hash of a secret of this kind.
-    fn hash_of(secret: &str) -> Option<SecretHash>;
+    fn hash_secret(secret: &str) -> Option<SecretHash>;
     /// What is shown of it alone, beside what is shown of both kinds.
-    fn own(&self, room: &Room) -> Vec<(&'static str, Value)>;
+    fn specific_fields(&self, room: &AppState) -> Vec<(&'static str, Value)>;
     /// The schema of that.
-    fn own_schema() -> Vec<(&'static str, Value)>;
+    fn specific_fields_schema() -> Vec<(&'static str, Value)>;
 }
 
 /// As it is shown.
-fn view<K: Kind>(one: &K, room: &Room, used: Option<LastUsed>) -> Value {
-    let Face { id, name, hint, enabled, created_at } = one.face();
+fn credential_view<K: CredentialKind>(one: &K, room: &AppState, used: Option<LastUse>) -> Value {
+    let CredentialSummary { id, name, hint, enabled, created_at } = one.summary();
     let first = [("id", json!(id)), ("name", json!(name))];
     let then = [("hint", json!(hint)), ("enabled", json!(enabled))];
-    let last = [("created_at", json!(Moment(created_at)))];
-    let all = first.into_iter().chain(one.own(room)).chain(then).chain(fields_of(one.terms(), used));
+    let last = [("created_at", json!(JsonTimestamp(created_at)))];
+    let all = first.into_iter().chain(one.specific_fields(room)).chain(then).chain(common_fields(one.terms(), used));
     Value::Object(all.chain(last).map(|(name, value)| (name.to_owned(), value)).collect())
 }
 
 /// The schema of that.
-fn schema_of<K: Kind>() -> Value {
+fn credential_schema<K: CredentialKind>() -> Value {
     let id = format!("`{}…`", K::ID_PREFIX);
     let first = [("id", schema::string(&id)), ("name", schema::string("What people call it"))];
-    let hint = format!("What may be shown of the {}", K::SECRET);
+    let hint = format!("What may be shown of the {}", K::SECRET_FIELD);
     let then = [("hint", schema::string(&hint)), ("enabled", schema::boolean("Whether it may be used"))];
     let last = [("created_at", schema::time("When it was created"))];
-    let all = first.into_iter().chain(K::own_schema()).chain(then).chain(schema_of_fields()).chain(last);
+    let all =
+        first.into_iter().chain(K::specific_fields_schema()).chain(then).chain(common_fields_schema()).chain(last);
     schema::object(K::ABOUT, all)
 }
 
-fn fields_of(terms: &Terms, used: Option<LastUsed>) -> [(&'static str, Value); 5] {
-    let allowed: Vec<String> = terms.allowed.iter().map(mail::network::Network::shown).collect();
-    let moment = |time: Option<Timestamp>| json!(time.map(Moment));
+fn common_fields(terms: &CredentialPolicy, used: Option<LastUse>) -> [(&'static str, Value); 5] {
+    let allowed: Vec<String> = terms.allowed.iter().map(mail::network::IpNetwork::display_short).collect();
+    let moment = |time: Option<Timestamp>| json!(time.map(JsonTimestamp));
     [
         ("domain_id", json!(terms.domain)),
         ("allowed_ips", json!(allowed)),
@@ -100,7 +101,7 @@ fn fields_of(terms: &Terms, used: Option<LastUsed>) -> [(&'static str, Value); 5
     ]
 }
 
-fn schema_of_fields() -> [(&'static str, Value); 5] {
+fn common_fields_schema() -> [(&'static str, Value); 5] {
     [
         ("domain_id", schema::nullable_string("The one domain that it may send from")),
         (
@@ -117,70 +118,73 @@ fn schema_of_fields() -> [(&'static str, Value); 5] {
 }
 
 /// `{"api_key": {…}}`, and with a new secret `{"api_key": {…}, "secret": "…"}`.
-pub struct One<K>(Value, Option<Secret>, PhantomData<fn() -> K>);
+pub struct CredentialResponse<K>(Value, Option<CredentialSecret>, PhantomData<fn() -> K>);
 
 /// The same, always with a secret.
-pub struct New<K>(One<K>);
+pub struct NewCredentialResponse<K>(CredentialResponse<K>);
 
 /// `{"api_keys": […], "has_more": …, "next_cursor": …}`.
-pub struct Many<K> {
+pub struct CredentialListResponse<K> {
     shown: Vec<Value>,
     next_cursor: Option<String>,
     kind: PhantomData<fn() -> K>,
 }
 
-fn component<K: Kind>(schemas: &mut Schemas) -> Value {
-    schemas.named(K::COMPONENT, |_| schema_of::<K>())
+fn component_schema<K: CredentialKind>(schemas: &mut Schemas) -> Value {
+    schemas.component(K::COMPONENT, |_| credential_schema::<K>())
 }
 
-impl<K: Kind> Reply for One<K> {
+impl<K: CredentialKind> IntoResponse for CredentialResponse<K> {
     fn describe(schemas: &mut Schemas) -> Value {
-        let one = component::<K>(schemas);
-        schema::object(K::NOUN, [(K::ONE, one)])
+        let one = component_schema::<K>(schemas);
+        schema::object(K::NOUN, [(K::OBJECT_FIELD, one)])
     }
 
-    fn write(self) -> Result<Bytes, Problem> {
+    fn into_body(self) -> Result<Bytes, Problem> {
         let mut fields = Map::new();
-        fields.insert(K::ONE.to_owned(), self.0);
+        fields.insert(K::OBJECT_FIELD.to_owned(), self.0);
         if let Some(secret) = self.1 {
-            fields.insert(K::SECRET.to_owned(), Value::from(secret.expose()));
+            fields.insert(K::SECRET_FIELD.to_owned(), Value::from(secret.expose()));
         }
         serde_json::to_vec(&fields).map(Bytes::from).map_err(Problem::internal)
     }
 }
 
-impl<K: Kind> Reply for New<K> {
+impl<K: CredentialKind> IntoResponse for NewCredentialResponse<K> {
     fn describe(schemas: &mut Schemas) -> Value {
-        let one = component::<K>(schemas);
-        schema::object(K::NOUN, [(K::ONE, one), (K::SECRET, schema::string("The secret: shown this once"))])
+        let one = component_schema::<K>(schemas);
+        schema::object(
+            K::NOUN,
+            [(K::OBJECT_FIELD, one), (K::SECRET_FIELD, schema::string("The secret: shown this once"))],
+        )
     }
 
-    fn write(self) -> Result<Bytes, Problem> {
-        self.0.write()
+    fn into_body(self) -> Result<Bytes, Problem> {
+        self.0.into_body()
     }
 }
 
-impl<K: Kind> Reply for Many<K> {
+impl<K: CredentialKind> IntoResponse for CredentialListResponse<K> {
     fn describe(schemas: &mut Schemas) -> Value {
-        let one = component::<K>(schemas);
-        schema::page(K::MANY, one)
+        let one = component_schema::<K>(schemas);
+        schema::list_page(K::LIST_FIELD, one)
     }
 
-    fn write(self) -> Result<Bytes, Problem> {
+    fn into_body(self) -> Result<Bytes, Problem> {
         let has_more = self.next_cursor.is_some();
-        let page = json!({K::MANY: self.shown, "has_more": has_more, "next_cursor": self.next_cursor});
+        let page = json!({K::LIST_FIELD: self.shown, "has_more": has_more, "next_cursor": self.next_cursor});
         serde_json::to_vec(&page).map(Bytes::from).map_err(Problem::internal)
     }
 }
 
-fn not_found<K: Kind>() -> Problem {
+fn not_found<K: CredentialKind>() -> Problem {
     Problem::not_found(K::NOUN)
 }
 
 /// A new secret with its hash.
-fn secret<K: Kind>(room: &Room) -> Result<(Secret, SecretHash), Problem> {
-    let secret = Secret::new(K::PREFIX, room.hall.entropy().secret());
-    let hash = K::hash_of(secret.expose()).ok_or_else(|| Problem::internal("a secret without a hash"))?;
+fn generate_secret<K: CredentialKind>(room: &AppState) -> Result<(CredentialSecret, SecretHash), Problem> {
+    let secret = CredentialSecret::new(K::PREFIX, room.intake.entropy().secret());
+    let hash = K::hash_secret(secret.expose()).ok_or_else(|| Problem::internal("a secret without a hash"))?;
     Ok((secret, hash))
 }
 
@@ -188,69 +192,85 @@ fn secret<K: Kind>(room: &Room) -> Result<(Secret, SecretHash), Problem> {
 ///
 /// # Errors
 /// The domain is none of the account's; there are too many.
-pub async fn create<K: Kind>(room: Arc<Room>, tenant: Tenant, asked: Create<K>) -> Result<New<K>, Problem> {
-    let (store, account) = (room.hall.store(), tenant.account().id);
+pub async fn create<K: CredentialKind>(
+    room: Arc<AppState>,
+    tenant: Tenant,
+    asked: CreateCredential<K>,
+) -> Result<NewCredentialResponse<K>, Problem> {
+    let (store, account) = (room.intake.store(), tenant.account().id);
     if let Some(domain) = asked.terms.domain
         && store::domain::get(store, account, domain).await?.is_none()
     {
         return Err(Problem::field("domain_id", "is none of your domains"));
     }
-    let now = room.hall.clock().now();
+    let now = room.intake.clock().now();
     if asked.terms.expires_at.is_some_and(|end| end <= now) {
         return Err(Problem::field("expires_at", "is not in the future"));
     }
     if store::credential::list::<K>(store, account, None, CREDENTIALS_MAX).await?.len() >= CREDENTIALS_MAX {
         let text = format!("An account has at most {CREDENTIALS_MAX} of each kind: delete some first");
-        return Err(Problem::new(Code::CONFLICT, text));
+        return Err(Problem::new(ErrorCode::CONFLICT, text));
     }
-    let (secret, hash) = secret::<K>(&room)?;
+    let (secret, hash) = generate_secret::<K>(&room)?;
     let made = K::new(&room, &tenant, asked, secret.hint());
     let mut batch = Batch::progress();
     store::credential::create(&mut batch, made.clone(), &hash);
     store.commit(batch).await.map_err(Problem::outage)?;
-    mailed::opened(&room, tenant.account(), WayIn::Credential(K::NOUN, made.face().id));
-    Ok(New(One(view(&made, &room, None), Some(secret), PhantomData)))
+    mailed::notify_access_granted(&room, tenant.account(), AccessGrant::Credential(K::NOUN, made.summary().id));
+    Ok(NewCredentialResponse(CredentialResponse(credential_view(&made, &room, None), Some(secret), PhantomData)))
 }
 
 /// `GET /api-keys`, `GET /smtp-credentials`.
 ///
 /// # Errors
 /// The cursor is none of this list's; the store cannot be read.
-pub async fn list<K: Kind>(room: Arc<Room>, tenant: Tenant, asked: ListOf<K>) -> Result<Many<K>, Problem> {
-    let (store, account, page) = (room.hall.store(), tenant.account().id, asked.page);
+pub async fn list<K: CredentialKind>(
+    room: Arc<AppState>,
+    tenant: Tenant,
+    asked: ListCredentials<K>,
+) -> Result<CredentialListResponse<K>, Problem> {
+    let (store, account, page) = (room.intake.store(), tenant.account().id, asked.page);
     let before = page.before_id(K::CURSOR)?;
     let mut found = store::credential::list::<K>(store, account, before, page.limit + 1).await?;
     let has_more = found.len() > page.limit;
     found.truncate(page.limit);
     let ids: Vec<_> = found.iter().map(Credential::id_bytes).collect();
-    let used = room.hall.last_used(account, &ids).await?;
-    let shown = found.iter().zip(used).map(|(one, used)| view(one, &room, used)).collect();
+    let used = room.intake.last_used(account, &ids).await?;
+    let shown = found.iter().zip(used).map(|(one, used)| credential_view(one, &room, used)).collect();
     let next_cursor = ids.last().filter(|_| has_more).map(|id| after_id(K::CURSOR, *id));
-    Ok(Many { shown, next_cursor, kind: PhantomData })
+    Ok(CredentialListResponse { shown, next_cursor, kind: PhantomData })
 }
 
-async fn find<K: Kind>(room: &Room, tenant: &Tenant, id: [u8; 16]) -> Result<K, Problem> {
-    let found = store::credential::get::<K>(room.hall.store(), tenant.account().id, id).await?;
+async fn find<K: CredentialKind>(room: &AppState, tenant: &Tenant, id: [u8; 16]) -> Result<K, Problem> {
+    let found = store::credential::get::<K>(room.intake.store(), tenant.account().id, id).await?;
     found.ok_or_else(not_found::<K>)
 }
 
-async fn shown<K: Kind>(room: &Room, one: &K, secret: Option<Secret>) -> Result<One<K>, Problem> {
-    let used = room.hall.last_used(one.account(), &[one.id_bytes()]).await?;
-    Ok(One(view(one, room, used.into_iter().next().flatten()), secret, PhantomData))
+async fn credential_response<K: CredentialKind>(
+    room: &AppState,
+    one: &K,
+    secret: Option<CredentialSecret>,
+) -> Result<CredentialResponse<K>, Problem> {
+    let used = room.intake.last_used(one.account(), &[one.id_bytes()]).await?;
+    Ok(CredentialResponse(credential_view(one, room, used.into_iter().next().flatten()), secret, PhantomData))
 }
 
 /// `GET /api-keys/{id}`, `GET /smtp-credentials/{id}`.
 ///
 /// # Errors
 /// No such; the store cannot be read.
-pub async fn get<K: Kind>(room: Arc<Room>, tenant: Tenant, asked: Of<K>) -> Result<One<K>, Problem> {
+pub async fn get<K: CredentialKind>(
+    room: Arc<AppState>,
+    tenant: Tenant,
+    asked: CredentialPath<K>,
+) -> Result<CredentialResponse<K>, Problem> {
     let found = find::<K>(&room, &tenant, asked.id).await?;
-    shown(&room, &found, None).await
+    credential_response(&room, &found, None).await
 }
 
 /// Changes one; anew when somebody else changed it meanwhile.
-async fn alter<K: Kind>(
-    room: &Room,
+async fn update_with_retry<K: CredentialKind>(
+    room: &AppState,
     tenant: &Tenant,
     id: [u8; 16],
     change: impl Fn(&mut K),
@@ -261,22 +281,26 @@ async fn alter<K: Kind>(
         change(&mut after);
         let mut batch = Batch::progress();
         store::credential::update(&mut batch, &before, &after);
-        match room.hall.store().commit(batch).await {
+        match room.intake.store().commit(batch).await {
             Ok(()) => return Ok(after),
             Err(CommitError::Conflict { .. }) => {}
             Err(error) => return Err(Problem::outage(error)),
         }
     }
-    Err(Problem::new(Code::CONFLICT, "It is being changed by somebody else; try again"))
+    Err(Problem::new(ErrorCode::CONFLICT, "It is being changed by somebody else; try again"))
 }
 
 /// `PATCH /api-keys/{id}`, `PATCH /smtp-credentials/{id}`.
 ///
 /// # Errors
 /// No such; the store cannot be read or written.
-pub async fn change<K: Kind>(room: Arc<Room>, tenant: Tenant, asked: Change<K>) -> Result<One<K>, Problem> {
-    let after = alter::<K>(&room, &tenant, asked.id, |one| {
-        let parts = one.parts();
+pub async fn update<K: CredentialKind>(
+    room: Arc<AppState>,
+    tenant: Tenant,
+    asked: UpdateCredential<K>,
+) -> Result<CredentialResponse<K>, Problem> {
+    let after = update_with_retry::<K>(&room, &tenant, asked.id, |one| {
+        let parts = one.fields_mut();
         if let Some(name) = &asked.name {
             parts.name.clone_from(name);
         }
@@ -285,7 +309,7 @@ pub async fn change<K: Kind>(room: Arc<Room>, tenant: Tenant, asked: Change<K>) 
         }
         *parts.enabled = asked.enabled.unwrap_or(*parts.enabled);
     });
-    shown(&room, &after.await?, None).await
+    credential_response(&room, &after.await?, None).await
 }
 
 /// `POST /api-keys/{id}/rotate`, `POST /smtp-credentials/{id}/rotate`: the secret until now is valid
@@ -293,35 +317,43 @@ pub async fn change<K: Kind>(room: Arc<Room>, tenant: Tenant, asked: Change<K>) 
 ///
 /// # Errors
 /// No such; the store cannot be read or written.
-pub async fn rotate<K: Kind>(room: Arc<Room>, tenant: Tenant, asked: Rotate<K>) -> Result<New<K>, Problem> {
-    let (secret, hash) = secret::<K>(&room)?;
-    let grace_ends = room.hall.clock().now().checked_add(asked.grace).unwrap_or(Timestamp::MAX);
-    let after = alter::<K>(&room, &tenant, asked.id, |one| {
-        let parts = one.parts();
-        parts.terms.secrets = parts.terms.secrets.rotated(hash, grace_ends);
+pub async fn rotate<K: CredentialKind>(
+    room: Arc<AppState>,
+    tenant: Tenant,
+    asked: RotateCredential<K>,
+) -> Result<NewCredentialResponse<K>, Problem> {
+    let (secret, hash) = generate_secret::<K>(&room)?;
+    let grace_ends = room.intake.clock().now().checked_add(asked.grace).unwrap_or(Timestamp::MAX);
+    let after = update_with_retry::<K>(&room, &tenant, asked.id, |one| {
+        let parts = one.fields_mut();
+        parts.terms.secrets = parts.terms.secrets.rotate(hash, grace_ends);
         *parts.hint = secret.hint();
     });
     let after = after.await?;
-    mailed::opened(&room, tenant.account(), WayIn::Secret(K::NOUN, after.face().id));
-    shown(&room, &after, Some(secret)).await.map(New)
+    mailed::notify_access_granted(&room, tenant.account(), AccessGrant::Secret(K::NOUN, after.summary().id));
+    credential_response(&room, &after, Some(secret)).await.map(NewCredentialResponse)
 }
 
 /// `DELETE /api-keys/{id}`, `DELETE /smtp-credentials/{id}`.
 ///
 /// # Errors
 /// No such; the store cannot be read or written.
-pub async fn delete<K: Kind>(room: Arc<Room>, tenant: Tenant, asked: Of<K>) -> Result<Done, Problem> {
+pub async fn delete<K: CredentialKind>(
+    room: Arc<AppState>,
+    tenant: Tenant,
+    asked: CredentialPath<K>,
+) -> Result<OkResponse, Problem> {
     let found = find::<K>(&room, &tenant, asked.id).await?;
     let mut batch = Batch::progress();
     store::credential::delete(&mut batch, &found);
-    match room.hall.store().commit(batch).await {
+    match room.intake.store().commit(batch).await {
         Ok(()) => {}
         Err(CommitError::Conflict { .. }) => {
             let text = "It is being changed by somebody else; try again";
-            return Err(Problem::new(Code::CONFLICT, text));
+            return Err(Problem::new(ErrorCode::CONFLICT, text));
         }
         Err(error) => return Err(Problem::outage(error)),
     }
-    room.hall.forget_use(found.id_bytes());
-    Ok(Done::OK)
+    room.intake.forget_last_used(found.id_bytes());
+    Ok(OkResponse::OK)
 }

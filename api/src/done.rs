@@ -3,23 +3,22 @@
 use serde::Serialize;
 use serde_json::{Value, json};
 
-use crate::schema::{self, Describe, Schemas};
+use crate::schema::{self, Schemas, ToSchema};
 
 /// It was done.
 #[derive(Debug, Serialize)]
-pub struct Done {
+pub struct OkResponse {
     ok: bool,
 }
 
-impl Done {
+impl OkResponse {
     /// It was.
     pub const OK: Self = Self { ok: true };
 }
 
-impl Describe for Done {
+impl ToSchema for OkResponse {
     fn schema(schemas: &mut Schemas) -> Value {
-        schemas.named("Done", |_| {
-            schema::object("It was done", [("ok", json!({"type": "boolean", "const": true}))])
-        })
+        schemas
+            .component("Done", |_| schema::object("It was done", [("ok", json!({"type": "boolean", "const": true}))]))
     }
 }

@@ -17,7 +17,7 @@ use serde::Deserialize;
 use serde::de::{Deserializer, Error as _, MapAccess, SeqAccess, Visitor};
 use serde_json::value::RawValue;
 
-use crate::problem::{Code, FieldErrors, Problem};
+use crate::problem::{ErrorCode, FieldErrors, Problem};
 
 /// Fields of an object. No object of ours has as many.
 pub const FIELDS_MAX: usize = 100;
@@ -28,7 +28,7 @@ const NAME_SHOWN_CHARS_MAX: usize = 64;
 
 /// The names that an object may have.
 #[derive(Debug)]
-pub struct Names {
+pub struct FieldNames {
     /// Names and what they stand for: canonical names stand for themselves.
     pub known: &'static [(&'static str, &'static str)],
     /// Other providers' names and what ours is.
@@ -37,18 +37,18 @@ pub struct Names {
 
 /// What was found wrong or odd so far.
 #[derive(Debug, Default)]
-pub struct Notes {
+pub struct FieldDiagnostics {
     /// What is wrong.
     pub errors: FieldErrors,
     /// What was ignored.
     pub warnings: Vec<String>,
 }
 
-impl Notes {
+impl FieldDiagnostics {
     /// Something was ignored.
     pub fn warn(&mut self, text: String) {
         if self.warnings.len() < WARNINGS_MAX {
-            self.errors.ignored(text.clone());
+            self.errors.add_ignored(text.clone());
             self.warnings.push(text);
         }
     }
@@ -56,18 +56,18 @@ impl Notes {
 
 /// The fields that were given, by canonical name.
 #[derive(Debug, Default)]
-pub struct Given<'a> {
+pub struct ObjectFields<'a> {
     fields: Vec<(&'static str, &'a RawValue)>,
     /// Canonical names that were meant, though the name given will not do.
-    meant: Vec<&'static str>,
+    misnamed: Vec<&'static str>,
 }
 
-impl<'a> Given<'a> {
+impl<'a> ObjectFields<'a> {
     /// Sorts the fields of an object by the table. `prefix` stands before names in messages.
-    pub fn sort(object: Object<'a>, names: &Names, prefix: &str, notes: &mut Notes) -> Self {
+    pub fn from_object(object: JsonObject<'a>, names: &FieldNames, prefix: &str, notes: &mut FieldDiagnostics) -> Self {
         let mut given = Self::default();
         for (name, value) in object.0 {
-            let shown = || format!("{prefix}{}", show(&name));
+            let shown = || format!("{prefix}{}", printable_name(&name));
             let find = |table: &'static [(&'static str, &'static str)]| {
                 table.iter().find(|(n, _)| *n == name).map(|(_, canonical)| *canonical)
             };
@@ -79,9 +79,9 @@ impl<'a> Given<'a> {
                 }
             } else if let Some(ours) = find(names.foreign) {
                 notes.errors.add(&shown(), format!("`{name}` is not accepted; use `{ours}`"));
-                given.meant.push(ours);
+                given.misnamed.push(ours);
             } else if name.starts_with(|c: char| c.is_ascii_uppercase()) {
-                let text = format!("`{}` is not accepted; names are written like `reply_to`", show(&name));
+                let text = format!("`{}` is not accepted; names are written like `reply_to`", printable_name(&name));
                 notes.errors.add(&shown(), text);
             } else {
                 notes.warn(format!("`{}` is not a known field and was ignored", shown()));
@@ -100,25 +100,25 @@ impl<'a> Given<'a> {
     #[must_use]
     pub fn value(&self, name: &str) -> Option<&'a RawValue> {
         let (_, value) = self.fields.iter().find(|(n, _)| *n == name)?;
-        Some(*value).filter(|value| Kind::of(value) != Kind::Null)
+        Some(*value).filter(|value| JsonKind::of_value(value) != JsonKind::Null)
     }
 
     /// Whether a field was given as null: what takes a value away.
     #[must_use]
-    pub fn is_given_as_null(&self, name: &str) -> bool {
-        self.fields.iter().any(|(n, value)| *n == name && Kind::of(value) == Kind::Null)
+    pub fn is_null(&self, name: &str) -> bool {
+        self.fields.iter().any(|(n, value)| *n == name && JsonKind::of_value(value) == JsonKind::Null)
     }
 
     /// Whether a field was given, or meant by a name that will not do.
     #[must_use]
-    pub fn is_meant(&self, name: &str) -> bool {
-        self.value(name).is_some() || self.meant.contains(&name)
+    pub fn is_present_or_misnamed(&self, name: &str) -> bool {
+        self.value(name).is_some() || self.misnamed.contains(&name)
     }
 }
 
 /// What kind of JSON value it is.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Kind {
+pub enum JsonKind {
     /// `"…"`.
     Text,
     /// `[…]`.
@@ -133,10 +133,10 @@ pub enum Kind {
     Number,
 }
 
-impl Kind {
+impl JsonKind {
     /// The kind of a value.
     #[must_use]
-    pub fn of(value: &RawValue) -> Self {
+    pub fn of_value(value: &RawValue) -> Self {
         match value.get().as_bytes().first() {
             Some(b'"') => Self::Text,
             Some(b'[') => Self::List,
@@ -152,31 +152,31 @@ impl Kind {
 ///
 /// # Errors
 /// As [`body`].
-pub fn body_or_nothing(body: &[u8]) -> Result<Object<'_>, Problem> {
-    if body.trim_ascii().is_empty() { Ok(Object(Vec::new())) } else { self::body(body) }
+pub fn parse_optional_body(body: &[u8]) -> Result<JsonObject<'_>, Problem> {
+    if body.trim_ascii().is_empty() { Ok(JsonObject(Vec::new())) } else { self::parse_body(body) }
 }
 
 /// Cuts a body into fields.
 ///
 /// # Errors
 /// `invalid_json`, or `validation_error` when it is no object.
-pub fn body(bytes: &[u8]) -> Result<Object<'_>, Problem> {
+pub fn parse_body(bytes: &[u8]) -> Result<JsonObject<'_>, Problem> {
     let text =
-        std::str::from_utf8(bytes).map_err(|_| Problem::new(Code::INVALID_JSON, "The body is not UTF-8"))?;
+        std::str::from_utf8(bytes).map_err(|_| Problem::new(ErrorCode::INVALID_JSON, "The body is not UTF-8"))?;
     serde_json::from_str(text).map_err(|error| {
         if error.is_data() {
-            if let Some(found) = other_than_object(text) {
+            if let Some(found) = non_object_kind(text) {
                 let message = format!("The body must be a JSON object (`{{…}}`), not {found}");
-                return Problem::new(Code::VALIDATION_ERROR, message);
+                return Problem::new(ErrorCode::VALIDATION_ERROR, message);
             }
-            return Problem::new(Code::VALIDATION_ERROR, error.to_string());
+            return Problem::new(ErrorCode::VALIDATION_ERROR, error.to_string());
         }
-        Problem::new(Code::INVALID_JSON, format!("The body is not JSON: {error}"))
+        Problem::new(ErrorCode::INVALID_JSON, format!("The body is not JSON: {error}"))
     })
 }
 
 /// What JSON stands in the place of an object.
-fn other_than_object(text: &str) -> Option<&'static str> {
+fn non_object_kind(text: &str) -> Option<&'static str> {
     match text.trim_start().bytes().next()? {
         b'{' => None,
         b'[' => Some("a list"),
@@ -191,22 +191,20 @@ fn other_than_object(text: &str) -> Option<&'static str> {
 ///
 /// # Errors
 /// It is none.
-pub fn text(value: &RawValue) -> Result<Cow<'_, str>, String> {
-    if Kind::of(value) != Kind::Text {
+pub fn parse_text(value: &RawValue) -> Result<Cow<'_, str>, String> {
+    if JsonKind::of_value(value) != JsonKind::Text {
         return Err("must be a string".to_owned());
     }
     // The grammar was checked; what can be wrong is half of a surrogate pair.
-    serde_json::from_str::<Text<'_>>(value.get())
-        .map(|text| text.0)
-        .map_err(|_| "is not valid text".to_owned())
+    serde_json::from_str::<JsonText<'_>>(value.get()).map(|text| text.0).map_err(|_| "is not valid text".to_owned())
 }
 
 /// A text for a line of a header: no control characters, bounded.
 ///
 /// # Errors
 /// What is wrong with it.
-pub fn line(value: &RawValue, bytes_max: usize) -> Result<String, String> {
-    let text = text(value)?;
+pub fn parse_header_line(value: &RawValue, bytes_max: usize) -> Result<String, String> {
+    let text = parse_text(value)?;
     check_line(&text, bytes_max)?;
     Ok(text.into_owned())
 }
@@ -215,14 +213,14 @@ pub fn line(value: &RawValue, bytes_max: usize) -> Result<String, String> {
 ///
 /// # Errors
 /// It is no list, or a longer one.
-pub fn list(value: &RawValue, entries_max: usize) -> Result<Vec<&RawValue>, String> {
+pub fn parse_list(value: &RawValue, entries_max: usize) -> Result<Vec<&RawValue>, String> {
     let too_many = || format!("has more than {entries_max} entries");
     let mut all = serde_json::Deserializer::from_str(value.get());
-    match all.deserialize_seq(Entries { entries_max, life: PhantomData }) {
+    match all.deserialize_seq(ListVisitor { entries_max, life: PhantomData }) {
         Ok(Some(entries)) => Ok(entries),
         Ok(None) => Err(too_many()),
         // The grammar was checked: either it is no list, or it has an entry too many.
-        Err(_) if Kind::of(value) == Kind::List => Err(too_many()),
+        Err(_) if JsonKind::of_value(value) == JsonKind::List => Err(too_many()),
         Err(_) => Err("must be a list".to_owned()),
     }
 }
@@ -231,11 +229,11 @@ pub fn list(value: &RawValue, entries_max: usize) -> Result<Vec<&RawValue>, Stri
 ///
 /// # Errors
 /// It is no list of them; what is none is shown.
-pub fn address_patterns(value: &RawValue, entries_max: usize) -> Result<Vec<AddressPattern>, String> {
+pub fn parse_address_patterns(value: &RawValue, entries_max: usize) -> Result<Vec<AddressPattern>, String> {
     let mut patterns: Vec<AddressPattern> = Vec::new();
-    for entry in list(value, entries_max)? {
-        let text = text(entry).map_err(|_| "must be a list of addresses".to_owned())?;
-        let pattern = text.parse().map_err(|why| format!("`{}`: {why}", show(&text)))?;
+    for entry in parse_list(value, entries_max)? {
+        let text = parse_text(entry).map_err(|_| "must be a list of addresses".to_owned())?;
+        let pattern = text.parse().map_err(|why| format!("`{}`: {why}", printable_name(&text)))?;
         if !patterns.contains(&pattern) {
             patterns.push(pattern);
         }
@@ -247,7 +245,7 @@ pub fn address_patterns(value: &RawValue, entries_max: usize) -> Result<Vec<Addr
 ///
 /// # Errors
 /// It is neither.
-pub fn boolean(value: &RawValue) -> Result<bool, String> {
+pub fn parse_bool(value: &RawValue) -> Result<bool, String> {
     match value.get() {
         "true" => Ok(true),
         "false" => Ok(false),
@@ -259,8 +257,8 @@ pub fn boolean(value: &RawValue) -> Result<bool, String> {
 ///
 /// # Errors
 /// It is none, or has too many fields.
-pub fn object(value: &RawValue) -> Result<Object<'_>, String> {
-    if Kind::of(value) != Kind::Object {
+pub fn parse_object(value: &RawValue) -> Result<JsonObject<'_>, String> {
+    if JsonKind::of_value(value) != JsonKind::Object {
         return Err("must be an object".to_owned());
     }
     serde_json::from_str(value.get()).map_err(|_| format!("must be an object of at most {FIELDS_MAX} fields"))
@@ -268,65 +266,65 @@ pub fn object(value: &RawValue) -> Result<Object<'_>, String> {
 
 /// A name that came from outside, fit to be shown.
 #[must_use]
-pub fn show(name: &str) -> String {
+pub fn printable_name(name: &str) -> String {
     name.chars().filter(|c| !c.is_control()).take(NAME_SHOWN_CHARS_MAX).collect()
 }
 
 /// An object, cut into names and unparsed values.
 #[derive(Debug)]
-pub struct Object<'a>(pub Vec<(Cow<'a, str>, &'a RawValue)>);
+pub struct JsonObject<'a>(pub Vec<(Cow<'a, str>, &'a RawValue)>);
 
-impl<'de: 'a, 'a> Deserialize<'de> for Object<'a> {
+impl<'de: 'a, 'a> Deserialize<'de> for JsonObject<'a> {
     fn deserialize<D: Deserializer<'de>>(input: D) -> Result<Self, D::Error> {
-        struct Cut<'a>(PhantomData<&'a ()>);
-        impl<'de: 'a, 'a> Visitor<'de> for Cut<'a> {
-            type Value = Object<'a>;
+        struct ObjectVisitor<'a>(PhantomData<&'a ()>);
+        impl<'de: 'a, 'a> Visitor<'de> for ObjectVisitor<'a> {
+            type Value = JsonObject<'a>;
             fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
                 f.write_str("a JSON object")
             }
-            fn visit_map<A: MapAccess<'de>>(self, mut map: A) -> Result<Object<'a>, A::Error> {
+            fn visit_map<A: MapAccess<'de>>(self, mut map: A) -> Result<JsonObject<'a>, A::Error> {
                 let mut fields = Vec::with_capacity(8);
-                while let Some((Text(name), value)) = map.next_entry()? {
+                while let Some((JsonText(name), value)) = map.next_entry()? {
                     if fields.len() == FIELDS_MAX {
                         return Err(A::Error::custom(format_args!("more than {FIELDS_MAX} fields")));
                     }
                     fields.push((name, value));
                 }
-                Ok(Object(fields))
+                Ok(JsonObject(fields))
             }
         }
-        input.deserialize_map(Cut(PhantomData))
+        input.deserialize_map(ObjectVisitor(PhantomData))
     }
 }
 
 /// A text, borrowed where it holds no escapes.
-struct Text<'a>(Cow<'a, str>);
+struct JsonText<'a>(Cow<'a, str>);
 
-impl<'de: 'a, 'a> Deserialize<'de> for Text<'a> {
+impl<'de: 'a, 'a> Deserialize<'de> for JsonText<'a> {
     fn deserialize<D: Deserializer<'de>>(input: D) -> Result<Self, D::Error> {
-        struct Take<'a>(PhantomData<&'a ()>);
-        impl<'de: 'a, 'a> Visitor<'de> for Take<'a> {
-            type Value = Text<'a>;
+        struct TextVisitor<'a>(PhantomData<&'a ()>);
+        impl<'de: 'a, 'a> Visitor<'de> for TextVisitor<'a> {
+            type Value = JsonText<'a>;
             fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
                 f.write_str("a string")
             }
-            fn visit_borrowed_str<E>(self, text: &'de str) -> Result<Text<'a>, E> {
-                Ok(Text(Cow::Borrowed(text)))
+            fn visit_borrowed_str<E>(self, text: &'de str) -> Result<JsonText<'a>, E> {
+                Ok(JsonText(Cow::Borrowed(text)))
             }
-            fn visit_str<E>(self, text: &str) -> Result<Text<'a>, E> {
-                Ok(Text(Cow::Owned(text.to_owned())))
+            fn visit_str<E>(self, text: &str) -> Result<JsonText<'a>, E> {
+                Ok(JsonText(Cow::Owned(text.to_owned())))
             }
         }
-        input.deserialize_str(Take(PhantomData))
+        input.deserialize_str(TextVisitor(PhantomData))
     }
 }
 
-struct Entries<'a> {
+struct ListVisitor<'a> {
     entries_max: usize,
     life: PhantomData<&'a ()>,
 }
 
-impl<'de: 'a, 'a> Visitor<'de> for Entries<'a> {
+impl<'de: 'a, 'a> Visitor<'de> for ListVisitor<'a> {
     type Value = Option<Vec<&'a RawValue>>;
     fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str("a list")

@@ -4,25 +4,25 @@ use std::sync::Arc;
 
 use serde::Serialize;
 use serde_json::{Value, json};
-use store::engine::{Health, State};
+use store::engine::{Health, StoreState};
 
-use crate::call::Nothing;
+use crate::call::NoInput;
 use crate::problem::Problem;
-use crate::room::Room;
-use crate::schema::{self, Describe, Schemas};
+use crate::room::AppState;
+use crate::schema::{self, Schemas, ToSchema};
 
 /// When to ask again.
 const RETRY_AFTER_S: u32 = 10;
 
 /// The answer of a healthy service.
 #[derive(Debug, Serialize)]
-pub struct Healthy {
+pub struct HealthResponse {
     status: &'static str,
 }
 
-impl Describe for Healthy {
+impl ToSchema for HealthResponse {
     fn schema(schemas: &mut Schemas) -> Value {
-        schemas.named("Health", |_| {
+        schemas.component("Health", |_| {
             schema::object("The service is healthy", [("status", json!({"type": "string", "const": "ok"}))])
         })
     }
@@ -33,25 +33,25 @@ impl Describe for Healthy {
 /// # Errors
 /// 503 when nothing can be accepted. The reason is told in our words: what the disk said is for the
 /// log and the operator's own listener.
-pub async fn check(room: Arc<Room>, _: Nothing) -> Result<Healthy, Problem> {
-    let (state, reason) = match room.hall.store().health().state {
-        State::Healthy => return Ok(Healthy { status: "ok" }),
-        State::Full => ("full", "The disk is full: no mail is accepted until there is room"),
-        State::Away(_) => ("away", "The database is away: no mail is accepted until it is back"),
-        State::Fenced(_) => ("fenced", "The disk failed: no mail is accepted until the process is restarted"),
+pub async fn check(room: Arc<AppState>, _: NoInput) -> Result<HealthResponse, Problem> {
+    let (state, reason) = match room.intake.store().health().state {
+        StoreState::Healthy => return Ok(HealthResponse { status: "ok" }),
+        StoreState::Full => ("full", "The disk is full: no mail is accepted until there is room"),
+        StoreState::Away(_) => ("away", "The database is away: no mail is accepted until it is back"),
+        StoreState::Fenced(_) => ("fenced", "The disk failed: no mail is accepted until the process is restarted"),
     };
-    Err(Problem::unavailable(reason, RETRY_AFTER_S).details(json!({"state": state, "reason": reason})))
+    Err(Problem::unavailable(reason, RETRY_AFTER_S).with_details(json!({"state": state, "reason": reason})))
 }
 
 /// Why the store is not well, in full: for the operator's own listener.
 ///
 /// # Errors
 /// The reason.
-pub fn reason(health: &Health) -> Result<(), String> {
+pub fn unhealthy_reason(health: &Health) -> Result<(), String> {
     match &health.state {
-        State::Healthy => Ok(()),
-        State::Full => Err("full: the disk has no room; intake is refused".to_owned()),
-        State::Away(why) => Err(format!("away: {why}; intake is refused until the database is back")),
-        State::Fenced(why) => Err(format!("fenced: {why}; restart the process")),
+        StoreState::Healthy => Ok(()),
+        StoreState::Full => Err("full: the disk has no room; intake is refused".to_owned()),
+        StoreState::Away(why) => Err(format!("away: {why}; intake is refused until the database is back")),
+        StoreState::Fenced(why) => Err(format!("fenced: {why}; restart the process")),
     }
 }

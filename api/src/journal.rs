@@ -12,13 +12,13 @@ use std::time::Duration;
 
 use http::request::Parts;
 use mail::id::{AccountId, RequestId};
-use mail::request_log::{LoggedRequest, redacted};
+use mail::request_log::{LoggedRequest, redact_path};
 use store::access::Actor;
 use store::engine::{Batch, Store};
 use tokio::sync::Notify;
 use tokio_util::sync::CancellationToken;
 
-use crate::room::Room;
+use crate::room::AppState;
 
 /// Requests in memory at most: some megabytes.
 const ENTRIES_MAX: usize = 20_000;
@@ -27,15 +27,15 @@ const BATCH_ENTRIES: usize = 1_000;
 /// How often is written.
 const INTERVAL: Duration = Duration::from_secs(1);
 /// The operation that reads the log: a page that looks at it all the time would fill it.
-const READER: &str = "list_logs";
+const READ_OPERATION: &str = "list_logs";
 
 /// What is known of a request when it is answered.
 #[derive(Debug)]
-pub struct Entry {
+pub struct RequestLogEntry {
     /// Its id.
     pub id: RequestId,
     /// Whose it is, and by what.
-    pub who: (AccountId, Actor),
+    pub actor: (AccountId, Actor),
     /// What was asked for.
     pub operation: &'static str,
     /// The answer's status.
@@ -48,31 +48,31 @@ pub struct Entry {
 
 /// Requests that are not written yet.
 #[derive(Debug, Default)]
-pub struct Journal {
+pub struct RequestLogWriter {
     entries: Mutex<Vec<LoggedRequest>>,
-    many: Notify,
+    batch_full: Notify,
     /// One writes at a time, so that who waits for it finds everything written.
     writing: tokio::sync::Mutex<()>,
 }
 
-impl Journal {
+impl RequestLogWriter {
     fn lock(&self) -> MutexGuard<'_, Vec<LoggedRequest>> {
         self.entries.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
     /// Notes a request that was answered.
-    pub fn note(&self, entry: Entry, head: &Parts) {
-        if entry.operation == READER {
+    pub fn record(&self, entry: RequestLogEntry, head: &Parts) {
+        if entry.operation == READ_OPERATION {
             return;
         }
-        let (account, actor) = entry.who;
+        let (account, actor) = entry.actor;
         let logged = LoggedRequest {
             id: entry.id,
             account,
             api_key: if let Actor::ApiKey(id) = actor { Some(id) } else { None },
             user: if let Actor::User(id) = actor { Some(id) } else { None },
             method: head.method.as_str().to_owned(),
-            path: redacted(head.uri.path()),
+            path: redact_path(head.uri.path()),
             operation: entry.operation.to_owned(),
             status: entry.status,
             error_code: entry.error_code.map(str::to_owned),
@@ -86,12 +86,12 @@ impl Journal {
         }
         entries.push(logged);
         if entries.len() == BATCH_ENTRIES {
-            self.many.notify_one();
+            self.batch_full.notify_one();
         }
     }
 
     /// Writes what is there. What cannot be written is counted and gone: the store has other worries.
-    pub async fn write(&self, store: &Store) {
+    pub async fn flush(&self, store: &Store) {
         let _one = self.writing.lock().await;
         let all = std::mem::take(&mut *self.lock());
         for some in all.chunks(BATCH_ENTRIES) {
@@ -105,16 +105,16 @@ impl Journal {
     }
 }
 
-impl Room {
+impl AppState {
     /// Keeps writing the journal until `stop`.
-    pub(crate) async fn write_journal(self: std::sync::Arc<Self>, stop: CancellationToken) {
+    pub(crate) async fn run_request_log(self: std::sync::Arc<Self>, stop: CancellationToken) {
         loop {
             tokio::select! {
                 () = stop.cancelled() => return,
                 () = tokio::time::sleep(INTERVAL) => {}
-                () = self.journal.many.notified() => {}
+                () = self.request_log.batch_full.notified() => {}
             }
-            self.journal.write(self.hall.store()).await;
+            self.request_log.flush(self.intake.store()).await;
         }
     }
 }
@@ -126,24 +126,26 @@ mod tests {
 
     #[tokio::test]
     async fn memory_is_bounded_and_nothing_secret_is_kept() {
-        let (journal, store) = (Journal::default(), Store::memory());
+        let (journal, store) = (RequestLogWriter::default(), Store::memory());
         let account = AccountId::from_bytes([1; 16]);
         let note = |n: u32, operation| {
-            let request = http::Request::get("/emails/x@y.example?to=a@b.example")
-                .header("authorization", "Bearer rnl_secret");
+            let request =
+                http::Request::get("/emails/x@y.example?to=a@b.example").header("authorization", "Bearer rnl_secret");
             let (head, ()) = request.body(()).unwrap().into_parts();
             let who = (account, Actor::ApiKey(ApiKeyId::from_bytes([2; 16])));
             let id = RequestId::new(jiff::Timestamp::UNIX_EPOCH, n.into());
             let took = Duration::from_millis(3);
-            journal
-                .note(Entry { id, who, operation, status: 404, error_code: Some("not_found"), took }, &head);
+            journal.record(
+                RequestLogEntry { id, actor: who, operation, status: 404, error_code: Some("not_found"), took },
+                &head,
+            );
         };
         for n in 0..u32::try_from(ENTRIES_MAX).unwrap() + 5 {
             note(n, "get_email");
         }
-        note(0, READER);
+        note(0, READ_OPERATION);
         assert_eq!(journal.lock().len(), ENTRIES_MAX);
-        journal.write(&store).await;
+        journal.flush(&store).await;
         assert!(journal.lock().is_empty());
         let found = store::request_log::list(&store, account, (None, None), 1).await.unwrap();
         assert_eq!(found[0].path, "/emails/[redacted]");

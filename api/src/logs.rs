@@ -13,21 +13,21 @@ use serde::Serialize;
 use serde_json::{Value, json};
 use store::access::Tenant;
 
-use crate::call::{Call, Input, Takes};
-use crate::emails::view::Moment;
-use crate::page::{self, KIND_REQUEST, Page, after_id};
+use crate::call::{FromRequest, Request, RequestSpec};
+use crate::emails::view::JsonTimestamp;
+use crate::page::{self, KIND_REQUEST, PageParameters, after_id};
 use crate::problem::Problem;
-use crate::room::Room;
-use crate::schema::{self, Describe, Schemas};
+use crate::room::AppState;
+use crate::schema::{self, Schemas, ToSchema};
 
 /// Requests that are looked through for a page.
-const LOOKED_THROUGH_MAX: usize = 2_000;
+const SCANNED_ROWS_MAX: usize = 2_000;
 /// A path that is longer is that of no request.
 const PATH_BYTES_MAX: usize = 2 << 10;
 
 /// A request as it is shown.
 #[derive(Debug, Serialize)]
-pub struct RequestView {
+pub struct LoggedRequestView {
     id: RequestId,
     method: String,
     path: String,
@@ -37,11 +37,11 @@ pub struct RequestView {
     duration_ms: u32,
     api_key_id: Option<mail::id::ApiKeyId>,
     user_id: Option<mail::id::UserId>,
-    created_at: Moment,
+    created_at: JsonTimestamp,
 }
 
-impl RequestView {
-    fn of(request: LoggedRequest) -> Self {
+impl LoggedRequestView {
+    fn from_request(request: LoggedRequest) -> Self {
         Self {
             id: request.id,
             method: request.method,
@@ -52,14 +52,14 @@ impl RequestView {
             duration_ms: request.duration_ms,
             api_key_id: request.api_key,
             user_id: request.user,
-            created_at: Moment(request.created_at),
+            created_at: JsonTimestamp(request.created_at),
         }
     }
 }
 
-impl Describe for RequestView {
+impl ToSchema for LoggedRequestView {
     fn schema(schemas: &mut Schemas) -> Value {
-        schemas.named("LoggedRequest", |_| {
+        schemas.component("LoggedRequest", |_| {
             schema::object(
                 "A request: neither its query nor its body is kept",
                 [
@@ -82,48 +82,48 @@ impl Describe for RequestView {
 /// A page of the log.
 #[derive(Debug, Serialize)]
 pub struct LogList {
-    logs: Vec<RequestView>,
+    logs: Vec<LoggedRequestView>,
     has_more: bool,
     next_cursor: Option<String>,
 }
 
-impl Describe for LogList {
+impl ToSchema for LogList {
     fn schema(schemas: &mut Schemas) -> Value {
-        let entry = RequestView::schema(schemas);
-        schema::page("logs", entry)
+        let entry = LoggedRequestView::schema(schemas);
+        schema::list_page("logs", entry)
     }
 }
 
 /// One request.
 #[derive(Debug, Serialize)]
-pub struct OneRequest {
-    log: RequestView,
+pub struct LoggedRequestResponse {
+    log: LoggedRequestView,
 }
 
-impl Describe for OneRequest {
+impl ToSchema for LoggedRequestResponse {
     fn schema(schemas: &mut Schemas) -> Value {
-        schema::object("A request", [("log", RequestView::schema(schemas))])
+        schema::object("A request", [("log", LoggedRequestView::schema(schemas))])
     }
 }
 
 /// Which statuses are asked for: `404`, or `4xx`.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-enum Statuses {
-    One(u16),
+enum StatusFilter {
+    Exact(u16),
     Class(u16),
 }
 
-impl Statuses {
-    fn read(text: &str) -> Option<Self> {
+impl StatusFilter {
+    fn parse(text: &str) -> Option<Self> {
         if let Some(digit) = text.strip_suffix("xx") {
             return digit.parse().ok().filter(|n| (1..=5).contains(n)).map(Self::Class);
         }
-        text.parse().ok().filter(|n| (100..=599).contains(n)).map(Self::One)
+        text.parse().ok().filter(|n| (100..=599).contains(n)).map(Self::Exact)
     }
 
-    fn holds(self, status: u16) -> bool {
+    fn matches(self, status: u16) -> bool {
         match self {
-            Self::One(one) => status == one,
+            Self::Exact(one) => status == one,
             Self::Class(class) => status / 100 == class,
         }
     }
@@ -132,28 +132,28 @@ impl Statuses {
 /// What `GET /logs` takes.
 #[derive(Debug)]
 pub struct ListLogs {
-    page: Page,
+    page: PageParameters,
     method: Option<String>,
-    statuses: Option<Statuses>,
+    statuses: Option<StatusFilter>,
     path: Option<String>,
     after: Option<Timestamp>,
     before: Option<Timestamp>,
 }
 
 impl ListLogs {
-    fn holds(&self, request: &LoggedRequest) -> bool {
+    fn matches(&self, request: &LoggedRequest) -> bool {
         self.method.as_ref().is_none_or(|method| request.method.eq_ignore_ascii_case(method))
-            && self.statuses.is_none_or(|statuses| statuses.holds(request.status))
+            && self.statuses.is_none_or(|statuses| statuses.matches(request.status))
             && self.path.as_ref().is_none_or(|path| request.path.starts_with(path.as_str()))
             && self.after.is_none_or(|after| request.created_at > after)
             && self.before.is_none_or(|before| request.created_at < before)
     }
 }
 
-impl Input for ListLogs {
-    fn describe(_: &mut Schemas) -> Takes {
+impl FromRequest for ListLogs {
+    fn describe(_: &mut Schemas) -> RequestSpec {
         let text = || json!({"type": "string"});
-        let mut parameters = Page::parameters();
+        let mut parameters = PageParameters::parameters();
         parameters.extend([
             schema::query_parameter("method", "The method: `POST`", text()),
             schema::query_parameter("status", "The status, or a class of them: `404`, `4xx`", text()),
@@ -161,23 +161,22 @@ impl Input for ListLogs {
             schema::time_parameter("created_after", "Only requests that came after this time"),
             schema::time_parameter("created_before", "Only requests that came before this time"),
         ]);
-        Takes { parameters, ..Takes::default() }
+        RequestSpec { parameters, ..RequestSpec::default() }
     }
 
-    fn read(call: &Call) -> Result<Self, Problem> {
-        let given = page::parameters(&call.query)?;
-        let text = |name: &str| page::one(&given, name);
+    fn read(call: &Request) -> Result<Self, Problem> {
+        let given = page::parse_query(&call.query)?;
+        let text = |name: &str| page::single_value(&given, name);
         let time = |name: &str| match text(name)? {
             None => Ok(None),
-            Some(text) => text
-                .parse()
-                .map(Some)
-                .map_err(|_| Problem::field(name, "must be a time like `2026-01-01T10:00:00Z`")),
+            Some(text) => {
+                text.parse().map(Some).map_err(|_| Problem::field(name, "must be a time like `2026-01-01T10:00:00Z`"))
+            }
         };
         let statuses = match text("status")? {
             None => None,
             Some(text) => Some(
-                Statuses::read(text)
+                StatusFilter::parse(text)
                     .ok_or_else(|| Problem::field("status", "must be a status or a class: `404`, `4xx`"))?,
             ),
         };
@@ -186,7 +185,7 @@ impl Input for ListLogs {
             return Err(Problem::field("path", format!("is longer than {PATH_BYTES_MAX} bytes")));
         }
         Ok(Self {
-            page: Page::read(&call.query)?,
+            page: PageParameters::from_query(&call.query)?,
             method: text("method")?.map(str::to_owned),
             statuses,
             path,
@@ -200,17 +199,17 @@ impl Input for ListLogs {
 ///
 /// # Errors
 /// The cursor is none of this list's; the store cannot be read.
-pub async fn list(room: Arc<Room>, tenant: Tenant, asked: ListLogs) -> Result<LogList, Problem> {
-    let store = room.hall.store();
-    room.journal.write(store).await;
+pub async fn list(room: Arc<AppState>, tenant: Tenant, asked: ListLogs) -> Result<LogList, Problem> {
+    let store = room.intake.store();
+    room.request_log.flush(store).await;
     let since = asked.after.map(|after| RequestId::new(after, 0));
     // The cursor lies before the end of time that was asked for: it was given for it.
     let cursor = asked.page.before_id(KIND_REQUEST)?.map(RequestId::from_bytes);
     let end = asked.before.map(|before| RequestId::new(before, u128::MAX));
     let before = cursor.or(end);
     let account = tenant.account().id;
-    let looked = store::request_log::list(store, account, (since, before), LOOKED_THROUGH_MAX).await?;
-    let all_looked_at = looked.len() < LOOKED_THROUGH_MAX;
+    let looked = store::request_log::list(store, account, (since, before), SCANNED_ROWS_MAX).await?;
+    let all_looked_at = looked.len() < SCANNED_ROWS_MAX;
     let mut last = None;
     let mut logs = Vec::with_capacity(asked.page.limit);
     let mut rest = looked.into_iter().peekable();
@@ -218,26 +217,26 @@ pub async fn list(room: Arc<Room>, tenant: Tenant, asked: ListLogs) -> Result<Lo
         && let Some(request) = rest.next()
     {
         last = Some(request.id);
-        if asked.holds(&request) {
-            logs.push(RequestView::of(request));
+        if asked.matches(&request) {
+            logs.push(LoggedRequestView::from_request(request));
         }
     }
-    let has_more = !all_looked_at || rest.any(|request| asked.holds(&request));
+    let has_more = !all_looked_at || rest.any(|request| asked.matches(&request));
     let next_cursor = last.filter(|_| has_more).map(|id| after_id(KIND_REQUEST, id.to_bytes()));
     Ok(LogList { logs, has_more, next_cursor })
 }
 
 /// A request's id, from the path.
 #[derive(Debug, Clone, Copy)]
-pub struct OfRequest(RequestId);
+pub struct LoggedRequestPath(RequestId);
 
-impl Input for OfRequest {
-    fn describe(_: &mut Schemas) -> Takes {
+impl FromRequest for LoggedRequestPath {
+    fn describe(_: &mut Schemas) -> RequestSpec {
         let id = schema::path_parameter("id", "The request's id (`req_…`)");
-        Takes { parameters: vec![id], ..Takes::default() }
+        RequestSpec { parameters: vec![id], ..RequestSpec::default() }
     }
 
-    fn read(call: &Call) -> Result<Self, Problem> {
+    fn read(call: &Request) -> Result<Self, Problem> {
         call.path_parameter("id").parse().map(Self).map_err(|_| Problem::not_found("request"))
     }
 }
@@ -246,9 +245,15 @@ impl Input for OfRequest {
 ///
 /// # Errors
 /// No such request; the store cannot be read.
-pub async fn get(room: Arc<Room>, tenant: Tenant, OfRequest(id): OfRequest) -> Result<OneRequest, Problem> {
-    let store = room.hall.store();
-    room.journal.write(store).await;
+pub async fn get(
+    room: Arc<AppState>,
+    tenant: Tenant,
+    LoggedRequestPath(id): LoggedRequestPath,
+) -> Result<LoggedRequestResponse, Problem> {
+    let store = room.intake.store();
+    room.request_log.flush(store).await;
     let found = store::request_log::get(store, tenant.account().id, id).await?;
-    found.map(|found| OneRequest { log: RequestView::of(found) }).ok_or_else(|| Problem::not_found("request"))
+    found
+        .map(|found| LoggedRequestResponse { log: LoggedRequestView::from_request(found) })
+        .ok_or_else(|| Problem::not_found("request"))
 }

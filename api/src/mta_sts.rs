@@ -10,15 +10,15 @@ use bytes::Bytes;
 use http::Method;
 use http::header::HOST;
 use http::uri::Authority;
-use mail::address::Name;
-use mail::domain::Domain;
-use mail::mta_sts::{Mode, written};
+use mail::address::DomainName;
+use mail::domain::SendingDomain;
+use mail::mta_sts::{MtaStsMode, format_policy};
 use serde_json::{Value, json};
 
-use crate::call::{Call, Input, Reply, Takes};
+use crate::call::{FromRequest, IntoResponse, Request, RequestSpec};
 use crate::operations::{Operation, operation};
-use crate::problem::{Code, Problem};
-use crate::room::Room;
+use crate::problem::{ErrorCode, Problem};
+use crate::room::AppState;
 use crate::schema::Schemas;
 
 /// What can be fetched.
@@ -28,42 +28,41 @@ pub fn operations() -> Vec<Operation> {
     vec![
         operation(Method::GET, "/.well-known/mta-sts.txt", "mta_sts_policy")
             .about("domains", about)
-            .fails(&[Code::NOT_FOUND])
-            .public(policy),
+            .errors(&[ErrorCode::NOT_FOUND])
+            .public(get),
     ]
 }
 
 /// Our own policy.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct OwnPolicy {
+pub struct OwnMtaStsPolicy {
     /// What it asks for.
-    pub mode: Mode,
+    pub mode: MtaStsMode,
     /// The host that takes mail in.
-    pub mx: Name,
+    pub mx: DomainName,
 }
 
 /// Whose policy is asked for.
 #[derive(Debug)]
-pub struct AskedOf(Option<Name>);
+pub struct MtaStsPolicyQuery(Option<DomainName>);
 
-impl Input for AskedOf {
-    fn describe(_: &mut Schemas) -> Takes {
-        Takes::default()
+impl FromRequest for MtaStsPolicyQuery {
+    fn describe(_: &mut Schemas) -> RequestSpec {
+        RequestSpec::default()
     }
 
-    fn read(call: &Call) -> Result<Self, Problem> {
+    fn read(call: &Request) -> Result<Self, Problem> {
         let host = call.headers.get(HOST).and_then(|host| host.to_str().ok()?.parse::<Authority>().ok());
-        let name =
-            host.and_then(|host| host.host().to_ascii_lowercase().strip_prefix("mta-sts.")?.parse().ok());
+        let name = host.and_then(|host| host.host().to_ascii_lowercase().strip_prefix("mta-sts.")?.parse().ok());
         Ok(Self(name))
     }
 }
 
 /// A policy, as a file.
 #[derive(Debug)]
-pub struct PolicyFile(String);
+pub struct MtaStsPolicyFile(String);
 
-impl Reply for PolicyFile {
+impl IntoResponse for MtaStsPolicyFile {
     const MEDIA_TYPE: &'static str = "text/plain; charset=utf-8";
 
     fn describe(_: &mut Schemas) -> Value {
@@ -71,7 +70,7 @@ impl Reply for PolicyFile {
             ["version: STSv1\r\nmode: enforce\r\nmx: mx.example.net\r\nmax_age: 604800\r\n"]})
     }
 
-    fn write(self) -> Result<Bytes, Problem> {
+    fn into_body(self) -> Result<Bytes, Problem> {
         Ok(self.0.into())
     }
 }
@@ -80,14 +79,17 @@ impl Reply for PolicyFile {
 ///
 /// # Errors
 /// We take no mail in for that domain, or have no policy.
-pub async fn policy(room: Arc<Room>, AskedOf(domain): AskedOf) -> Result<PolicyFile, Problem> {
-    let unknown = || Problem::new(Code::NOT_FOUND, "No policy of MTA-STS at this name");
+pub async fn get(
+    room: Arc<AppState>,
+    MtaStsPolicyQuery(domain): MtaStsPolicyQuery,
+) -> Result<MtaStsPolicyFile, Problem> {
+    let unknown = || Problem::new(ErrorCode::NOT_FOUND, "No policy of MTA-STS at this name");
     let (Some(own), Some(domain)) = (&room.options.mta_sts, domain) else { return Err(unknown()) };
-    let facts = room.hall.domains().facts();
+    let facts = room.intake.domains().facts();
     let is_ours = domain == facts.mail_host || domain == facts.return_path_host;
     let takes_in = || async {
-        let found = store::domain::by_name(room.hall.store(), &domain).await?;
-        Ok::<_, store::engine::ReadError>(found.as_ref().is_some_and(Domain::takes_mail_in))
+        let found = store::domain::find_by_name(room.intake.store(), &domain).await?;
+        Ok::<_, store::engine::ReadError>(found.as_ref().is_some_and(SendingDomain::accepts_inbound))
     };
-    if is_ours || takes_in().await? { Ok(PolicyFile(written(own.mode, &own.mx))) } else { Err(unknown()) }
+    if is_ours || takes_in().await? { Ok(MtaStsPolicyFile(format_policy(own.mode, &own.mx))) } else { Err(unknown()) }
 }

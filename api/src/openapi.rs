@@ -10,16 +10,16 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
 use bytes::Bytes;
-use mail::credential::Scope;
-use mail::user::Role;
+use mail::credential::ApiKeyScope;
+use mail::user::UserRole;
 use serde_json::{Map, Value, json};
 
-use self::responses::Shared;
+use self::responses::SharedResponses;
 use crate::auth::cookie;
-use crate::call::{Media, Nothing, Reply};
-use crate::operations::{Action, Operation};
-use crate::problem::{Code, Problem};
-use crate::room::Room;
+use crate::call::{IntoResponse, Media, NoInput};
+use crate::operations::{Operation, OperationHandler};
+use crate::problem::{ErrorCode, Problem};
+use crate::room::AppState;
 use crate::schema::{self, Schemas};
 use crate::version;
 
@@ -66,13 +66,13 @@ const NOUNS: &[(&str, &str)] = &[
 
 /// The document as an answer.
 #[derive(Debug)]
-pub struct Document(Bytes);
+pub struct OpenApiDocument(Bytes);
 
-impl Reply for Document {
+impl IntoResponse for OpenApiDocument {
     fn describe(_: &mut Schemas) -> Value {
         json!({"type": "object", "description": "An OpenAPI 3.1 document"})
     }
-    fn write(self) -> Result<Bytes, Problem> {
+    fn into_body(self) -> Result<Bytes, Problem> {
         Ok(self.0)
     }
 }
@@ -81,31 +81,31 @@ impl Reply for Document {
 ///
 /// # Errors
 /// None.
-pub async fn get(room: Arc<Room>, _: Nothing) -> Result<Document, Problem> {
-    Ok(Document(room.document()))
+pub async fn get(room: Arc<AppState>, _: NoInput) -> Result<OpenApiDocument, Problem> {
+    Ok(OpenApiDocument(room.document()))
 }
 
 /// The document as it is served.
 #[must_use]
-pub fn text(operations: &[Operation], base_url: &str) -> String {
+pub fn render(operations: &[Operation], base_url: &str) -> String {
     serde_json::to_string_pretty(&document(operations, base_url)).unwrap_or_default() + "\n"
 }
 
 /// The document.
 #[must_use]
 pub fn document(operations: &[Operation], base_url: &str) -> Value {
-    let (mut schemas, mut shared) = (Schemas::default(), Shared::default());
+    let (mut schemas, mut shared) = (Schemas::default(), SharedResponses::default());
     let mut paths: BTreeMap<&str, Map<String, Value>> = BTreeMap::new();
     for operation in operations {
-        let entry = describe(operation, &mut schemas, &mut shared);
+        let entry = describe_operation(operation, &mut schemas, &mut shared);
         paths.entry(operation.path).or_default().insert(operation.method.as_str().to_lowercase(), entry);
     }
     error_schema(&mut schemas);
     let mut schemas = schemas.into_value();
     let mut paths = json!(paths);
-    responses::exemplify(&mut paths, &schemas);
-    nullable(&mut paths, &mut schemas);
-    let codes: Map<String, Value> = Code::ALL
+    responses::add_examples(&mut paths, &schemas);
+    allow_null_in_requests(&mut paths, &mut schemas);
+    let codes: Map<String, Value> = ErrorCode::ALL
         .iter()
         .map(|code| (code.name(), json!({"status": code.status, "description": code.when})))
         .collect();
@@ -120,7 +120,7 @@ pub fn document(operations: &[Operation], base_url: &str) -> Value {
         "servers": [{"url": base_url}],
         "tags": tags(operations),
         "paths": paths,
-        "webhooks": webhooks::described(),
+        "webhooks": webhooks::webhooks_section(),
         "components": {
             "schemas": schemas,
             "parameters": {"Service-Version": version::parameter()},
@@ -153,7 +153,7 @@ pub fn document(operations: &[Operation], base_url: &str) -> Value {
 }
 
 /// A field of a request that may be left out may be null as well (`Given::value`).
-fn nullable(paths: &mut Value, schemas: &mut Value) {
+fn allow_null_in_requests(paths: &mut Value, schemas: &mut Value) {
     let operations = paths.as_object_mut().into_iter().flatten().filter_map(|(_, path)| path.as_object_mut());
     for (_, operation) in operations.flatten() {
         let place = "/requestBody/content/application~1json/schema";
@@ -164,7 +164,7 @@ fn nullable(paths: &mut Value, schemas: &mut Value) {
             Some(component) => component,
             None => schema,
         };
-        schema::left_out_or_null(schema);
+        schema::allow_null_for_optional(schema);
     }
 }
 
@@ -186,27 +186,28 @@ fn tags(operations: &[Operation]) -> Value {
         .collect()
 }
 
-fn describe(operation: &Operation, schemas: &mut Schemas, shared: &mut Shared) -> Value {
-    let takes = (operation.takes)(schemas);
-    let mut gives = (operation.gives.schema)(schemas);
-    if takes.body.is_some() && !matches!(operation.media, Media::Form | Media::Beacon | Media::Whatever) {
-        schemas.widen(&mut gives, ("warnings", &schema::list(json!({"type": "string"}), "What was ignored")));
+fn describe_operation(operation: &Operation, schemas: &mut Schemas, shared: &mut SharedResponses) -> Value {
+    let takes = (operation.request_spec)(schemas);
+    let mut gives = (operation.response_spec.schema)(schemas);
+    if takes.body.is_some() && !matches!(operation.media, Media::Form | Media::Beacon | Media::Any) {
+        schemas
+            .add_optional_field(&mut gives, ("warnings", &schema::list(json!({"type": "string"}), "What was ignored")));
     }
     let mut entry = json!({
         "operationId": operation.id,
         "tags": [operation.noun],
         "summary": operation.summary,
-        "responses": responses::of(operation, &takes, gives, shared),
+        "responses": responses::operation_responses(operation, &takes, gives, shared),
     });
     let mut parameters = takes.parameters;
     parameters.push(json!({"$ref": "#/components/parameters/Service-Version"}));
     entry["parameters"] = Value::Array(parameters);
     if let Some(body) = takes.body {
-        let may_be_none = [Media::Form, Media::JsonOrNothing, Media::Beacon, Media::Whatever];
+        let may_be_none = [Media::Form, Media::OptionalJson, Media::Beacon, Media::Any];
         let required = !may_be_none.contains(&operation.media);
         let content: Map<String, Value> = operation
             .media
-            .types()
+            .media_types()
             .iter()
             .map(|media_type| {
                 let schema = if *media_type == "text/csv" { json!({"type": "string"}) } else { body.clone() };
@@ -215,30 +216,30 @@ fn describe(operation: &Operation, schemas: &mut Schemas, shared: &mut Shared) -
             .collect();
         entry["requestBody"] = json!({"required": required, "content": content});
     }
-    entry["security"] = match operation.action {
+    entry["security"] = match operation.handler {
         // Pages of the portal know the partner, or show how to sign in.
-        Action::Public(_) if operation.noun == "portal" => json!([{}, {"partner_session": []}]),
-        Action::Public(_) => json!([]),
-        Action::Keyed(..) => json!([{"api_key": []}]),
-        Action::Either(..) => json!([{"api_key": []}, {"session": []}]),
-        Action::SignedIn(..) | Action::Owner(_) => json!([{"session": []}]),
+        OperationHandler::Public(_) if operation.noun == "portal" => json!([{}, {"partner_session": []}]),
+        OperationHandler::Public(_) => json!([]),
+        OperationHandler::ApiKey(..) => json!([{"api_key": []}]),
+        OperationHandler::ApiKeyOrSession(..) => json!([{"api_key": []}, {"session": []}]),
+        OperationHandler::Session(..) | OperationHandler::Owner(_) => json!([{"session": []}]),
     };
-    match operation.action {
-        Action::SignedIn(role, _) => entry["x-role"] = json!(role),
-        Action::Owner(_) => entry["x-role"] = json!(Role::Owner),
-        Action::Public(_) | Action::Keyed(..) | Action::Either(..) => {}
+    match operation.handler {
+        OperationHandler::Session(role, _) => entry["x-role"] = json!(role),
+        OperationHandler::Owner(_) => entry["x-role"] = json!(UserRole::Owner),
+        OperationHandler::Public(_) | OperationHandler::ApiKey(..) | OperationHandler::ApiKeyOrSession(..) => {}
     }
     if let Some(scope) = operation.scope() {
         entry["x-scope"] = json!(scope);
-        entry["x-bound-keys"] = json!(operation.of_a_domain);
+        entry["x-bound-keys"] = json!(operation.domain_scoped);
         let needs = match scope {
-            Scope::Full => "Needs an API key with full access",
-            Scope::Sending if operation.method == http::Method::GET || operation.path.contains('{') => {
+            ApiKeyScope::Full => "Needs an API key with full access",
+            ApiKeyScope::Sending if operation.method == http::Method::GET || operation.path.contains('{') => {
                 "An API key that may only send will do, for what it sent"
             }
-            Scope::Sending => "An API key that may only send will do",
+            ApiKeyScope::Sending => "An API key that may only send will do",
         };
-        let bound = match operation.of_a_domain {
+        let bound = match operation.domain_scoped {
             true => "; one that is bound to a domain reaches what is that domain's.",
             false => ", that is not bound to a domain.",
         };
@@ -248,22 +249,19 @@ fn describe(operation: &Operation, schemas: &mut Schemas, shared: &mut Shared) -
 }
 
 fn error_schema(schemas: &mut Schemas) {
-    let words: BTreeSet<&str> = Code::ALL.iter().map(|code| code.word).collect();
+    let words: BTreeSet<&str> = ErrorCode::ALL.iter().map(|code| code.word).collect();
     let words: Vec<&str> = words.into_iter().collect();
     let error = schema::object_with(
         "What went wrong",
         &["message", "code", "request_id", "doc_url"],
         [
             ("message", schema::string("For people")),
-            ("code", schema::words(&words, "For programs; more may be added")),
-            (
-                "details",
-                json!({"type": "object", "description": "Particulars; `fields` maps field names to messages"}),
-            ),
+            ("code", schema::string_enum(&words, "For programs; more may be added")),
+            ("details", json!({"type": "object", "description": "Particulars; `fields` maps field names to messages"})),
             ("upgrade_url", schema::string("Where the account is upgraded")),
             ("request_id", schema::string("Finds the request in the log")),
             ("doc_url", schema::string("Where the code is explained")),
         ],
     );
-    schemas.named("Error", |_| schema::object("An error", [("error", error)]));
+    schemas.component("Error", |_| schema::object("An error", [("error", error)]));
 }

@@ -6,46 +6,46 @@
 use std::fmt;
 
 use http::Method;
-use mail::credential::{ApiKey, Scope, SmtpCredential};
-use mail::idempotency::Operation as Keyed;
+use mail::credential::{ApiKey, ApiKeyScope, SmtpCredential};
+use mail::idempotency::IdempotencyScope as Keyed;
 use mail::quota::Noun;
-use mail::user::Role;
+use mail::user::UserRole;
 
 use crate::call::{
-    Also, Cookies, Input, KeyedAction, Media, Owner, OwnerAction, PublicAction, Reply, SignedInAction, Takes,
-    keyed, owner, public, signed_in,
+    ApiKeyHandler, CookiePolicy, ExtraResponse, FromRequest, IntoResponse, Media, Owner, OwnerHandler, PublicHandler,
+    RequestSpec, UserHandler, api_key_handler, owner_handler, public_handler, user_handler,
 };
-use crate::problem::Code;
-use crate::room::Room;
+use crate::problem::ErrorCode;
+use crate::room::AppState;
 use crate::schema::Schemas;
 use crate::{
-    account, affiliate, auth, automations, billing, credentials, domains, emails, events, health, logs,
-    mta_sts, openapi, opt_outs, own, portal, received_emails, suppressions, templates, tracking, unsubscribe,
-    users, visits, webhook_events, webhooks,
+    account, affiliate, auth, automations, billing, credentials, domains, emails, events, health, logs, mta_sts,
+    openapi, opt_outs, own, portal, received_emails, suppressions, templates, tracking, unsubscribe, users, visits,
+    webhook_events, webhooks,
 };
-use store::access::{SignedIn, Tenant};
+use store::access::{SignedInUser, Tenant};
 
 /// Who may call an operation, and what it does.
-pub enum Action {
+pub enum OperationHandler {
     /// Anybody.
-    Public(PublicAction),
+    Public(PublicHandler),
     /// Whoever has a key of this scope.
-    Keyed(Scope, KeyedAction),
+    ApiKey(ApiKeyScope, ApiKeyHandler),
     /// Whoever has a key of this scope; and, with `/api` before the path, whoever has signed in.
-    Either(Scope, KeyedAction),
+    ApiKeyOrSession(ApiKeyScope, ApiKeyHandler),
     /// A user who has signed in, of this role or a higher one.
-    SignedIn(Role, SignedInAction),
+    Session(UserRole, UserHandler),
     /// An owner who has signed in; or the operator, in the owner's stead ([`crate::operator`]).
-    Owner(OwnerAction),
+    Owner(OwnerHandler),
 }
 
-impl fmt::Debug for Action {
+impl fmt::Debug for OperationHandler {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             Self::Public(_) => f.write_str("Public"),
-            Self::Keyed(scope, _) => write!(f, "Keyed({scope:?})"),
-            Self::Either(scope, _) => write!(f, "Either({scope:?})"),
-            Self::SignedIn(role, _) => write!(f, "SignedIn({role:?})"),
+            Self::ApiKey(scope, _) => write!(f, "Keyed({scope:?})"),
+            Self::ApiKeyOrSession(scope, _) => write!(f, "Either({scope:?})"),
+            Self::Session(role, _) => write!(f, "SignedIn({role:?})"),
             Self::Owner(_) => f.write_str("Owner"),
         }
     }
@@ -53,7 +53,7 @@ impl fmt::Debug for Action {
 
 /// What an operation gives, for the document.
 #[derive(Debug)]
-pub struct Gives {
+pub struct ResponseSpec {
     /// The status when it was done.
     pub status: http::StatusCode,
     /// What the bytes are.
@@ -61,9 +61,9 @@ pub struct Gives {
     /// The schema.
     pub schema: fn(&mut Schemas) -> serde_json::Value,
     /// What else it may be.
-    pub also: &'static [Also],
+    pub extra_responses: &'static [ExtraResponse],
     /// The cookies that it may set.
-    pub cookies: Cookies,
+    pub cookies: CookiePolicy,
 }
 
 /// One thing that can be asked of the door.
@@ -84,71 +84,84 @@ pub struct Operation {
     /// What the body may be.
     pub media: Media,
     /// What it takes.
-    pub takes: fn(&mut Schemas) -> Takes,
+    pub request_spec: fn(&mut Schemas) -> RequestSpec,
     /// What it gives.
-    pub gives: Gives,
+    pub response_spec: ResponseSpec,
     /// The errors of its own, beside those that follow from what it is (the document).
-    pub fails: &'static [Code],
+    pub errors: &'static [ErrorCode],
     /// It is about what is one domain's: a key that is bound to a domain may call it, and reaches what is that
     /// domain's. What is the account's as a whole, such a key does not reach.
-    pub of_a_domain: bool,
+    pub domain_scoped: bool,
     /// What it stores that the plan bounds.
-    pub stores: Stores,
+    pub storage_cost: StorageCost,
     /// By what its idempotency keys are found, where it takes such keys and stores something that the plan bounds: what was
     /// done with a key is answered as it was, however full the account is.
-    pub keys: Option<Keyed>,
+    pub idempotency_scope: Option<Keyed>,
     /// Who may call it, and what it does.
-    pub action: Action,
+    pub handler: OperationHandler,
 }
 
 /// What a call stores, at most: so many rows; or, where the noun is bytes, so many beside those of the request's body.
-pub type Stores = &'static [(Noun, u64)];
+pub type StorageCost = &'static [(Noun, u64)];
 
 impl Operation {
     /// The scope that a key needs; none where no key is needed.
     #[must_use]
-    pub fn scope(&self) -> Option<Scope> {
-        match self.action {
-            Action::Public(_) | Action::SignedIn(..) | Action::Owner(_) => None,
-            Action::Keyed(scope, _) | Action::Either(scope, _) => Some(scope),
+    pub fn scope(&self) -> Option<ApiKeyScope> {
+        match self.handler {
+            OperationHandler::Public(_) | OperationHandler::Session(..) | OperationHandler::Owner(_) => None,
+            OperationHandler::ApiKey(scope, _) | OperationHandler::ApiKeyOrSession(scope, _) => Some(scope),
         }
     }
 
     /// Whether it begins or ends somebody's session: pages of other sites may not have a browser call it.
     #[must_use]
     pub fn changes_session(&self) -> bool {
-        self.gives.cookies == Cookies::Session && self.method != Method::GET
+        self.response_spec.cookies == CookiePolicy::Session && self.method != Method::GET
     }
 
     /// Whether whoever has signed in may call it.
     #[must_use]
-    pub fn takes_sessions(&self) -> bool {
-        matches!(self.action, Action::Either(..) | Action::SignedIn(..) | Action::Owner(_))
+    pub fn accepts_sessions(&self) -> bool {
+        matches!(
+            self.handler,
+            OperationHandler::ApiKeyOrSession(..) | OperationHandler::Session(..) | OperationHandler::Owner(_)
+        )
     }
 }
 
 /// An operation before it has a handler.
 #[derive(Debug, Clone)]
-pub struct Entry {
+pub struct OperationBuilder {
     method: Method,
     path: &'static str,
     id: &'static str,
     noun: &'static str,
     summary: &'static str,
-    fails: &'static [Code],
-    of_a_domain: bool,
-    stores: Stores,
-    keys: Option<Keyed>,
+    errors: &'static [ErrorCode],
+    domain_scoped: bool,
+    storage_cost: StorageCost,
+    idempotency_scope: Option<Keyed>,
 }
 
 /// Begins an operation: `POST /emails`, `send_email`, of the noun `emails`.
 #[must_use]
-pub fn operation(method: Method, path: &'static str, id: &'static str) -> Entry {
+pub fn operation(method: Method, path: &'static str, id: &'static str) -> OperationBuilder {
     let (noun, summary) = ("service", "");
-    Entry { method, path, id, noun, summary, fails: &[], of_a_domain: false, stores: &[], keys: None }
+    OperationBuilder {
+        method,
+        path,
+        id,
+        noun,
+        summary,
+        errors: &[],
+        domain_scoped: false,
+        storage_cost: &[],
+        idempotency_scope: None,
+    }
 }
 
-impl Entry {
+impl OperationBuilder {
     /// The noun it belongs to, and what it does, in a line.
     #[must_use]
     pub fn about(mut self, noun: &'static str, summary: &'static str) -> Self {
@@ -158,99 +171,103 @@ impl Entry {
 
     /// The errors that are its own: what every operation of its kind can answer needs not be named.
     #[must_use]
-    pub fn fails(mut self, codes: &'static [Code]) -> Self {
-        self.fails = codes;
+    pub fn errors(mut self, codes: &'static [ErrorCode]) -> Self {
+        self.errors = codes;
         self
     }
 
     /// It is about what is one domain's, and its handler reaches no more than that for a key that is bound to
     /// a domain. What does not say so is closed to such keys.
     #[must_use]
-    pub fn of_a_domain(mut self) -> Self {
-        self.of_a_domain = true;
+    pub fn domain_scoped(mut self) -> Self {
+        self.domain_scoped = true;
         self
     }
 
     /// It stores something that the plan bounds: it is refused when the account keeps as much as the plan includes.
     #[must_use]
-    pub fn stores(mut self, stores: Stores) -> Self {
-        self.stores = stores;
+    pub fn storage_cost(mut self, stores: StorageCost) -> Self {
+        self.storage_cost = stores;
         self
     }
 
     /// The same; and its idempotency keys are found by this.
     #[must_use]
-    pub fn stores_once(mut self, keys: Keyed, stores: Stores) -> Self {
-        (self.keys, self.stores) = (Some(keys), stores);
+    pub fn idempotent_storage_cost(mut self, keys: Keyed, stores: StorageCost) -> Self {
+        (self.idempotency_scope, self.storage_cost) = (Some(keys), stores);
         self
     }
 
     /// Anybody may call it.
     #[must_use]
-    pub fn public<I: Input, O: Reply, F, Run>(self, handler: F) -> Operation
+    pub fn public<I: FromRequest, O: IntoResponse, F, Run>(self, handler: F) -> Operation
     where
-        F: Fn(std::sync::Arc<Room>, I) -> Run + Send + Sync + Copy + 'static,
+        F: Fn(std::sync::Arc<AppState>, I) -> Run + Send + Sync + Copy + 'static,
         Run: Future<Output = Result<O, crate::problem::Problem>> + Send + 'static,
     {
-        self.end::<I, O>(Action::Public(public(handler)))
+        self.build::<I, O>(OperationHandler::Public(public_handler(handler)))
     }
 
     /// Whoever has a key of this scope may call it.
     #[must_use]
-    pub fn keyed<I: Input, O: Reply, F, Run>(self, scope: Scope, handler: F) -> Operation
+    pub fn api_key<I: FromRequest, O: IntoResponse, F, Run>(self, scope: ApiKeyScope, handler: F) -> Operation
     where
-        F: Fn(std::sync::Arc<Room>, Tenant, I) -> Run + Send + Sync + Copy + 'static,
+        F: Fn(std::sync::Arc<AppState>, Tenant, I) -> Run + Send + Sync + Copy + 'static,
         Run: Future<Output = Result<O, crate::problem::Problem>> + Send + 'static,
     {
-        self.end::<I, O>(Action::Keyed(scope, keyed(handler)))
+        self.build::<I, O>(OperationHandler::ApiKey(scope, api_key_handler(handler)))
     }
 
     /// Whoever has a key of this scope may call it, and whoever has signed in.
     #[must_use]
-    pub fn either<I: Input, O: Reply, F, Run>(self, scope: Scope, handler: F) -> Operation
+    pub fn api_key_or_session<I: FromRequest, O: IntoResponse, F, Run>(
+        self,
+        scope: ApiKeyScope,
+        handler: F,
+    ) -> Operation
     where
-        F: Fn(std::sync::Arc<Room>, Tenant, I) -> Run + Send + Sync + Copy + 'static,
+        F: Fn(std::sync::Arc<AppState>, Tenant, I) -> Run + Send + Sync + Copy + 'static,
         Run: Future<Output = Result<O, crate::problem::Problem>> + Send + 'static,
     {
-        self.end::<I, O>(Action::Either(scope, keyed(handler)))
+        self.build::<I, O>(OperationHandler::ApiKeyOrSession(scope, api_key_handler(handler)))
     }
 
     /// A user who has signed in may call it, of this role or a higher one.
     #[must_use]
-    pub fn signed_in<I: Input, O: Reply, F, Run>(self, role: Role, handler: F) -> Operation
+    pub fn session<I: FromRequest, O: IntoResponse, F, Run>(self, role: UserRole, handler: F) -> Operation
     where
-        F: Fn(std::sync::Arc<Room>, SignedIn, I) -> Run + Send + Sync + Copy + 'static,
+        F: Fn(std::sync::Arc<AppState>, SignedInUser, I) -> Run + Send + Sync + Copy + 'static,
         Run: Future<Output = Result<O, crate::problem::Problem>> + Send + 'static,
     {
-        self.end::<I, O>(Action::SignedIn(role, signed_in(handler)))
+        self.build::<I, O>(OperationHandler::Session(role, user_handler(handler)))
     }
 
     /// An owner who has signed in may call it; or the operator, in the owner's stead. What is posted is done once with an
     /// idempotency key.
     #[must_use]
-    pub fn owner<I: Input, O: Reply, F, Run>(self, handler: F) -> Operation
+    pub fn owner<I: FromRequest, O: IntoResponse, F, Run>(self, handler: F) -> Operation
     where
-        F: Fn(std::sync::Arc<Room>, Owner, I) -> Run + Send + Sync + Copy + 'static,
+        F: Fn(std::sync::Arc<AppState>, Owner, I) -> Run + Send + Sync + Copy + 'static,
         Run: Future<Output = Result<O, crate::problem::Problem>> + Send + 'static,
     {
         if self.method != Method::POST {
-            return self.end::<I, O>(Action::Owner(owner(handler)));
+            return self.build::<I, O>(OperationHandler::Owner(owner_handler(handler)));
         }
-        let action = Action::Owner(own::once(self.id, owner(handler)));
-        Operation { takes: own::describe::<I>, ..self.end::<I, O>(action) }
+        let action = OperationHandler::Owner(own::make_idempotent(self.id, owner_handler(handler)));
+        Operation { request_spec: own::describe::<I>, ..self.build::<I, O>(action) }
     }
 
     /// The same; the handler itself keeps its answer under the key, in the commit of what it does.
     #[must_use]
-    pub fn owner_keeps<I: Input, O: Reply, F, Run>(self, handler: F) -> Operation
+    pub fn owner_idempotent<I: FromRequest, O: IntoResponse, F, Run>(self, handler: F) -> Operation
     where
-        F: Fn(std::sync::Arc<Room>, Owner, I) -> Run + Send + Sync + Copy + 'static,
+        F: Fn(std::sync::Arc<AppState>, Owner, I) -> Run + Send + Sync + Copy + 'static,
         Run: Future<Output = Result<O, crate::problem::Problem>> + Send + 'static,
     {
-        self.end::<I, O>(Action::Owner(owner(handler)))
+        self.build::<I, O>(OperationHandler::Owner(owner_handler(handler)))
     }
 
-    fn end<I: Input, O: Reply>(self, action: Action) -> Operation {
+    fn build<I: FromRequest, O: IntoResponse>(self, action: OperationHandler) -> Operation {
         Operation {
             method: self.method,
             path: self.path,
@@ -259,31 +276,37 @@ impl Entry {
             summary: self.summary,
             body_bytes_max: I::BODY_BYTES_MAX,
             media: I::MEDIA,
-            takes: I::describe,
-            fails: self.fails,
-            of_a_domain: self.of_a_domain,
-            stores: self.stores,
-            keys: self.keys,
-            gives: Gives {
+            request_spec: I::describe,
+            errors: self.errors,
+            domain_scoped: self.domain_scoped,
+            storage_cost: self.storage_cost,
+            idempotency_scope: self.idempotency_scope,
+            response_spec: ResponseSpec {
                 status: O::STATUS,
                 media_type: O::MEDIA_TYPE,
                 schema: O::describe,
-                also: O::ALSO,
+                extra_responses: O::EXTRA_RESPONSES,
                 cookies: O::COOKIES,
             },
-            action,
+            handler: action,
         }
     }
 }
 
 /// The table.
 #[must_use]
-pub fn table() -> Vec<Operation> {
-    let mut table: Vec<Operation> =
-        [service(), mail(), account_operations(), api_keys(), smtp_credentials(), people()]
-            .into_iter()
-            .flatten()
-            .collect();
+pub fn operation_table() -> Vec<Operation> {
+    let mut table: Vec<Operation> = [
+        service_operations(),
+        email_operations(),
+        account_operations(),
+        api_key_operations(),
+        smtp_credential_operations(),
+        user_operations(),
+    ]
+    .into_iter()
+    .flatten()
+    .collect();
     table.extend(domains::operations());
     table.extend(suppressions::operations());
     table.extend(opt_outs::operations());
@@ -303,198 +326,191 @@ pub fn table() -> Vec<Operation> {
     table
 }
 
-fn get(path: &'static str, id: &'static str) -> Entry {
+fn get(path: &'static str, id: &'static str) -> OperationBuilder {
     operation(Method::GET, path, id)
 }
 
-fn post(path: &'static str, id: &'static str) -> Entry {
+fn post(path: &'static str, id: &'static str) -> OperationBuilder {
     operation(Method::POST, path, id)
 }
 
-fn patch(path: &'static str, id: &'static str) -> Entry {
+fn patch(path: &'static str, id: &'static str) -> OperationBuilder {
     operation(Method::PATCH, path, id)
 }
 
-fn delete(path: &'static str, id: &'static str) -> Entry {
+fn delete(path: &'static str, id: &'static str) -> OperationBuilder {
     operation(Method::DELETE, path, id)
 }
 
-fn service() -> Vec<Operation> {
+fn service_operations() -> Vec<Operation> {
     vec![
         get("/healthz", "check_health").about("service", "Is the service healthy?").public(health::check),
         get("/openapi.json", "get_openapi").about("service", "This document").public(openapi::get),
     ]
 }
 
-fn mail() -> Vec<Operation> {
-    use Scope::{Full, Sending};
+fn email_operations() -> Vec<Operation> {
+    use ApiKeyScope::{Full, Sending};
     vec![
         post("/emails", "send_email")
             .about("emails", "Send an email")
-            .fails(Code::SENDING)
-            .of_a_domain()
-            .keyed(Sending, emails::send),
+            .errors(ErrorCode::SENDING)
+            .domain_scoped()
+            .api_key(Sending, emails::send),
         post("/emails/batch", "send_batch")
             .about("emails", "Send up to 100 emails in one request")
-            .fails(Code::SENDING)
-            .of_a_domain()
-            .keyed(Sending, emails::send_batch),
+            .errors(ErrorCode::SENDING)
+            .domain_scoped()
+            .api_key(Sending, emails::send_batch),
         get("/emails", "list_emails")
             .about("emails", "List emails, newest first; with filters, those that all of them hold for")
-            .of_a_domain()
-            .either(Sending, emails::list::list),
+            .domain_scoped()
+            .api_key_or_session(Sending, emails::list::list),
         get("/emails/metrics", "get_email_metrics")
-            .about(
-                "emails",
-                "Count what happened to emails, by the hour or day and by what they have in common",
-            )
-            .either(Full, emails::metrics::get),
+            .about("emails", "Count what happened to emails, by the hour or day and by what they have in common")
+            .api_key_or_session(Full, emails::metrics::get),
         get("/emails/{id}", "get_email")
             .about("emails", "Get an email")
-            .of_a_domain()
-            .either(Sending, emails::get),
+            .domain_scoped()
+            .api_key_or_session(Sending, emails::get),
         patch("/emails/{id}", "amend_email")
             .about("emails", "Send a scheduled email at another time, or cancel it")
-            .of_a_domain()
-            .either(Sending, emails::amend::amend),
+            .domain_scoped()
+            .api_key_or_session(Sending, emails::amend::reschedule),
         post("/emails/{id}/cancel", "cancel_email")
             .about("emails", "Cancel a scheduled email")
-            .of_a_domain()
-            .either(Sending, emails::amend::cancel),
+            .domain_scoped()
+            .api_key_or_session(Sending, emails::amend::cancel),
         post("/emails/{id}/resend", "resend_email")
             .about("emails", "Send a stored email again, without its attachments")
-            .fails(Code::SENDING)
-            .of_a_domain()
-            .either(Sending, emails::resend::resend),
+            .errors(ErrorCode::SENDING)
+            .domain_scoped()
+            .api_key_or_session(Sending, emails::resend::resend),
         post("/emails/test", "test_event")
             .about("emails", "Get what a webhook would be sent, to try a receiver with")
-            .fails(&[Code::NOT_FOUND])
-            .of_a_domain()
-            .either(Full, emails::rehearse::rehearse),
+            .errors(&[ErrorCode::NOT_FOUND])
+            .domain_scoped()
+            .api_key_or_session(Full, emails::rehearse::send_test_event),
         get("/emails/{id}/events", "list_email_events")
             .about("emails", "List what happened to an email, newest first")
-            .of_a_domain()
-            .either(Sending, emails::events),
+            .domain_scoped()
+            .api_key_or_session(Sending, emails::events),
         get("/emails/{id}/attempts", "list_email_attempts")
             .about("emails", "List the delivery attempts of an email, newest first")
-            .of_a_domain()
-            .either(Sending, emails::attempts),
+            .domain_scoped()
+            .api_key_or_session(Sending, emails::attempts),
         get("/emails/{id}/raw", "get_email_raw")
             .about("emails", "Get the message as it was sent")
-            .of_a_domain()
-            .either(Full, emails::raw),
+            .domain_scoped()
+            .api_key_or_session(Full, emails::raw),
     ]
 }
 
 fn account_operations() -> Vec<Operation> {
-    let full = Scope::Full;
+    let full = ApiKeyScope::Full;
     vec![
         get("/account", "get_account")
             .about("account", "Get the account, its limits and its usage")
-            .either(full, account::get),
+            .api_key_or_session(full, account::get),
         get("/logs", "list_logs")
             .about("logs", "List API requests of the last 30 days, newest first")
-            .either(full, logs::list),
-        get("/logs/{id}", "get_log").about("logs", "Get an API request").either(full, logs::get),
+            .api_key_or_session(full, logs::list),
+        get("/logs/{id}", "get_log").about("logs", "Get an API request").api_key_or_session(full, logs::get),
     ]
 }
 
-fn api_keys() -> Vec<Operation> {
-    let (full, noun) = (Scope::Full, "api_keys");
+fn api_key_operations() -> Vec<Operation> {
+    let (full, noun) = (ApiKeyScope::Full, "api_keys");
     vec![
         post("/api-keys", "create_api_key")
             .about(noun, "Create an API key; its secret is shown once")
-            .stores(&[(Noun::ApiKeys, 1)])
-            .either(full, credentials::create::<ApiKey>),
+            .storage_cost(&[(Noun::ApiKeys, 1)])
+            .api_key_or_session(full, credentials::create::<ApiKey>),
         get("/api-keys", "list_api_keys")
             .about(noun, "List API keys, newest first")
-            .either(full, credentials::list::<ApiKey>),
+            .api_key_or_session(full, credentials::list::<ApiKey>),
         get("/api-keys/{id}", "get_api_key")
             .about(noun, "Get an API key")
-            .either(full, credentials::get::<ApiKey>),
+            .api_key_or_session(full, credentials::get::<ApiKey>),
         patch("/api-keys/{id}", "update_api_key")
             .about(noun, "Rename an API key, switch it off or on, or say from where it may be used")
-            .either(full, credentials::change::<ApiKey>),
+            .api_key_or_session(full, credentials::update::<ApiKey>),
         delete("/api-keys/{id}", "delete_api_key")
             .about(noun, "Delete an API key")
-            .either(full, credentials::delete::<ApiKey>),
+            .api_key_or_session(full, credentials::delete::<ApiKey>),
         post("/api-keys/{id}/rotate", "rotate_api_key")
             .about(noun, "Give an API key a new secret; the old one stays valid for a while")
-            .either(full, credentials::rotate::<ApiKey>),
+            .api_key_or_session(full, credentials::rotate::<ApiKey>),
     ]
 }
 
-fn smtp_credentials() -> Vec<Operation> {
-    let (full, noun) = (Scope::Full, "smtp_credentials");
+fn smtp_credential_operations() -> Vec<Operation> {
+    let (full, noun) = (ApiKeyScope::Full, "smtp_credentials");
     vec![
         post("/smtp-credentials", "create_smtp_credential")
             .about(noun, "Create an SMTP credential; its password is shown once")
-            .stores(&[(Noun::SmtpCredentials, 1)])
-            .either(full, credentials::create::<SmtpCredential>),
+            .storage_cost(&[(Noun::SmtpCredentials, 1)])
+            .api_key_or_session(full, credentials::create::<SmtpCredential>),
         get("/smtp-credentials", "list_smtp_credentials")
             .about(noun, "List SMTP credentials, newest first")
-            .either(full, credentials::list::<SmtpCredential>),
+            .api_key_or_session(full, credentials::list::<SmtpCredential>),
         get("/smtp-credentials/{id}", "get_smtp_credential")
             .about(noun, "Get an SMTP credential")
-            .either(full, credentials::get::<SmtpCredential>),
+            .api_key_or_session(full, credentials::get::<SmtpCredential>),
         patch("/smtp-credentials/{id}", "update_smtp_credential")
             .about(noun, "Rename an SMTP credential, switch it off or on, or say from where it may be used")
-            .either(full, credentials::change::<SmtpCredential>),
+            .api_key_or_session(full, credentials::update::<SmtpCredential>),
         delete("/smtp-credentials/{id}", "delete_smtp_credential")
             .about(noun, "Delete an SMTP credential")
-            .either(full, credentials::delete::<SmtpCredential>),
+            .api_key_or_session(full, credentials::delete::<SmtpCredential>),
         post("/smtp-credentials/{id}/rotate", "rotate_smtp_credential")
             .about(noun, "Give an SMTP credential a new password; the old one stays valid for a while")
-            .either(full, credentials::rotate::<SmtpCredential>),
+            .api_key_or_session(full, credentials::rotate::<SmtpCredential>),
     ]
 }
 
-fn people() -> Vec<Operation> {
-    use Role::{Member, Owner};
+fn user_operations() -> Vec<Operation> {
+    use UserRole::{Member, Owner};
     vec![
         post("/auth/sign-in", "sign_in")
             .about("auth", "Sign in with a password")
-            .fails(&[Code::UNAUTHORIZED, Code::RATE_LIMIT_EXCEEDED])
+            .errors(&[ErrorCode::UNAUTHORIZED, ErrorCode::RATE_LIMIT_EXCEEDED])
             .public(auth::sign_in::sign_in),
         post("/auth/link", "ask_for_sign_in_link")
             .about("auth", "Have a sign-in link mailed")
-            .fails(&[Code::RATE_LIMIT_EXCEEDED])
-            .public(auth::link::ask_for_link),
+            .errors(&[ErrorCode::RATE_LIMIT_EXCEEDED])
+            .public(auth::link::request_link),
         get("/auth/link/{token}", "show_sign_in_link")
             .about("auth", "The page that a mailed link leads to; it changes nothing")
             .public(auth::link::show_link),
         post("/auth/link/{token}", "use_sign_in_link")
             .about("auth", "Sign in with a mailed link, once; accept an invitation")
-            .fails(&[Code::UNAUTHORIZED, Code::CONFLICT, Code::RATE_LIMIT_EXCEEDED])
+            .errors(&[ErrorCode::UNAUTHORIZED, ErrorCode::CONFLICT, ErrorCode::RATE_LIMIT_EXCEEDED])
             .public(auth::link::use_link),
-        get("/auth/session", "get_session")
-            .about("auth", "Who has signed in")
-            .signed_in(Member, auth::session::session),
+        get("/auth/session", "get_session").about("auth", "Who has signed in").session(Member, auth::session::get),
         get("/auth/sessions", "list_sessions")
             .about("auth", "List the user's sessions, newest first")
-            .signed_in(Member, auth::session::list),
+            .session(Member, auth::session::list),
         delete("/auth/sessions", "end_other_sessions")
             .about("auth", "End all other sessions of the user")
-            .signed_in(Member, auth::session::end_others),
+            .session(Member, auth::session::end_others),
         delete("/auth/sessions/{id}", "end_session")
             .about("auth", "End one of the user's sessions")
-            .signed_in(Member, auth::session::end),
-        post("/auth/sign-out", "sign_out")
-            .about("auth", "End the session")
-            .signed_in(Member, auth::session::sign_out),
+            .session(Member, auth::session::end),
+        post("/auth/sign-out", "sign_out").about("auth", "End the session").session(Member, auth::session::sign_out),
         post("/auth/password", "set_password")
             .about("auth", "Change the user's own password; other sessions end")
-            .signed_in(Member, auth::password::set_password),
-        get("/users", "list_users").about("users", "List users, newest first").signed_in(Member, users::list),
+            .session(Member, auth::password::set_password),
+        get("/users", "list_users").about("users", "List users, newest first").session(Member, users::list),
         post("/users", "invite_user")
             .about("users", "Invite somebody to the account, or again who has not accepted yet")
-            .fails(&[Code::CONFLICT, Code::PLAN_FULL])
-            .signed_in(Owner, users::invite),
+            .errors(&[ErrorCode::CONFLICT, ErrorCode::PLAN_FULL])
+            .session(Owner, users::invite),
         patch("/users/{id}", "update_user")
             .about("users", "Change what a user may do")
-            .signed_in(Owner, users::change),
+            .session(Owner, users::update_role),
         delete("/users/{id}", "remove_user")
             .about("users", "Remove a user; their sessions end")
-            .signed_in(Owner, users::remove),
+            .session(Owner, users::remove),
     ]
 }

@@ -13,15 +13,15 @@ use futures_util::future::BoxFuture;
 use http::{Method, StatusCode};
 use store::access::Tenant;
 
-use crate::call::{Call, Owner};
-use crate::operations::Action;
+use crate::call::{Owner, Request};
+use crate::operations::OperationHandler;
 use crate::problem::Problem;
-use crate::room::Room;
-use crate::serve::router::{Found, Route};
+use crate::room::AppState;
+use crate::serve::router::{MatchedOperation, RouteMatch};
 
 /// What the operator asks of an owner's operations.
 #[derive(Debug)]
-pub struct Ask {
+pub struct OwnerRequest {
     /// The method.
     pub method: Method,
     /// The path, and the query after a `?`.
@@ -31,41 +31,45 @@ pub struct Ask {
 }
 
 /// Asks as the owner of this account: the status, and the body.
-pub fn ask<'a>(room: &'a Arc<Room>, owner: Tenant, ask: Ask) -> BoxFuture<'a, (StatusCode, Bytes)> {
+pub fn call_as_owner<'a>(
+    room: &'a Arc<AppState>,
+    owner: Tenant,
+    ask: OwnerRequest,
+) -> BoxFuture<'a, (StatusCode, Bytes)> {
     Box::pin(async move {
-        match answer(room, owner, ask).await {
+        match run_as_owner(room, owner, ask).await {
             Ok(answered) => answered,
             Err(problem) => {
                 if let Some(cause) = problem.cause() {
                     tracing::error!(cause, "what the operator asked failed by our fault");
                 }
-                (problem.status(), problem.body(room.request_id(), &room.options.base_url))
+                (problem.status(), problem.body(room.next_request_id(), &room.options.base_url))
             }
         }
     })
 }
 
-async fn answer(room: &Arc<Room>, owner: Tenant, ask: Ask) -> Result<(StatusCode, Bytes), Problem> {
-    let Ask { method, target, body } = ask;
+async fn run_as_owner(room: &Arc<AppState>, owner: Tenant, ask: OwnerRequest) -> Result<(StatusCode, Bytes), Problem> {
+    let OwnerRequest { method, target, body } = ask;
     let (path, query) = target.split_once('?').unwrap_or((&target, ""));
-    let Route::Found(Found { operation, path, .. }) = room.router.find(&method, path) else {
+    let RouteMatch::Found(MatchedOperation { operation, path, .. }) = room.router.find(&method, path) else {
         return Err(Problem::not_found("path"));
     };
     if operation.body_bytes_max.is_some_and(|bytes_max| body.len() > bytes_max) {
         let text = "The body is larger than it may be";
-        return Err(Problem::new(crate::problem::Code::PAYLOAD_TOO_LARGE, text));
+        return Err(Problem::new(crate::problem::ErrorCode::PAYLOAD_TOO_LARGE, text));
     }
-    let call = Call { path, query: query.to_owned(), body, ..Call::default() };
-    let running = match &operation.action {
-        Action::Owner(handler) => handler(Arc::clone(room), Owner::Operator(owner), call),
+    let call = Request { path, query: query.to_owned(), body, ..Request::default() };
+    let running = match &operation.handler {
+        OperationHandler::Owner(handler) => handler(Arc::clone(room), Owner::Operator(owner), call),
         // What the owner's own keys may do.
-        Action::Either(_, handler) => handler(Arc::clone(room), owner, call),
-        Action::Public(_) | Action::Keyed(..) | Action::SignedIn(..) => {
+        OperationHandler::ApiKeyOrSession(_, handler) => handler(Arc::clone(room), owner, call),
+        OperationHandler::Public(_) | OperationHandler::ApiKey(..) | OperationHandler::Session(..) => {
             return Err(Problem::not_found("path"));
         }
     };
     let answer = running.await?;
-    let Some(mut more) = answer.more else { return Ok((answer.status, answer.body)) };
+    let Some(mut more) = answer.stream else { return Ok((answer.status, answer.body)) };
     // The operator's socket takes one value.
     let mut body = answer.body.to_vec();
     while let Some(piece) = more.recv().await {

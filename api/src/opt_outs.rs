@@ -4,31 +4,31 @@ use std::sync::Arc;
 
 use http::Method;
 use mail::address::{Address, Mailbox};
-use mail::credential::Scope;
+use mail::credential::ApiKeyScope;
 use mail::email::Category;
 use mail::id::{EmailId, OptOutId};
 use mail::quota::Noun;
-use mail::suppression::{OPTIONAL, OptOut, Source, address_key, category_label, category_word};
+use mail::suppression::{OPTIONAL_CATEGORIES, OptOut, SuppressionSource, address_key, category_label, category_word};
 use serde::Serialize;
 use serde_json::{Value, json};
 use store::access::Tenant;
 use store::engine::{Batch, CommitError};
 
-use crate::call::{Call, Input, Takes};
-use crate::done::Done;
-use crate::emails::view::Moment;
-use crate::fields::{self, Names, Notes};
+use crate::call::{FromRequest, Request, RequestSpec};
+use crate::done::OkResponse;
+use crate::emails::view::JsonTimestamp;
+use crate::fields::{self, FieldDiagnostics, FieldNames};
 use crate::operations::{Operation, operation};
-use crate::page::{self, Page};
-use crate::problem::{Code, FieldErrors, Problem};
-use crate::room::Room;
-use crate::schema::{self, Describe, Schemas};
-use crate::suppressions::not_written;
+use crate::page::{self, PageParameters};
+use crate::problem::{ErrorCode, FieldErrors, Problem};
+use crate::room::AppState;
+use crate::schema::{self, Schemas, ToSchema};
+use crate::suppressions::commit_error_problem;
 
 /// The body: two fields.
 const BODY_BYTES_MAX: usize = 16 << 10;
 /// The words of the categories that one can opt out of.
-const WORDS: &[&str] = &["product", "newsletter"];
+const CATEGORY_WORDS: &[&str] = &["product", "newsletter"];
 
 /// What can be asked.
 #[must_use]
@@ -36,23 +36,23 @@ pub fn operations() -> Vec<Operation> {
     let of = |method, path, id, summary| operation(method, path, id).about("category_opt_outs", summary);
     vec![
         of(Method::GET, "/category-opt-outs", "list_category_opt_outs", "List opt-outs, newest first")
-            .either(Scope::Full, list),
+            .api_key_or_session(ApiKeyScope::Full, list),
         of(Method::POST, "/category-opt-outs", "create_category_opt_out", "Opt an address out of a category")
-            .fails(&[Code::PLAN_FULL])
-            .either(Scope::Full, create),
+            .errors(&[ErrorCode::PLAN_FULL])
+            .api_key_or_session(ApiKeyScope::Full, create),
         of(Method::DELETE, "/category-opt-outs/{id}", "delete_category_opt_out", "Take an opt-out back")
-            .either(Scope::Full, delete),
+            .api_key_or_session(ApiKeyScope::Full, delete),
     ]
 }
 
-fn category(text: &str) -> Result<Category, String> {
-    OPTIONAL
+fn parse_category(text: &str) -> Result<Category, String> {
+    OPTIONAL_CATEGORIES
         .into_iter()
         .find(|category| category_word(*category) == text)
-        .ok_or_else(|| format!("must be one of {}", WORDS.join(", ")))
+        .ok_or_else(|| format!("must be one of {}", CATEGORY_WORDS.join(", ")))
 }
 
-fn address(text: &str) -> Result<Address, String> {
+fn parse_address(text: &str) -> Result<Address, String> {
     text.parse::<Mailbox>().map(|mailbox| mailbox.address).map_err(|error| error.to_string())
 }
 
@@ -63,13 +63,13 @@ pub struct OptOutView {
     email: String,
     category: &'static str,
     category_label: &'static str,
-    source: Source,
+    source: SuppressionSource,
     email_id: Option<EmailId>,
-    created_at: Moment,
+    created_at: JsonTimestamp,
 }
 
 impl OptOutView {
-    fn of(opt_out: &OptOut) -> Self {
+    fn from_opt_out(opt_out: &OptOut) -> Self {
         Self {
             id: opt_out.id,
             email: address_key(&opt_out.address),
@@ -77,23 +77,23 @@ impl OptOutView {
             category_label: category_label(opt_out.category),
             source: opt_out.source,
             email_id: opt_out.email,
-            created_at: Moment(opt_out.created_at),
+            created_at: JsonTimestamp(opt_out.created_at),
         }
     }
 }
 
-impl Describe for OptOutView {
+impl ToSchema for OptOutView {
     fn schema(schemas: &mut Schemas) -> Value {
-        let sources: Vec<&str> = Source::ALL.iter().map(|source| source.word()).collect();
-        schemas.named("CategoryOptOut", |_| {
+        let sources: Vec<&str> = SuppressionSource::ALL.iter().map(|source| source.word()).collect();
+        schemas.component("CategoryOptOut", |_| {
             schema::object(
                 "An address that wants no mail of a category",
                 [
                     ("id", schema::string("`opt_…`")),
                     ("email", schema::string("The address in lower case, as it is compared")),
-                    ("category", schema::words(WORDS, "What is not wanted")),
+                    ("category", schema::string_enum(CATEGORY_WORDS, "What is not wanted")),
                     ("category_label", schema::string("What people call it")),
-                    ("source", schema::words(&sources, "Who said so")),
+                    ("source", schema::string_enum(&sources, "Who said so")),
                     ("email_id", schema::nullable_string("The email that it came of")),
                     ("created_at", schema::time("Since when")),
                 ],
@@ -110,47 +110,47 @@ pub struct OptOutList {
     next_cursor: Option<String>,
 }
 
-impl Describe for OptOutList {
+impl ToSchema for OptOutList {
     fn schema(schemas: &mut Schemas) -> Value {
         let entry = OptOutView::schema(schemas);
-        schemas.named("CategoryOptOutList", |_| schema::page("category_opt_outs", entry))
+        schemas.component("CategoryOptOutList", |_| schema::list_page("category_opt_outs", entry))
     }
 }
 
 /// What `GET /category-opt-outs` takes.
 #[derive(Debug)]
 pub struct ListOptOuts {
-    page: Page,
+    page: PageParameters,
     email: Option<Address>,
     categories: Vec<Category>,
 }
 
-impl Input for ListOptOuts {
-    fn describe(_: &mut Schemas) -> Takes {
-        let mut parameters = Page::parameters();
+impl FromRequest for ListOptOuts {
+    fn describe(_: &mut Schemas) -> RequestSpec {
+        let mut parameters = PageParameters::parameters();
         let text = || json!({"type": "string"});
         parameters.push(schema::query_parameter("email", "Those of this address", text()));
         let categories = "Those of these categories, with commas between: product, newsletter";
         parameters.push(schema::query_parameter("category", categories, text()));
-        Takes { parameters, ..Takes::default() }
+        RequestSpec { parameters, ..RequestSpec::default() }
     }
 
-    fn read(call: &Call) -> Result<Self, Problem> {
-        let parameters = page::parameters(&call.query)?;
-        let given = |name| page::one(&parameters, name);
+    fn read(call: &Request) -> Result<Self, Problem> {
+        let parameters = page::parse_query(&call.query)?;
+        let given = |name| page::single_value(&parameters, name);
         let mut errors = FieldErrors::default();
-        let email = given("email")?.map(address).transpose();
+        let email = given("email")?.map(parse_address).transpose();
         let email = email.map_err(|text| errors.add("email", text)).ok().flatten();
-        let words = given("category")?.map(|text| text.split(',').map(|word| category(word.trim())));
+        let words = given("category")?.map(|text| text.split(',').map(|word| parse_category(word.trim())));
         let chosen = words.map(|words| words.collect::<Result<Vec<_>, _>>()).transpose();
         let mut categories =
-            chosen.map_err(|text| errors.add("category", text)).ok().flatten().unwrap_or(OPTIONAL.to_vec());
+            chosen.map_err(|text| errors.add("category", text)).ok().flatten().unwrap_or(OPTIONAL_CATEGORIES.to_vec());
         categories.sort_unstable();
         categories.dedup();
         if !errors.is_empty() {
             return Err(errors.into());
         }
-        Ok(Self { page: Page::read(&call.query)?, email, categories })
+        Ok(Self { page: PageParameters::from_query(&call.query)?, email, categories })
     }
 }
 
@@ -158,12 +158,12 @@ impl Input for ListOptOuts {
 ///
 /// # Errors
 /// The cursor is none of this list's; the store cannot be read.
-pub async fn list(room: Arc<Room>, tenant: Tenant, input: ListOptOuts) -> Result<OptOutList, Problem> {
+pub async fn list(room: Arc<AppState>, tenant: Tenant, input: ListOptOuts) -> Result<OptOutList, Problem> {
     let ListOptOuts { page, email, categories } = input;
-    let (store, account, before) = (room.hall.store(), tenant.account().id, page.before_opt_out()?);
+    let (store, account, before) = (room.intake.store(), tenant.account().id, page.before_opt_out()?);
     let (opt_outs, next) = match email {
         Some(email) => {
-            let mut found = store::opt_out::of_address(store, account, &email, &categories).await?;
+            let mut found = store::opt_out::list_by_address(store, account, &email, &categories).await?;
             found.retain(|opt_out| before.is_none_or(|before| opt_out.id < before));
             found.sort_unstable_by_key(|opt_out| std::cmp::Reverse(opt_out.id));
             let has_more = found.len() > page.limit;
@@ -177,13 +177,13 @@ pub async fn list(room: Arc<Room>, tenant: Tenant, input: ListOptOuts) -> Result
         }
     };
     Ok(OptOutList {
-        category_opt_outs: opt_outs.iter().map(OptOutView::of).collect(),
+        category_opt_outs: opt_outs.iter().map(OptOutView::from_opt_out).collect(),
         has_more: next.is_some(),
         next_cursor: next.map(page::after_opt_out),
     })
 }
 
-const NAMES: Names = Names { known: &[("email", "email"), ("category", "category")], foreign: &[] };
+const NAMES: FieldNames = FieldNames { known: &[("email", "email"), ("category", "category")], foreign: &[] };
 
 /// What `POST /category-opt-outs` takes.
 #[derive(Debug)]
@@ -192,24 +192,21 @@ pub struct CreateOptOut {
     category: Category,
 }
 
-impl Input for CreateOptOut {
+impl FromRequest for CreateOptOut {
     const BODY_BYTES_MAX: Option<usize> = Some(BODY_BYTES_MAX);
 
-    fn describe(schemas: &mut Schemas) -> Takes {
-        let body = schemas.named("CreateCategoryOptOut", |_| {
-            let category = schema::words(WORDS, "What is not wanted");
-            schema::object(
-                "Who, and what",
-                [("email", schema::string("The address")), ("category", category)],
-            )
+    fn describe(schemas: &mut Schemas) -> RequestSpec {
+        let body = schemas.component("CreateCategoryOptOut", |_| {
+            let category = schema::string_enum(CATEGORY_WORDS, "What is not wanted");
+            schema::object("Who, and what", [("email", schema::string("The address")), ("category", category)])
         });
-        Takes { body: Some(body), body_bytes_max: Self::BODY_BYTES_MAX, ..Takes::default() }
+        RequestSpec { body: Some(body), body_bytes_max: Self::BODY_BYTES_MAX, ..RequestSpec::default() }
     }
 
-    fn read(call: &Call) -> Result<Self, Problem> {
-        let mut notes = Notes::default();
-        let given = call.given(&NAMES, &mut notes)?;
-        let mut text = |name| match given.value(name).map(fields::text) {
+    fn read(call: &Request) -> Result<Self, Problem> {
+        let mut notes = FieldDiagnostics::default();
+        let given = call.body_fields(&NAMES, &mut notes)?;
+        let mut text = |name| match given.value(name).map(fields::parse_text) {
             Some(Ok(text)) => Some(text),
             Some(Err(wrong)) => {
                 notes.errors.add(name, wrong);
@@ -221,10 +218,9 @@ impl Input for CreateOptOut {
             }
         };
         let (email, word) = (text("email"), text("category"));
-        let email =
-            email.and_then(|text| address(&text).map_err(|wrong| notes.errors.add("email", wrong)).ok());
+        let email = email.and_then(|text| parse_address(&text).map_err(|wrong| notes.errors.add("email", wrong)).ok());
         let word =
-            word.and_then(|text| category(&text).map_err(|wrong| notes.errors.add("category", wrong)).ok());
+            word.and_then(|text| parse_category(&text).map_err(|wrong| notes.errors.add("category", wrong)).ok());
         match (email, word) {
             (Some(email), Some(category)) if notes.errors.is_empty() => Ok(Self { email, category }),
             _ => Err(notes.errors.into()),
@@ -234,14 +230,14 @@ impl Input for CreateOptOut {
 
 /// An opt-out by itself.
 #[derive(Debug, Serialize)]
-pub struct OneOptOut {
+pub struct OptOutResponse {
     category_opt_out: OptOutView,
 }
 
-impl Describe for OneOptOut {
+impl ToSchema for OptOutResponse {
     fn schema(schemas: &mut Schemas) -> Value {
         let opt_out = OptOutView::schema(schemas);
-        schemas.named("OneCategoryOptOut", |_| schema::object("An opt-out", [("category_opt_out", opt_out)]))
+        schemas.component("OneCategoryOptOut", |_| schema::object("An opt-out", [("category_opt_out", opt_out)]))
     }
 }
 
@@ -249,37 +245,37 @@ impl Describe for OneOptOut {
 ///
 /// # Errors
 /// What is wrong with the request; the plan includes no more; the store cannot be used.
-pub async fn create(room: Arc<Room>, tenant: Tenant, request: CreateOptOut) -> Result<OneOptOut, Problem> {
+pub async fn create(room: Arc<AppState>, tenant: Tenant, request: CreateOptOut) -> Result<OptOutResponse, Problem> {
     let CreateOptOut { email, category } = request;
-    let (account, contacts) = (tenant.account().id, room.hall.contacts());
-    let stands = store::opt_out::of_address(room.hall.store(), account, &email, &[category]).await?;
+    let (account, contacts) = (tenant.account().id, room.intake.suppressions());
+    let stands = store::opt_out::list_by_address(room.intake.store(), account, &email, &[category]).await?;
     if let Some(opt_out) = stands.first() {
-        return Ok(OneOptOut { category_opt_out: OptOutView::of(opt_out) });
+        return Ok(OptOutResponse { category_opt_out: OptOutView::from_opt_out(opt_out) });
     }
-    let reserved = room.reserve(&tenant, Noun::CategoryOptOuts, 1).await?;
+    let reserved = room.reserve_storage(&tenant, Noun::CategoryOptOuts, 1).await?;
     let (opt_out, is_new) = contacts.opt_out(account, &email, category, tenant.actor().source()).await?;
-    reserved.keep_part(is_new.into());
-    Ok(OneOptOut { category_opt_out: OptOutView::of(&opt_out) })
+    reserved.confirm_part(is_new.into());
+    Ok(OptOutResponse { category_opt_out: OptOutView::from_opt_out(&opt_out) })
 }
 
 /// An opt-out's id, from the path.
 #[derive(Debug, Clone, Copy)]
-pub struct OfOptOut(OptOutId);
+pub struct OptOutPath(OptOutId);
 
 const ID: &str = "id";
 
-fn no_such_opt_out() -> Problem {
+fn opt_out_not_found() -> Problem {
     Problem::not_found("opt-out")
 }
 
-impl Input for OfOptOut {
-    fn describe(_: &mut Schemas) -> Takes {
+impl FromRequest for OptOutPath {
+    fn describe(_: &mut Schemas) -> RequestSpec {
         let parameters = vec![schema::path_parameter(ID, "The opt-out's id (`opt_…`)")];
-        Takes { parameters, ..Takes::default() }
+        RequestSpec { parameters, ..RequestSpec::default() }
     }
 
-    fn read(call: &Call) -> Result<Self, Problem> {
-        call.path_parameter(ID).parse().map(Self).map_err(|_| no_such_opt_out())
+    fn read(call: &Request) -> Result<Self, Problem> {
+        call.path_parameter(ID).parse().map(Self).map_err(|_| opt_out_not_found())
     }
 }
 
@@ -287,15 +283,15 @@ impl Input for OfOptOut {
 ///
 /// # Errors
 /// No such opt-out; the store cannot be used.
-pub async fn delete(room: Arc<Room>, tenant: Tenant, OfOptOut(id): OfOptOut) -> Result<Done, Problem> {
-    let store = room.hall.store();
-    let found = store::opt_out::by_id(store, tenant.account().id, id).await?.ok_or_else(no_such_opt_out)?;
+pub async fn delete(room: Arc<AppState>, tenant: Tenant, OptOutPath(id): OptOutPath) -> Result<OkResponse, Problem> {
+    let store = room.intake.store();
+    let found = store::opt_out::find_by_id(store, tenant.account().id, id).await?.ok_or_else(opt_out_not_found)?;
     let mut batch = Batch::progress();
     store::opt_out::delete(&mut batch, &found);
     match store.commit(batch).await {
-        Ok(()) => Ok(Done::OK),
+        Ok(()) => Ok(OkResponse::OK),
         // An opt-out never changes: it is gone.
-        Err(CommitError::Conflict { .. }) => Err(no_such_opt_out()),
-        Err(error) => Err(not_written(error)),
+        Err(CommitError::Conflict { .. }) => Err(opt_out_not_found()),
+        Err(error) => Err(commit_error_problem(error)),
     }
 }

@@ -18,23 +18,23 @@ use std::sync::Arc;
 use bytes::Bytes;
 use http::StatusCode;
 use http::header::{ETAG, HeaderName, HeaderValue};
-use mail::idempotency::Operation;
-use queue::once::Slot;
+use mail::idempotency::IdempotencyScope;
+use queue::once::IdempotencyGuard;
 use serde::{Deserialize, Serialize};
 use store::engine::Batch;
 
-use crate::call::{Answer, Call, Input, OwnerAction, Takes};
-use crate::idempotency::{self, REPLAYED, Turn};
+use crate::call::{FromRequest, OwnerHandler, Request, RequestSpec, Response};
+use crate::idempotency::{self, REPLAYED, RequestDecision};
 use crate::problem::Problem;
-use crate::room::Room;
+use crate::room::AppState;
 use crate::schema::Schemas;
 
 /// The largest answer that is kept.
-const KEPT_BYTES_MAX: usize = 1 << 20;
+const STORED_RESPONSE_BYTES_MAX: usize = 1 << 20;
 
 /// What is kept of an answer.
 #[derive(Serialize, Deserialize)]
-struct Kept {
+struct StoredOwnerResponse {
     status: u16,
     media_type: String,
     #[serde(default, skip_serializing_if = "Option::is_none")]
@@ -43,60 +43,63 @@ struct Kept {
 }
 
 /// Puts what owners do under the key that it may come with.
-pub(crate) fn once(id: &'static str, act: OwnerAction) -> OwnerAction {
+pub(crate) fn make_idempotent(id: &'static str, act: OwnerHandler) -> OwnerHandler {
     let act = Arc::new(act);
     Box::new(move |room, who, call| {
         let act = Arc::clone(&act);
         Box::pin(async move {
-            let claim = idempotency::claim(&call.headers, || said(id, &call))?;
-            let slot = match idempotency::look(&room, who.tenant(), Operation::Own, claim).await? {
-                Turn::Go(None) => return act(room, who, call).await,
-                Turn::Go(Some(slot)) => slot,
-                Turn::Done(kept) => return again(&kept),
+            let claim = idempotency::parse_claim(&call.headers, || request_fingerprint(id, &call))?;
+            let slot = match idempotency::begin(&room, who.tenant(), IdempotencyScope::OwnerAction, claim).await? {
+                RequestDecision::Proceed(None) => return act(room, who, call).await,
+                RequestDecision::Proceed(Some(slot)) => slot,
+                RequestDecision::Replay(kept) => return replay(&kept),
             };
             let answer = act(Arc::clone(&room), who, call).await?;
-            keep(&room, &slot, &answer).await;
+            store_response(&room, &slot, &answer).await;
             Ok(answer)
         })
     })
 }
 
 /// What such an operation takes.
-pub(crate) fn describe<I: Input>(schemas: &mut Schemas) -> Takes {
+pub(crate) fn describe<I: FromRequest>(schemas: &mut Schemas) -> RequestSpec {
     let mut takes = I::describe(schemas);
-    takes.parameters.push(idempotency::parameter());
+    takes.parameters.push(idempotency::header_parameter());
     takes
 }
 
 /// What a request says: which operation, of what, how, and the body.
-fn said(id: &str, call: &Call) -> String {
-    let mut fingerprint = idempotency::fingerprint(call);
+fn request_fingerprint(id: &str, call: &Request) -> String {
+    let mut fingerprint = idempotency::request_fingerprint(call);
     fingerprint.add(id);
     fingerprint.add(&call.query);
     fingerprint.finish()
 }
 
-fn again(kept: &[u8]) -> Result<Answer, Problem> {
-    let Kept { status, media_type, etag, body } = serde_json::from_slice(kept).map_err(Problem::internal)?;
+fn replay(kept: &[u8]) -> Result<Response, Problem> {
+    let StoredOwnerResponse { status, media_type, etag, body } =
+        serde_json::from_slice(kept).map_err(Problem::internal)?;
     let value = |text: String| HeaderValue::try_from(text).map_err(Problem::internal);
     let mut headers: Vec<(HeaderName, HeaderValue)> = vec![(REPLAYED, HeaderValue::from_static("true"))];
     if let Some(etag) = etag {
         headers.push((ETAG, value(etag)?));
     }
     let status = StatusCode::from_u16(status).map_err(Problem::internal)?;
-    Ok(Answer { status, media_type: value(media_type)?, headers, body: Bytes::from(body), more: None })
+    Ok(Response { status, media_type: value(media_type)?, headers, body: Bytes::from(body), stream: None })
 }
 
 /// Keeps an answer. Where that fails, it was done and answered all the same.
-async fn keep(room: &Room, slot: &Slot, answer: &Answer) {
+async fn store_response(room: &AppState, slot: &IdempotencyGuard, answer: &Response) {
     let text = |value: &HeaderValue| value.to_str().map(str::to_owned).ok();
-    let body = std::str::from_utf8(&answer.body).ok().filter(|body| body.len() <= KEPT_BYTES_MAX);
-    let (Some(body), Some(media_type), None) = (body, text(&answer.media_type), &answer.more) else { return };
+    let body = std::str::from_utf8(&answer.body).ok().filter(|body| body.len() <= STORED_RESPONSE_BYTES_MAX);
+    let (Some(body), Some(media_type), None) = (body, text(&answer.media_type), &answer.stream) else {
+        return;
+    };
     let etag = answer.headers.iter().find(|(name, _)| *name == ETAG).and_then(|(_, value)| text(value));
-    let kept = Kept { status: answer.status.as_u16(), media_type, etag, body: body.to_owned() };
+    let kept = StoredOwnerResponse { status: answer.status.as_u16(), media_type, etag, body: body.to_owned() };
     let mut batch = Batch::intake();
-    slot.keep(&mut batch, idempotency::done(&kept), room.hall.clock().now());
-    if let Err(error) = room.hall.store().commit(batch).await {
+    slot.record_outcome(&mut batch, idempotency::stored_outcome(&kept), room.intake.clock().now());
+    if let Err(error) = room.intake.store().commit(batch).await {
         tracing::warn!(%error, "what an owner did keeps no idempotency key");
     }
 }

@@ -12,7 +12,7 @@ use jiff::Timestamp;
 use mail::id::{DomainId, EmailId, OptOutId, SuppressionId, TemplateId};
 use serde_json::{Value, json};
 
-use crate::problem::{Code, Problem};
+use crate::problem::{ErrorCode, Problem};
 use crate::schema;
 
 /// The most entries of a page (email-api.md "Limits").
@@ -25,7 +25,7 @@ pub const VALUES_MAX: usize = 10;
 const QUERY_BYTES_MAX: usize = 8 << 10;
 
 const KIND_EMAIL: u8 = 1;
-const KIND_PLACE: u8 = 2;
+const KIND_OFFSET: u8 = 2;
 /// Of API keys.
 pub const KIND_API_KEY: u8 = 10;
 /// Of SMTP credentials.
@@ -76,27 +76,28 @@ pub const KIND_POSTBACK: u8 = 161;
 
 /// What a client asked of a list.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Page {
+pub struct PageParameters {
     /// How many entries.
     pub limit: usize,
     cursor: Option<String>,
 }
 
-impl Page {
+impl PageParameters {
     /// Reads the query.
     ///
     /// # Errors
     /// `limit` is no number from 1 to 100, or stands there twice.
-    pub fn read(query: &str) -> Result<Self, Problem> {
-        let parameters = parameters(query)?;
-        let limit =
-            match one(&parameters, "limit")? {
-                None => LIMIT_DEFAULT,
-                Some(text) => text.parse().ok().filter(|n| (1..=LIMIT_MAX).contains(n)).ok_or_else(|| {
-                    Problem::field("limit", format!("must be a number from 1 to {LIMIT_MAX}"))
-                })?,
-            };
-        let cursor = one(&parameters, "cursor")?.map(str::to_owned);
+    pub fn from_query(query: &str) -> Result<Self, Problem> {
+        let parameters = parse_query(query)?;
+        let limit = match single_value(&parameters, "limit")? {
+            None => LIMIT_DEFAULT,
+            Some(text) => text
+                .parse()
+                .ok()
+                .filter(|n| (1..=LIMIT_MAX).contains(n))
+                .ok_or_else(|| Problem::field("limit", format!("must be a number from 1 to {LIMIT_MAX}")))?,
+        };
+        let cursor = single_value(&parameters, "cursor")?.map(str::to_owned);
         Ok(Self { limit, cursor })
     }
 
@@ -118,7 +119,7 @@ impl Page {
     /// # Errors
     /// `invalid_cursor`.
     pub fn before_email(&self) -> Result<Option<EmailId>, Problem> {
-        self.place::<16>(KIND_EMAIL).map(|place| place.map(EmailId::from_bytes))
+        self.cursor_bytes::<16>(KIND_EMAIL).map(|place| place.map(EmailId::from_bytes))
     }
 
     /// The id after which the page of a list of this kind begins.
@@ -126,26 +127,26 @@ impl Page {
     /// # Errors
     /// `invalid_cursor`.
     pub fn before_id(&self, kind: u8) -> Result<Option<[u8; 16]>, Problem> {
-        self.place::<16>(kind)
+        self.cursor_bytes::<16>(kind)
     }
 
     /// The number after, or before, which the page of a list of this kind begins.
     ///
     /// # Errors
     /// `invalid_cursor`.
-    pub fn number(&self, kind: u8) -> Result<Option<u64>, Problem> {
-        self.place::<8>(kind).map(|place| place.map(u64::from_be_bytes))
+    pub fn cursor_number(&self, kind: u8) -> Result<Option<u64>, Problem> {
+        self.cursor_bytes::<8>(kind).map(|place| place.map(u64::from_be_bytes))
     }
 
     /// The time, and the text of those of one time, after which the page of a list of this kind begins.
     ///
     /// # Errors
     /// `invalid_cursor`.
-    pub fn moment(&self, kind: u8) -> Result<Option<(Timestamp, String)>, Problem> {
-        let Some(place) = self.bytes(kind)? else { return Ok(None) };
-        let (time, text) = place.split_first_chunk::<8>().ok_or_else(invalid)?;
-        let time = Timestamp::from_microsecond(i64::from_be_bytes(*time)).map_err(|_| invalid())?;
-        let text = std::str::from_utf8(text).map_err(|_| invalid())?;
+    pub fn cursor_time(&self, kind: u8) -> Result<Option<(Timestamp, String)>, Problem> {
+        let Some(place) = self.decode_cursor(kind)? else { return Ok(None) };
+        let (time, text) = place.split_first_chunk::<8>().ok_or_else(invalid_cursor)?;
+        let time = Timestamp::from_microsecond(i64::from_be_bytes(*time)).map_err(|_| invalid_cursor())?;
+        let text = std::str::from_utf8(text).map_err(|_| invalid_cursor())?;
         Ok(Some((time, text.to_owned())))
     }
 
@@ -154,7 +155,7 @@ impl Page {
     /// # Errors
     /// `invalid_cursor`.
     pub fn before_suppression(&self) -> Result<Option<SuppressionId>, Problem> {
-        self.place::<16>(KIND_SUPPRESSION).map(|place| place.map(SuppressionId::from_bytes))
+        self.cursor_bytes::<16>(KIND_SUPPRESSION).map(|place| place.map(SuppressionId::from_bytes))
     }
 
     /// The domain after which the page begins.
@@ -162,7 +163,7 @@ impl Page {
     /// # Errors
     /// `invalid_cursor`.
     pub fn before_domain(&self) -> Result<Option<DomainId>, Problem> {
-        self.place::<16>(KIND_DOMAIN).map(|place| place.map(DomainId::from_bytes))
+        self.cursor_bytes::<16>(KIND_DOMAIN).map(|place| place.map(DomainId::from_bytes))
     }
 
     /// The opt-out after which the page begins.
@@ -170,7 +171,7 @@ impl Page {
     /// # Errors
     /// `invalid_cursor`.
     pub fn before_opt_out(&self) -> Result<Option<OptOutId>, Problem> {
-        self.place::<16>(KIND_OPT_OUT).map(|place| place.map(OptOutId::from_bytes))
+        self.cursor_bytes::<16>(KIND_OPT_OUT).map(|place| place.map(OptOutId::from_bytes))
     }
 
     /// The template after which the page begins.
@@ -178,7 +179,7 @@ impl Page {
     /// # Errors
     /// `invalid_cursor`.
     pub fn before_template(&self) -> Result<Option<TemplateId>, Problem> {
-        self.place::<16>(KIND_TEMPLATE).map(|place| place.map(TemplateId::from_bytes))
+        self.cursor_bytes::<16>(KIND_TEMPLATE).map(|place| place.map(TemplateId::from_bytes))
     }
 
     /// The version of a template after which the page begins.
@@ -186,18 +187,18 @@ impl Page {
     /// # Errors
     /// `invalid_cursor`.
     pub fn before_template_version(&self) -> Result<Option<u32>, Problem> {
-        self.place::<4>(KIND_TEMPLATE_VERSION).map(|place| place.map(u32::from_be_bytes))
+        self.cursor_bytes::<4>(KIND_TEMPLATE_VERSION).map(|place| place.map(u32::from_be_bytes))
     }
 
     /// The page of a list that is held whole, oldest first; the page is newest first.
     ///
     /// # Errors
     /// `invalid_cursor`.
-    pub fn of<T>(&self, mut entries: Vec<T>) -> Result<(Vec<T>, Option<String>), Problem> {
-        if let Some(place) = self.place::<4>(KIND_PLACE)? {
+    pub fn paginate<T>(&self, mut entries: Vec<T>) -> Result<(Vec<T>, Option<String>), Problem> {
+        if let Some(place) = self.cursor_bytes::<4>(KIND_OFFSET)? {
             let place = usize::try_from(u32::from_be_bytes(place)).unwrap_or(usize::MAX);
             if place > entries.len() {
-                return Err(invalid());
+                return Err(invalid_cursor());
             }
             entries.truncate(place);
         }
@@ -205,19 +206,19 @@ impl Page {
         let mut page = entries.split_off(start);
         page.reverse();
         let next = u32::try_from(start).ok().filter(|n| *n > 0);
-        Ok((page, next.map(|n| cursor(KIND_PLACE, &n.to_be_bytes()))))
+        Ok((page, next.map(|n| encode_cursor(KIND_OFFSET, &n.to_be_bytes()))))
     }
 
-    fn place<const N: usize>(&self, kind: u8) -> Result<Option<[u8; N]>, Problem> {
-        self.bytes(kind)?.map(|place| place.try_into().map_err(|_| invalid())).transpose()
+    fn cursor_bytes<const N: usize>(&self, kind: u8) -> Result<Option<[u8; N]>, Problem> {
+        self.decode_cursor(kind)?.map(|place| place.try_into().map_err(|_| invalid_cursor())).transpose()
     }
 
-    fn bytes(&self, kind: u8) -> Result<Option<Vec<u8>>, Problem> {
+    fn decode_cursor(&self, kind: u8) -> Result<Option<Vec<u8>>, Problem> {
         let Some(text) = &self.cursor else { return Ok(None) };
-        let bytes = URL_SAFE_NO_PAD.decode(text).map_err(|_| invalid())?;
+        let bytes = URL_SAFE_NO_PAD.decode(text).map_err(|_| invalid_cursor())?;
         match bytes.split_first() {
             Some((found, place)) if *found == kind => Ok(Some(place.to_vec())),
-            _ => Err(invalid()),
+            _ => Err(invalid_cursor()),
         }
     }
 }
@@ -225,79 +226,78 @@ impl Page {
 /// The cursor of a page that ends with this email.
 #[must_use]
 pub fn after_email(id: EmailId) -> String {
-    cursor(KIND_EMAIL, &id.to_bytes())
+    encode_cursor(KIND_EMAIL, &id.to_bytes())
 }
 
 /// The cursor of a page of a list of this kind that ends with this id.
 #[must_use]
 pub fn after_id(kind: u8, id: [u8; 16]) -> String {
-    cursor(kind, &id)
+    encode_cursor(kind, &id)
 }
 
 /// The cursor of a page of a list of this kind that ends with this number.
 #[must_use]
 pub fn after_number(kind: u8, number: u64) -> String {
-    cursor(kind, &number.to_be_bytes())
+    encode_cursor(kind, &number.to_be_bytes())
 }
 
 /// The cursor of a page of a list of this kind that ends with this time and text.
 #[must_use]
-pub fn after_moment(kind: u8, (time, text): (Timestamp, &str)) -> String {
-    cursor(kind, &[&time.as_microsecond().to_be_bytes()[..], text.as_bytes()].concat())
+pub fn after_time(kind: u8, (time, text): (Timestamp, &str)) -> String {
+    encode_cursor(kind, &[&time.as_microsecond().to_be_bytes()[..], text.as_bytes()].concat())
 }
 
 /// The number of a cursor of this kind; none when it is none of ours.
 #[must_use]
-pub fn number_of(kind: u8, cursor: &str) -> Option<u64> {
-    let page = Page { limit: 1, cursor: Some(cursor.to_owned()) };
-    page.number(kind).ok().flatten()
+pub fn decode_number(kind: u8, cursor: &str) -> Option<u64> {
+    let page = PageParameters { limit: 1, cursor: Some(cursor.to_owned()) };
+    page.cursor_number(kind).ok().flatten()
 }
 
 /// The cursor of a page that ends with this suppression.
 #[must_use]
 pub fn after_suppression(id: SuppressionId) -> String {
-    cursor(KIND_SUPPRESSION, &id.to_bytes())
+    encode_cursor(KIND_SUPPRESSION, &id.to_bytes())
 }
 
 /// The cursor of a page that ends with this domain.
 #[must_use]
 pub fn after_domain(id: DomainId) -> String {
-    cursor(KIND_DOMAIN, &id.to_bytes())
+    encode_cursor(KIND_DOMAIN, &id.to_bytes())
 }
 
 /// The cursor of a page that ends with this opt-out.
 #[must_use]
 pub fn after_opt_out(id: OptOutId) -> String {
-    cursor(KIND_OPT_OUT, &id.to_bytes())
+    encode_cursor(KIND_OPT_OUT, &id.to_bytes())
 }
 
 /// The cursor of a page that ends with this template.
 #[must_use]
 pub fn after_template(id: TemplateId) -> String {
-    cursor(KIND_TEMPLATE, &id.to_bytes())
+    encode_cursor(KIND_TEMPLATE, &id.to_bytes())
 }
 
 /// The cursor of a page that ends with this version of a template.
 #[must_use]
 pub fn after_template_version(number: u32) -> String {
-    cursor(KIND_TEMPLATE_VERSION, &number.to_be_bytes())
+    encode_cursor(KIND_TEMPLATE_VERSION, &number.to_be_bytes())
 }
 
 /// The words of a filter, `a,b`, each one of a closed set; empty when nothing is filtered.
 ///
 /// # Errors
 /// Another word, or the parameter stands there twice.
-pub fn words<T>(
+pub fn parse_words<T>(
     query: &str,
     name: &str,
     all: &[&str],
     read: impl Fn(&str) -> Option<T>,
 ) -> Result<Vec<T>, Problem> {
-    let parameters = parameters(query)?;
-    let given = one(&parameters, name)?.unwrap_or_default();
+    let parameters = parse_query(query)?;
+    let given = single_value(&parameters, name)?.unwrap_or_default();
     let words = given.split(',').map(str::trim).filter(|word| !word.is_empty());
-    let refused =
-        || Problem::field(name, format!("must be one of {}, or several with commas", all.join(", ")));
+    let refused = || Problem::field(name, format!("must be one of {}, or several with commas", all.join(", ")));
     words.map(|word| read(word).ok_or_else(refused)).collect()
 }
 
@@ -305,29 +305,26 @@ pub fn words<T>(
 ///
 /// # Errors
 /// It is something else, or stands there twice.
-pub fn time(given: &[(String, String)], name: &str) -> Result<Option<Timestamp>, Problem> {
-    let Some(text) = one(given, name)? else { return Ok(None) };
+pub fn parse_time(given: &[(String, String)], name: &str) -> Result<Option<Timestamp>, Problem> {
+    let Some(text) = single_value(given, name)? else { return Ok(None) };
     let read = text.parse().ok().or_else(|| {
         let (time, offset) = text.rsplit_once(' ')?;
         format!("{time}+{offset}").parse().ok()
     });
     read.map(Some).ok_or_else(|| {
-        Problem::field(
-            name,
-            "must be a time with its offset, like `2026-01-01T10:00:00Z` (a `+` is escaped as `%2B`)",
-        )
+        Problem::field(name, "must be a time with its offset, like `2026-01-01T10:00:00Z` (a `+` is escaped as `%2B`)")
     })
 }
 
-fn cursor(kind: u8, place: &[u8]) -> String {
+fn encode_cursor(kind: u8, place: &[u8]) -> String {
     let mut bytes = vec![kind];
     bytes.extend_from_slice(place);
     URL_SAFE_NO_PAD.encode(bytes)
 }
 
 /// The cursor is none of this list's.
-pub(crate) fn invalid() -> Problem {
-    Problem::new(Code::INVALID_CURSOR, "The cursor is not one that this list gave")
+pub(crate) fn invalid_cursor() -> Problem {
+    Problem::new(ErrorCode::INVALID_CURSOR, "The cursor is not one that this list gave")
 }
 
 /// The parameters of a query, names and values decoded. One without a value is as good as left out: forms send
@@ -335,15 +332,15 @@ pub(crate) fn invalid() -> Problem {
 ///
 /// # Errors
 /// The query is too long or is not UTF-8.
-pub fn parameters(query: &str) -> Result<Vec<(String, String)>, Problem> {
-    let refused = || Problem::new(Code::VALIDATION_ERROR, "The query cannot be read");
+pub fn parse_query(query: &str) -> Result<Vec<(String, String)>, Problem> {
+    let refused = || Problem::new(ErrorCode::VALIDATION_ERROR, "The query cannot be read");
     if query.len() > QUERY_BYTES_MAX {
         return Err(refused());
     }
     query
         .split('&')
         .filter_map(|pair| pair.split_once('=').filter(|(_, value)| !value.is_empty()))
-        .map(|(name, value)| Some((decode(name, true)?, decode(value, true)?)))
+        .map(|(name, value)| Some((percent_decode(name, true)?, percent_decode(value, true)?)))
         .collect::<Option<_>>()
         .ok_or_else(refused)
 }
@@ -352,7 +349,7 @@ pub fn parameters(query: &str) -> Result<Vec<(String, String)>, Problem> {
 ///
 /// # Errors
 /// It is given more than once.
-pub fn one<'a>(parameters: &'a [(String, String)], name: &str) -> Result<Option<&'a str>, Problem> {
+pub fn single_value<'a>(parameters: &'a [(String, String)], name: &str) -> Result<Option<&'a str>, Problem> {
     let mut found = parameters.iter().filter(|(n, _)| n == name);
     match (found.next(), found.next()) {
         (first, None) => Ok(first.map(|(_, value)| value.as_str())),
@@ -364,12 +361,8 @@ pub fn one<'a>(parameters: &'a [(String, String)], name: &str) -> Result<Option<
 ///
 /// # Errors
 /// One is none, there are too many, or the parameter is given more than once.
-pub fn values<T: FromStr>(
-    parameters: &[(String, String)],
-    name: &str,
-    what: &str,
-) -> Result<Vec<T>, Problem> {
-    let text = one(parameters, name)?.unwrap_or_default();
+pub fn parse_values<T: FromStr>(parameters: &[(String, String)], name: &str, what: &str) -> Result<Vec<T>, Problem> {
+    let text = single_value(parameters, name)?.unwrap_or_default();
     let values: Vec<&str> = text.split(',').map(str::trim).filter(|value| !value.is_empty()).collect();
     if values.len() > VALUES_MAX {
         return Err(Problem::field(name, format!("has more than {VALUES_MAX} values")));
@@ -382,8 +375,8 @@ pub fn values<T: FromStr>(
 ///
 /// # Errors
 /// It is something else, or given more than once.
-pub fn flag(parameters: &[(String, String)], name: &str) -> Result<bool, Problem> {
-    match one(parameters, name)? {
+pub fn parse_flag(parameters: &[(String, String)], name: &str) -> Result<bool, Problem> {
+    match single_value(parameters, name)? {
         None | Some("false") => Ok(false),
         Some("true") => Ok(true),
         Some(_) => Err(Problem::field(name, "must be true or false")),
@@ -392,20 +385,20 @@ pub fn flag(parameters: &[(String, String)], name: &str) -> Result<bool, Problem
 
 /// Percent-decoding (RFC 3986 2.1). In `application/x-www-form-urlencoded` (WHATWG URL 5.1), as queries
 /// have it, `+` is a space.
-pub(crate) fn decode(text: &str, plus_is_space: bool) -> Option<String> {
+pub(crate) fn percent_decode(text: &str, plus_is_space: bool) -> Option<String> {
     let mut bytes = Vec::with_capacity(text.len());
     let mut rest = text.bytes();
     while let Some(byte) = rest.next() {
         bytes.push(match byte {
             b'+' if plus_is_space => b' ',
-            b'%' => hex(rest.next()?)? * 16 + hex(rest.next()?)?,
+            b'%' => hex_digit(rest.next()?)? * 16 + hex_digit(rest.next()?)?,
             other => other,
         });
     }
     String::from_utf8(bytes).ok()
 }
 
-fn hex(digit: u8) -> Option<u8> {
+fn hex_digit(digit: u8) -> Option<u8> {
     char::from(digit).to_digit(16).and_then(|n| u8::try_from(n).ok())
 }
 
@@ -415,26 +408,26 @@ mod tests {
 
     #[test]
     fn limits() {
-        assert_eq!(Page::read("").unwrap().limit, 25);
-        assert_eq!(Page::read("limit=100&x=y").unwrap().limit, 100);
-        assert_eq!(Page::read("lim%69t=1").unwrap().limit, 1);
-        assert_eq!(Page::read("limit=").unwrap().limit, 25);
+        assert_eq!(PageParameters::from_query("").unwrap().limit, 25);
+        assert_eq!(PageParameters::from_query("limit=100&x=y").unwrap().limit, 100);
+        assert_eq!(PageParameters::from_query("lim%69t=1").unwrap().limit, 1);
+        assert_eq!(PageParameters::from_query("limit=").unwrap().limit, 25);
         for bad in ["limit=0", "limit=101", "limit=-1", "limit=x", "limit=1&limit=2", "limit=%f"] {
-            assert_eq!(Page::read(bad).unwrap_err().code(), Code::VALIDATION_ERROR, "{bad}");
+            assert_eq!(PageParameters::from_query(bad).unwrap_err().code(), ErrorCode::VALIDATION_ERROR, "{bad}");
         }
     }
 
     #[test]
     fn cursors_read_back_and_others_are_refused() {
         let id = EmailId::from_bytes([7; 16]);
-        let page = Page::read(&format!("cursor={}", after_email(id))).unwrap();
+        let page = PageParameters::from_query(&format!("cursor={}", after_email(id))).unwrap();
         assert_eq!(page.before_email().unwrap(), Some(id));
-        assert_eq!(page.of(vec![1]).unwrap_err().code(), Code::INVALID_CURSOR);
+        assert_eq!(page.paginate(vec![1]).unwrap_err().code(), ErrorCode::INVALID_CURSOR);
         for bad in ["x", "!!", "AQ", "AQAA", "%20"] {
-            let page = Page::read(&format!("cursor={bad}")).unwrap();
-            assert_eq!(page.before_email().unwrap_err().code(), Code::INVALID_CURSOR, "{bad}");
+            let page = PageParameters::from_query(&format!("cursor={bad}")).unwrap();
+            assert_eq!(page.before_email().unwrap_err().code(), ErrorCode::INVALID_CURSOR, "{bad}");
         }
-        assert_eq!(Page::read("cursor=").unwrap().before_email().unwrap(), None);
+        assert_eq!(PageParameters::from_query("cursor=").unwrap().before_email().unwrap(), None);
     }
 
     #[test]
@@ -443,7 +436,7 @@ mod tests {
         let mut seen = Vec::new();
         let mut query = "limit=2".to_owned();
         loop {
-            let (page, next) = Page::read(&query).unwrap().of(all.clone()).unwrap();
+            let (page, next) = PageParameters::from_query(&query).unwrap().paginate(all.clone()).unwrap();
             seen.extend(page);
             match next {
                 None => break,

@@ -29,7 +29,7 @@ pub enum Granularity {
 }
 
 impl Granularity {
-    fn of_word(word: &str) -> Option<Self> {
+    fn from_word(word: &str) -> Option<Self> {
         match word {
             "hour" => Some(Self::Hour),
             "day" => Some(Self::Day),
@@ -48,7 +48,7 @@ impl Granularity {
 
     /// The first hour of the period that an hour lies in.
     #[must_use]
-    pub fn period(self, hour: Hour) -> Hour {
+    pub fn period_start(self, hour: Hour) -> Hour {
         match self {
             Self::Hour => hour,
             Self::Day => hour.day(),
@@ -66,7 +66,7 @@ impl Granularity {
 
 /// A range of time, cut into hours or days.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct Period {
+pub struct TimeRange {
     from: Option<Timestamp>,
     to: Option<Timestamp>,
     /// How it is cut.
@@ -83,21 +83,18 @@ pub fn time_parameter(name: &str, description: &str) -> Value {
 ///
 /// # Errors
 /// It is neither, or given more than once.
-pub fn time(given: &[(String, String)], name: &str) -> Result<Option<Timestamp>, Problem> {
-    let text = page::one(given, name)?.unwrap_or_default();
+pub fn parse_time_or_date(given: &[(String, String)], name: &str) -> Result<Option<Timestamp>, Problem> {
+    let text = page::single_value(given, name)?.unwrap_or_default();
     match text.len() {
         10 => match text.parse::<Date>().ok().and_then(|date| date.to_zoned(TimeZone::UTC).ok()) {
             Some(midnight) => Ok(Some(midnight.timestamp())),
-            None => Err(Problem::field(
-                name,
-                "must be a time like `2026-01-01T10:00:00Z` or a date like `2026-01-01`",
-            )),
+            None => Err(Problem::field(name, "must be a time like `2026-01-01T10:00:00Z` or a date like `2026-01-01`")),
         },
-        _ => page::time(given, name),
+        _ => page::parse_time(given, name),
     }
 }
 
-impl Period {
+impl TimeRange {
     /// The parameters, for the document.
     #[must_use]
     pub fn parameters() -> Vec<Value> {
@@ -108,10 +105,7 @@ impl Period {
                 "The period that this time lies in is the first: a time, or a date of UTC. Left out: 30 days \
                  before `to` (by the hour: one day)",
             ),
-            time_parameter(
-                "to",
-                "The range ends before this time; left out: now, with the period that is going on",
-            ),
+            time_parameter("to", "The range ends before this time; left out: now, with the period that is going on"),
             schema::query_parameter(
                 "granularity",
                 "How long a period is; by the hour 92 days may be asked for, by the day three years. Hours and \
@@ -125,14 +119,15 @@ impl Period {
     ///
     /// # Errors
     /// What is wrong with it.
-    pub fn read(query: &str) -> Result<Self, Problem> {
-        let given = page::parameters(query)?;
-        let granularity = match page::one(&given, "granularity")? {
+    pub fn from_query(query: &str) -> Result<Self, Problem> {
+        let given = page::parse_query(query)?;
+        let granularity = match page::single_value(&given, "granularity")? {
             None => Granularity::Day,
-            Some(word) => Granularity::of_word(word)
-                .ok_or_else(|| Problem::field("granularity", "must be `hour` or `day`"))?,
+            Some(word) => {
+                Granularity::from_word(word).ok_or_else(|| Problem::field("granularity", "must be `hour` or `day`"))?
+            }
         };
-        Ok(Self { from: time(&given, "from")?, to: time(&given, "to")?, granularity })
+        Ok(Self { from: parse_time_or_date(&given, "from")?, to: parse_time_or_date(&given, "to")?, granularity })
     }
 
     /// The same range, cut into days.
@@ -145,19 +140,19 @@ impl Period {
     ///
     /// # Errors
     /// It ends before it begins, or is longer than may be asked for.
-    pub fn hours(&self, now: Timestamp) -> Result<Range<Hour>, Problem> {
+    pub fn hour_range(&self, now: Timestamp) -> Result<Range<Hour>, Problem> {
         let (days_max, days) = self.granularity.days();
         let to = self.to.unwrap_or(now);
-        let from = self.from.unwrap_or_else(|| {
-            to.checked_sub(SignedDuration::from_hours(days * 24)).unwrap_or(Timestamp::MIN)
-        });
+        let from = self
+            .from
+            .unwrap_or_else(|| to.checked_sub(SignedDuration::from_hours(days * 24)).unwrap_or(Timestamp::MIN));
         if from >= to {
             return Err(Problem::field("from", "must be before `to`"));
         }
-        let start = self.granularity.period(Hour::of(from));
+        let start = self.granularity.period_start(Hour::containing(from));
         // The last moment of the range is the one before `to`.
         let last = to.checked_sub(SignedDuration::from_nanos(1)).unwrap_or(to);
-        let end = Hour(self.granularity.period(Hour::of(last)).0 + self.granularity.hours());
+        let end = Hour(self.granularity.period_start(Hour::containing(last)).0 + self.granularity.hours());
         // One period more, of which the range has begun a part.
         if end.0 - start.0 > days_max * 24 + self.granularity.hours() {
             let word = if self.granularity == Granularity::Hour { "hour" } else { "day" };

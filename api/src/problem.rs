@@ -13,29 +13,29 @@ use http::header::HeaderName;
 use mail::address::Address;
 use mail::email::Category;
 use mail::id::{EmailId, RequestId};
-use mail::quota::Full;
-use mail::suppression::{BlockReason, Blocked};
-use mail::usage::{Cap, Period};
-use queue::quota::QuotaError;
-use queue::rate::Standing;
-use queue::refusal::Refusal;
+use mail::quota::QuotaExceeded;
+use mail::suppression::{BlockReason, BlockedRecipient};
+use mail::usage::{ExceededCap, UsagePeriod};
+use queue::quota::StorageQuotaError;
+use queue::rate::RateLimitStatus;
+use queue::refusal::SubmitError;
 use serde::Serialize;
 use serde_json::{Map, Value, json};
 use store::access::Denial;
 use store::engine::ReadError;
 
-use crate::emails::view::Moment;
+use crate::emails::view::JsonTimestamp;
 
 /// How many field errors are told at once; a body can hold many thousands.
 pub const FIELD_ERRORS_MAX: usize = 50;
 /// After how many seconds a client may try again when the service is short of something.
 const RETRY_AFTER_S: u32 = 1;
 /// The same when it takes longer: an operator must act first (a full disk, a restart), or many rows are counted.
-pub(crate) const RETRY_AFTER_OUTAGE_S: u32 = 10;
+pub(crate) const OUTAGE_RETRY_AFTER_S: u32 = 10;
 
 /// A code of the error table: what it is called, with which status it comes, when.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct Code {
+pub struct ErrorCode {
     /// The word on the wire.
     pub word: &'static str,
     /// The HTTP status.
@@ -46,7 +46,7 @@ pub struct Code {
 
 macro_rules! codes {
     ($($name:ident $status:literal $word:literal $when:literal;)*) => {
-        impl Code {
+        impl ErrorCode {
             $(#[doc = $when] pub const $name: Self = Self { word: $word, status: $status, when: $when };)*
             /// The whole table.
             pub const ALL: &'static [Self] = &[$(Self::$name),*];
@@ -90,7 +90,7 @@ codes! {
     SEND_UNCONFIRMED 504 "send_unconfirmed" "Whether the email was accepted is not known; it may be delivered.";
 }
 
-impl Code {
+impl ErrorCode {
     /// What it is called among all: its word, and its status where an earlier one has that word.
     #[must_use]
     pub fn name(&self) -> String {
@@ -118,11 +118,11 @@ impl Code {
 
 /// What went wrong with a request.
 #[derive(Debug, Clone, PartialEq)]
-pub struct Problem(Box<Parts>);
+pub struct Problem(Box<ProblemParts>);
 
 #[derive(Debug, Clone, PartialEq)]
-struct Parts {
-    code: Code,
+struct ProblemParts {
+    code: ErrorCode,
     message: String,
     details: Option<Value>,
     upgrade_url: Option<String>,
@@ -136,8 +136,8 @@ const UNAUTHORIZED: &str = "Unauthorized";
 impl Problem {
     /// A problem of this code.
     #[must_use]
-    pub fn new(code: Code, message: impl Into<String>) -> Self {
-        Self(Box::new(Parts {
+    pub fn new(code: ErrorCode, message: impl Into<String>) -> Self {
+        Self(Box::new(ProblemParts {
             code,
             message: message.into(),
             details: None,
@@ -150,21 +150,21 @@ impl Problem {
     /// The key or session does not let in.
     #[must_use]
     pub fn unauthorized(why: Denial) -> Self {
-        Self::new(Code::UNAUTHORIZED, UNAUTHORIZED)
-            .details(json!({"reason": why.word()}))
-            .header(http::header::WWW_AUTHENTICATE, "Bearer")
+        Self::new(ErrorCode::UNAUTHORIZED, UNAUTHORIZED)
+            .with_details(json!({"reason": why.word()}))
+            .with_header(http::header::WWW_AUTHENTICATE, "Bearer")
     }
 
     /// There is no such thing (for this tenant).
     #[must_use]
     pub fn not_found(noun: &str) -> Self {
-        Self::new(Code::NOT_FOUND, format!("No such {noun}"))
+        Self::new(ErrorCode::NOT_FOUND, format!("No such {noun}"))
     }
 
     /// A fault of our own; `cause` goes to the log only.
     #[must_use]
     pub fn internal(cause: impl ToString) -> Self {
-        let mut problem = Self::new(Code::INTERNAL_ERROR, "Internal error");
+        let mut problem = Self::new(ErrorCode::INTERNAL_ERROR, "Internal error");
         problem.0.cause = Some(cause.to_string());
         problem
     }
@@ -172,37 +172,37 @@ impl Problem {
     /// Not now. Nothing was accepted.
     #[must_use]
     pub fn unavailable(message: impl Into<String>, retry_after_s: u32) -> Self {
-        Self::new(Code::SERVICE_UNAVAILABLE, message)
-            .details(json!({"idempotency_key_released": true}))
-            .header(http::header::RETRY_AFTER, retry_after_s.to_string())
+        Self::new(ErrorCode::SERVICE_UNAVAILABLE, message)
+            .with_details(json!({"idempotency_key_released": true}))
+            .with_header(http::header::RETRY_AFTER, retry_after_s.to_string())
     }
 
     /// The store cannot be read now; `cause` goes to the log only.
     #[must_use]
     pub fn outage(cause: impl ToString) -> Self {
-        let mut problem = Self::unavailable("The service cannot answer now; try again", RETRY_AFTER_OUTAGE_S);
+        let mut problem = Self::unavailable("The service cannot answer now; try again", OUTAGE_RETRY_AFTER_S);
         problem.0.cause = Some(cause.to_string());
         problem
     }
 
     /// More requests than the plan includes.
     #[must_use]
-    pub fn too_often(standing: Standing) -> Self {
-        let Standing { limit, reset_s, .. } = standing;
+    pub fn rate_limited(standing: RateLimitStatus) -> Self {
+        let RateLimitStatus { limit, reset_s, .. } = standing;
         let message = format!("More than {limit} requests a second; try again in {reset_s} s");
-        Self::new(Code::RATE_LIMIT_EXCEEDED, message)
-            .details(json!({"limit": limit}))
-            .header(http::header::RETRY_AFTER, reset_s.to_string())
+        Self::new(ErrorCode::RATE_LIMIT_EXCEEDED, message)
+            .with_details(json!({"limit": limit}))
+            .with_header(http::header::RETRY_AFTER, reset_s.to_string())
     }
 
     /// An account has had more asked of name servers than it may.
     #[must_use]
-    pub fn too_many_questions(retry_after: Duration) -> Self {
+    pub fn dns_lookups_limited(retry_after: Duration) -> Self {
         let seconds = retry_after.as_millis().div_ceil(1_000).max(1);
         let message = format!("Too many questions were asked of name servers; try again in {seconds} s");
-        Self::new(Code::RATE_LIMIT_EXCEEDED, message)
-            .details(json!({"reason": "dns_questions"}))
-            .header(http::header::RETRY_AFTER, seconds.to_string())
+        Self::new(ErrorCode::RATE_LIMIT_EXCEEDED, message)
+            .with_details(json!({"reason": "dns_questions"}))
+            .with_header(http::header::RETRY_AFTER, seconds.to_string())
     }
 
     /// Too many bytes are being worked on.
@@ -221,14 +221,14 @@ impl Problem {
 
     /// With these particulars.
     #[must_use]
-    pub fn details(mut self, details: Value) -> Self {
+    pub fn with_details(mut self, details: Value) -> Self {
         self.0.details = Some(details);
         self
     }
 
     /// With one more of the particulars.
     #[must_use]
-    pub fn detail(mut self, name: &str, value: Value) -> Self {
+    pub fn with_detail(mut self, name: &str, value: Value) -> Self {
         match &mut self.0.details {
             Some(Value::Object(details)) => {
                 details.insert(name.to_owned(), value);
@@ -240,21 +240,21 @@ impl Problem {
 
     /// With a header field of the answer.
     #[must_use]
-    pub fn header(mut self, name: HeaderName, value: impl Into<String>) -> Self {
+    pub fn with_header(mut self, name: HeaderName, value: impl Into<String>) -> Self {
         self.0.headers.push((name, value.into()));
         self
     }
 
     /// With where an account gets more, if the operator has such a page.
     #[must_use]
-    pub fn upgrade(mut self, url: Option<&str>) -> Self {
+    pub fn with_upgrade_url(mut self, url: Option<&str>) -> Self {
         self.0.upgrade_url = url.map(str::to_owned);
         self
     }
 
     /// The code.
     #[must_use]
-    pub fn code(&self) -> Code {
+    pub fn code(&self) -> ErrorCode {
         self.0.code
     }
 
@@ -279,8 +279,8 @@ impl Problem {
     /// The body of the answer.
     #[must_use]
     pub fn body(&self, request_id: RequestId, base_url: &str) -> Bytes {
-        let wire = Wire {
-            error: WireError {
+        let wire = ErrorEnvelope {
+            error: ErrorBody {
                 message: &self.0.message,
                 code: self.0.code.word,
                 details: self.0.details.as_ref(),
@@ -294,7 +294,7 @@ impl Problem {
 
     /// What the error of one entry of a batch is.
     #[must_use]
-    pub fn entry(&self) -> Value {
+    pub fn batch_entry_error(&self) -> Value {
         let mut entry = json!({"message": self.0.message, "code": self.0.code.word});
         if let Some(details) = &self.0.details {
             entry["details"] = details.clone();
@@ -308,43 +308,43 @@ impl Problem {
     /// Whether the same request may be taken later, as it is: what is kept under an idempotency key leaves
     /// room for that.
     #[must_use]
-    pub fn is_passing(&self) -> bool {
-        matches!(self.0.code.status, 429 | 500 | 502 | 503) || self.0.code == Code::IDEMPOTENCY_IN_PROGRESS
+    pub fn is_transient(&self) -> bool {
+        matches!(self.0.code.status, 429 | 500 | 502 | 503) || self.0.code == ErrorCode::IDEMPOTENCY_IN_PROGRESS
     }
 
     /// The problem of a batch that is sent whole or not at all: each email that cannot be, by its place.
     /// When one status holds for all of them it is the answer's, with what its header says and with those
     /// particulars that are the same for all; else the request as a whole will not do: 400.
     #[must_use]
-    pub fn of_batch(refused: &[(usize, Self)]) -> Self {
+    pub fn from_batch(refused: &[(usize, Self)]) -> Self {
         let mut fields = FieldErrors::default();
         let mut errors = Vec::with_capacity(refused.len());
         for (index, problem) in refused {
             fields.add(&format!("emails[{index}]"), &problem.0.message);
             let mut error = json!({"index": index});
-            if let (Value::Object(error), Value::Object(entry)) = (&mut error, problem.entry()) {
+            if let (Value::Object(error), Value::Object(entry)) = (&mut error, problem.batch_entry_error()) {
                 error.extend(entry);
             }
             errors.push(error);
         }
-        let whole = Self::from(fields).detail("errors", Value::Array(errors));
+        let whole = Self::from(fields).with_detail("errors", Value::Array(errors));
         match refused {
             [(_, first), rest @ ..] if rest.iter().all(|(_, p)| p.status() == first.status()) => {
-                whole.like(first, rest)
+                whole.with_code_of(first, rest)
             }
             _ => whole,
         }
     }
 
     /// With the code of the first of several problems of one status, and what is common to all of them.
-    fn like(mut self, first: &Self, rest: &[(usize, Self)]) -> Self {
+    fn with_code_of(mut self, first: &Self, rest: &[(usize, Self)]) -> Self {
         let alike = |same: &dyn Fn(&Self) -> bool| rest.iter().all(|(_, problem)| same(problem));
         (self.0.code, self.0.cause) = (first.0.code, first.0.cause.clone());
         self.0.upgrade_url.clone_from(&first.0.upgrade_url);
         for (name, value) in first.0.details.iter().filter_map(Value::as_object).flatten() {
             let is_new = self.0.details.as_ref().is_some_and(|details| details.get(name).is_none());
             if is_new && alike(&|other| other.0.details.as_ref().and_then(|d| d.get(name)) == Some(value)) {
-                self = self.detail(name, value.clone());
+                self = self.with_detail(name, value.clone());
             }
         }
         // Seconds, and the most of them: then none has to wait any more.
@@ -363,96 +363,95 @@ impl Problem {
 
     /// What the hall's refusal is to an HTTP client.
     #[must_use]
-    pub fn of_refusal(refusal: Refusal, upgrade_url: Option<&str>) -> Self {
+    pub fn from_refusal(refusal: SubmitError, upgrade_url: Option<&str>) -> Self {
         match refusal {
-            Refusal::DomainNotVerified { domain } => Self::new(
-                Code::DOMAIN_NOT_VERIFIED,
-                format!(
-                    "The domain {domain} is not verified for this account: add it and publish its records"
-                ),
+            SubmitError::DomainNotVerified { domain } => Self::new(
+                ErrorCode::DOMAIN_NOT_VERIFIED,
+                format!("The domain {domain} is not verified for this account: add it and publish its records"),
             )
-            .details(json!({"domain": domain})),
-            Refusal::SandboxNotSetUp { domain } => Self::new(
-                Code::DOMAIN_NOT_VERIFIED,
+            .with_details(json!({"domain": domain})),
+            SubmitError::SandboxNotConfigured { domain } => Self::new(
+                ErrorCode::DOMAIN_NOT_VERIFIED,
                 format!("The sandbox is not set up on this server: its operator has not verified {domain}"),
             )
-            .details(json!({"domain": domain})),
-            Refusal::SandboxRestricted { allowed } => Self::new(
-                Code::SANDBOX_RESTRICTED,
+            .with_details(json!({"domain": domain})),
+            SubmitError::SandboxRestricted { allowed } => Self::new(
+                ErrorCode::SANDBOX_RESTRICTED,
                 "This sender may only be used with the account's own address as recipient",
             )
-            .details(json!({"allowed": [allowed]})),
-            Refusal::ProductionRequired => Self::new(
-                Code::PRODUCTION_ACCESS_REQUIRED,
-                "Sending to other recipients needs production access",
-            )
-            .upgrade(upgrade_url)
-            .details(json!({"upgrade_url": upgrade_url})),
-            Refusal::Blocked { id, category, blocked } => Self::blocked(id, category, &blocked),
-            Refusal::PlanLimit(Cap { period, used, cap }) => {
+            .with_details(json!({"allowed": [allowed]})),
+            SubmitError::ProductionRequired => {
+                Self::new(ErrorCode::PRODUCTION_ACCESS_REQUIRED, "Sending to other recipients needs production access")
+                    .with_upgrade_url(upgrade_url)
+                    .with_details(json!({"upgrade_url": upgrade_url}))
+            }
+            SubmitError::Suppressed { id, category, blocked } => Self::recipients_blocked(id, category, &blocked),
+            SubmitError::PlanLimit(ExceededCap { period, used, cap }) => {
                 let message = match period {
-                    Period::Day(_) => "Daily limit reached",
-                    Period::Month(_) => "Monthly limit reached",
+                    UsagePeriod::Day(_) => "Daily limit reached",
+                    UsagePeriod::Month(_) => "Monthly limit reached",
                 };
-                let resets_at = Moment(period.ends_at());
-                Self::new(Code::PLAN_LIMIT, message).upgrade(upgrade_url).details(
-                    json!({"limit": period.name(), "used": used, "cap": cap, "resets_at": resets_at}),
-                )
+                let resets_at = JsonTimestamp(period.ends_at());
+                Self::new(ErrorCode::PLAN_LIMIT, message)
+                    .with_upgrade_url(upgrade_url)
+                    .with_details(json!({"limit": period.name(), "used": used, "cap": cap, "resets_at": resets_at}))
             }
-            Refusal::StorageFull(full) => Self::full(full, upgrade_url),
-            Refusal::NotThisDomain { domain } => {
-                Self::new(Code::FORBIDDEN, format!("This API key may not send from {domain}"))
-                    .details(json!({"domain": domain}))
+            SubmitError::StorageFull(full) => Self::plan_full(full, upgrade_url),
+            SubmitError::DomainNotAllowed { domain } => {
+                Self::new(ErrorCode::FORBIDDEN, format!("This API key may not send from {domain}"))
+                    .with_details(json!({"domain": domain}))
             }
-            Refusal::Suspended => Self::new(Code::ACCOUNT_SUSPENDED, "The account is suspended"),
-            Refusal::Message(error) => Self::new(Code::VALIDATION_ERROR, error.to_string()),
-            Refusal::Invalid { field, message } => Self::field(field, message),
-            Refusal::TooLarge { bytes_max } => {
-                Self::new(Code::PAYLOAD_TOO_LARGE, format!("The message is larger than {bytes_max} bytes"))
-                    .details(json!({"bytes_max": bytes_max}))
+            SubmitError::AccountSuspended => Self::new(ErrorCode::ACCOUNT_SUSPENDED, "The account is suspended"),
+            SubmitError::Message(error) => Self::new(ErrorCode::VALIDATION_ERROR, error.to_string()),
+            SubmitError::Invalid { field, message } => Self::field(field, message),
+            SubmitError::TooLarge { bytes_max } => {
+                Self::new(ErrorCode::PAYLOAD_TOO_LARGE, format!("The message is larger than {bytes_max} bytes"))
+                    .with_details(json!({"bytes_max": bytes_max}))
             }
-            Refusal::TooManyRecipients { recipients_max } => {
+            SubmitError::TooManyRecipients { recipients_max } => {
                 Self::field("to", format!("at most {recipients_max} recipients in to, cc and bcc together"))
             }
-            Refusal::Unsigned => Self::new(
-                Code::MAIL_SERVER_ERROR,
+            SubmitError::SigningFailed => Self::new(
+                ErrorCode::MAIL_SERVER_ERROR,
                 "The message could not be signed; nothing was accepted. The operator is told",
             )
-            .details(json!({"idempotency_key_released": true})),
-            Refusal::Full => Self::unavailable("Mail cannot be accepted now: no room", RETRY_AFTER_OUTAGE_S),
-            Refusal::Unavailable => {
-                Self::unavailable("Mail cannot be accepted now; try again", RETRY_AFTER_OUTAGE_S)
+            .with_details(json!({"idempotency_key_released": true})),
+            SubmitError::InsufficientStorage => {
+                Self::unavailable("Mail cannot be accepted now: no room", OUTAGE_RETRY_AFTER_S)
+            }
+            SubmitError::Unavailable => {
+                Self::unavailable("Mail cannot be accepted now; try again", OUTAGE_RETRY_AFTER_S)
             }
             // Who has a key is told what was done with it instead.
-            Refusal::DoneMeanwhile => {
-                Self::new(Code::IDEMPOTENCY_IN_PROGRESS, "The same was done at the same time")
-                    .header(http::header::RETRY_AFTER, RETRY_AFTER_S.to_string())
+            SubmitError::DoneConcurrently => {
+                Self::new(ErrorCode::IDEMPOTENCY_IN_PROGRESS, "The same was done at the same time")
+                    .with_header(http::header::RETRY_AFTER, RETRY_AFTER_S.to_string())
             }
-            Refusal::Unconfirmed { id } => Self::unconfirmed(id),
+            SubmitError::Unconfirmed { id } => Self::unconfirmed(id),
         }
     }
 
     /// The plan includes no more of a noun.
     #[must_use]
-    pub fn full(full: Full, upgrade_url: Option<&str>) -> Self {
-        let Full { noun, used, cap } = full;
-        Self::new(Code::PLAN_FULL, format!("The plan includes {cap} {}", noun.word().replace('_', " ")))
-            .upgrade(upgrade_url)
-            .details(json!({"limit": noun.word(), "used": used, "cap": cap}))
+    pub fn plan_full(full: QuotaExceeded, upgrade_url: Option<&str>) -> Self {
+        let QuotaExceeded { noun, used, cap } = full;
+        Self::new(ErrorCode::PLAN_FULL, format!("The plan includes {cap} {}", noun.word().replace('_', " ")))
+            .with_upgrade_url(upgrade_url)
+            .with_details(json!({"limit": noun.word(), "used": used, "cap": cap}))
     }
 
     /// Why a quota gives no room.
     #[must_use]
-    pub fn of_quota(error: QuotaError, upgrade_url: Option<&str>) -> Self {
+    pub fn from_quota_error(error: StorageQuotaError, upgrade_url: Option<&str>) -> Self {
         match error {
-            QuotaError::Full(full) => Self::full(full, upgrade_url),
-            error @ QuotaError::Counting(_) => Self::unavailable(error.to_string(), RETRY_AFTER_OUTAGE_S),
-            QuotaError::Read(error) => error.into(),
+            StorageQuotaError::Full(full) => Self::plan_full(full, upgrade_url),
+            error @ StorageQuotaError::Counting(_) => Self::unavailable(error.to_string(), OUTAGE_RETRY_AFTER_S),
+            StorageQuotaError::Read(error) => error.into(),
         }
     }
 
     /// Recipients are suppressed, or opted out of the category (email-api.md "Errors").
-    fn blocked(id: Option<EmailId>, category: Category, blocked: &[Blocked]) -> Self {
+    fn recipients_blocked(id: Option<EmailId>, category: Category, blocked: &[BlockedRecipient]) -> Self {
         let of = |kind: fn(&BlockReason) -> bool| -> Vec<&Address> {
             blocked.iter().filter(|one| kind(&one.reason)).map(|one| &one.address).collect()
         };
@@ -471,14 +470,14 @@ impl Problem {
             details["category_unsubscribed"] = json!(opted_out);
             details["category"] = json!(category);
         }
-        Self::new(Code::RECIPIENT_BLOCKED, message).details(details)
+        Self::new(ErrorCode::RECIPIENT_BLOCKED, message).with_details(details)
     }
 
     /// Whether an email was accepted is not known.
     #[must_use]
     pub fn unconfirmed(id: EmailId) -> Self {
-        Self::new(Code::SEND_UNCONFIRMED, "The send could not be confirmed; it may still be delivered")
-            .details(json!({"email_id": id, "idempotency_key_released": false}))
+        Self::new(ErrorCode::SEND_UNCONFIRMED, "The send could not be confirmed; it may still be delivered")
+            .with_details(json!({"email_id": id, "idempotency_key_released": false}))
     }
 }
 
@@ -494,12 +493,12 @@ fn doc_url(base_url: &str, word: &str) -> String {
 }
 
 #[derive(Serialize)]
-struct Wire<'a> {
-    error: WireError<'a>,
+struct ErrorEnvelope<'a> {
+    error: ErrorBody<'a>,
 }
 
 #[derive(Serialize)]
-struct WireError<'a> {
+struct ErrorBody<'a> {
     message: &'a str,
     code: &'static str,
     #[serde(skip_serializing_if = "Option::is_none")]
@@ -522,7 +521,7 @@ pub struct FieldErrors {
 
 impl FieldErrors {
     /// Something was ignored.
-    pub fn ignored(&mut self, text: String) {
+    pub fn add_ignored(&mut self, text: String) {
         self.ignored.push(text);
     }
 
@@ -538,8 +537,7 @@ impl FieldErrors {
         let message = message.into();
         if self.first.is_none() {
             // A message that names its field already is told as it is.
-            let told =
-                if message.starts_with('`') { message.clone() } else { format!("`{name}`: {message}") };
+            let told = if message.starts_with('`') { message.clone() } else { format!("`{name}`: {message}") };
             self.first = Some(told);
         }
         self.fields.insert(name.to_owned(), message);
@@ -570,6 +568,6 @@ impl From<FieldErrors> for Problem {
         if !errors.ignored.is_empty() {
             details.insert("warnings".to_owned(), json!(errors.ignored));
         }
-        Self::new(Code::VALIDATION_ERROR, message).details(Value::Object(details))
+        Self::new(ErrorCode::VALIDATION_ERROR, message).with_details(Value::Object(details))
     }
 }

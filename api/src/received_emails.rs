@@ -13,25 +13,25 @@ use std::sync::Arc;
 use bytes::Bytes;
 use http::header::{CONTENT_DISPOSITION, HeaderValue, X_CONTENT_TYPE_OPTIONS};
 use http::{Method, StatusCode};
-use mail::credential::Scope;
+use mail::credential::ApiKeyScope;
 use mail::id::ReceivedId;
-use mail::received::{Attachment, Received, attachment_place};
+use mail::received::{ReceivedAttachment, ReceivedEmail, attachment_index};
 use queue::inbound::read;
 use serde_json::{Value, json};
 use store::access::Tenant;
 use store::engine::{Batch, CommitError};
 use store::received;
 
-use self::view::{OneReceived, ReceivedDetail};
-use crate::call::{Answer, Call, Input, Reply, Takes};
-use crate::done::Done;
-use crate::held::{Held, Place};
+use self::view::{ReceivedEmailDetail, ReceivedEmailResponse};
+use crate::call::{FromRequest, IntoResponse, Request, RequestSpec, Response};
+use crate::done::OkResponse;
+use crate::held::{LargeResponse, LargeResponsePermit};
 use crate::operations::{Operation, operation};
 use crate::page;
-use crate::problem::{Code, Problem};
-use crate::room::Room;
+use crate::problem::{ErrorCode, Problem};
+use crate::room::AppState;
 use crate::schema::{self, Schemas};
-use crate::suppressions::not_written;
+use crate::suppressions::commit_error_problem;
 
 /// How often a deletion is tried when another email of the same message goes at the same time.
 const TRIES_MAX: usize = 20;
@@ -39,10 +39,8 @@ const TRIES_MAX: usize = 20;
 /// What can be asked.
 #[must_use]
 pub fn operations() -> Vec<Operation> {
-    let of = |method, path, id, summary| {
-        operation(method, path, id).about("received_emails", summary).of_a_domain()
-    };
-    let (get, post, full) = (Method::GET, Method::POST, Scope::Full);
+    let of = |method, path, id, summary| operation(method, path, id).about("received_emails", summary).domain_scoped();
+    let (get, post, full) = (Method::GET, Method::POST, ApiKeyScope::Full);
     vec![
         of(
             get.clone(),
@@ -50,46 +48,31 @@ pub fn operations() -> Vec<Operation> {
             "list_received_emails",
             "List received emails, newest first or in the order of arrival",
         )
-        .either(full, list::list),
+        .api_key_or_session(full, list::list),
         of(get.clone(), "/received-emails/{id}", "get_received_email", "Get a received email with its files")
-            .either(full, get_one),
-        of(
-            get.clone(),
-            "/received-emails/{id}/raw",
-            "get_received_email_raw",
-            "Get the message as it was received",
-        )
-        .either(full, raw),
+            .api_key_or_session(full, get_received_email),
+        of(get.clone(), "/received-emails/{id}/raw", "get_received_email_raw", "Get the message as it was received")
+            .api_key_or_session(full, raw),
         of(
             get,
             "/received-emails/{id}/attachments/{att_id}",
             "get_received_email_attachment",
             "Get one file of a received email",
         )
-        .either(full, attachment),
+        .api_key_or_session(full, attachment),
         of(
             post.clone(),
             "/received-emails/{id}/reply",
             "reply_to_received_email",
             "Answer a received email, in its thread",
         )
-        .fails(Code::SENDING)
-        .either(full, respond::reply),
-        of(
-            post,
-            "/received-emails/{id}/forward",
-            "forward_received_email",
-            "Pass a received email on, as a file",
-        )
-        .fails(Code::SENDING)
-        .either(full, respond::forward),
-        of(
-            Method::DELETE,
-            "/received-emails/{id}",
-            "delete_received_email",
-            "Delete a received email and its message",
-        )
-        .either(full, delete),
+        .errors(ErrorCode::SENDING)
+        .api_key_or_session(full, respond::reply),
+        of(post, "/received-emails/{id}/forward", "forward_received_email", "Pass a received email on, as a file")
+            .errors(ErrorCode::SENDING)
+            .api_key_or_session(full, respond::forward),
+        of(Method::DELETE, "/received-emails/{id}", "delete_received_email", "Delete a received email and its message")
+            .api_key_or_session(full, delete),
     ]
 }
 
@@ -101,46 +84,46 @@ pub(crate) fn id_parameter() -> Value {
 
 /// A received email's id, from the path.
 #[derive(Debug, Clone, Copy)]
-pub struct OfReceived(pub(crate) ReceivedId);
+pub struct ReceivedEmailPath(pub(crate) ReceivedId);
 
-impl Input for OfReceived {
-    fn describe(_: &mut Schemas) -> Takes {
-        Takes { parameters: vec![id_parameter()], ..Takes::default() }
+impl FromRequest for ReceivedEmailPath {
+    fn describe(_: &mut Schemas) -> RequestSpec {
+        RequestSpec { parameters: vec![id_parameter()], ..RequestSpec::default() }
     }
 
     /// What cannot be an id is the id of nothing.
-    fn read(call: &Call) -> Result<Self, Problem> {
-        call.path_parameter(ID).parse().map(Self).map_err(|_| no_such_email())
+    fn read(call: &Request) -> Result<Self, Problem> {
+        call.path_parameter(ID).parse().map(Self).map_err(|_| received_email_not_found())
     }
 }
 
-fn no_such_email() -> Problem {
-    Problem::new(Code::NOT_FOUND, "No such received email")
+fn received_email_not_found() -> Problem {
+    Problem::new(ErrorCode::NOT_FOUND, "No such received email")
 }
 
 /// One of the tenant's own; for a key that is bound to a domain, of that domain's.
-pub(crate) async fn find(room: &Room, tenant: &Tenant, id: ReceivedId) -> Result<Received, Problem> {
-    let found = received::get(room.hall.store(), tenant.account().id, id).await?;
-    let is_reached = |one: &Received| tenant.bound_to().is_none_or(|bond| bond == one.domain);
-    found.filter(is_reached).ok_or_else(no_such_email)
+pub(crate) async fn find(room: &AppState, tenant: &Tenant, id: ReceivedId) -> Result<ReceivedEmail, Problem> {
+    let found = received::get(room.intake.store(), tenant.account().id, id).await?;
+    let is_reached = |one: &ReceivedEmail| tenant.bound_to().is_none_or(|bond| bond == one.domain);
+    found.filter(is_reached).ok_or_else(received_email_not_found)
 }
 
 /// Its message, with what we put on top.
-pub(crate) async fn message(room: &Room, received: &Received) -> Result<Bytes, Problem> {
-    let bytes = received::raw(room.hall.store(), received).await?;
-    bytes.ok_or_else(|| Problem::new(Code::NOT_FOUND, "The message's bytes are not kept any more"))
+pub(crate) async fn load_message(room: &AppState, received: &ReceivedEmail) -> Result<Bytes, Problem> {
+    let bytes = received::get_message(room.intake.store(), received).await?;
+    bytes.ok_or_else(|| Problem::new(ErrorCode::NOT_FOUND, "The message's bytes are not kept any more"))
 }
 
 /// What `GET /received-emails/{id}` takes.
 #[derive(Debug)]
-pub struct GetReceived {
-    id: OfReceived,
+pub struct GetReceivedEmail {
+    id: ReceivedEmailPath,
     inline: bool,
 }
 
-impl Input for GetReceived {
-    fn describe(schemas: &mut Schemas) -> Takes {
-        let mut takes = OfReceived::describe(schemas);
+impl FromRequest for GetReceivedEmail {
+    fn describe(schemas: &mut Schemas) -> RequestSpec {
+        let mut takes = ReceivedEmailPath::describe(schemas);
         let words = json!({"type": "string", "enum": ["inline", "none"], "default": "inline"});
         let about = "`inline`: files come along in base 64; `none`: only what they are. Large ones are better \
                      fetched one by one";
@@ -148,14 +131,14 @@ impl Input for GetReceived {
         takes
     }
 
-    fn read(call: &Call) -> Result<Self, Problem> {
-        let given = page::parameters(&call.query)?;
-        let inline = match page::one(&given, "attachments")? {
+    fn read(call: &Request) -> Result<Self, Problem> {
+        let given = page::parse_query(&call.query)?;
+        let inline = match page::single_value(&given, "attachments")? {
             None | Some("inline") => true,
             Some("none") => false,
             Some(_) => return Err(Problem::field("attachments", "must be `inline` or `none`")),
         };
-        Ok(Self { id: OfReceived::read(call)?, inline })
+        Ok(Self { id: ReceivedEmailPath::read(call)?, inline })
     }
 }
 
@@ -163,31 +146,33 @@ impl Input for GetReceived {
 ///
 /// # Errors
 /// No such received email, or its bytes are not kept any more; the store cannot be read.
-pub async fn get_one(
-    room: Arc<Room>,
+pub async fn get_received_email(
+    room: Arc<AppState>,
     tenant: Tenant,
-    input: GetReceived,
-) -> Result<Held<OneReceived>, Problem> {
-    let GetReceived { id: OfReceived(id), inline } = input;
+    input: GetReceivedEmail,
+) -> Result<LargeResponse<ReceivedEmailResponse>, Problem> {
+    let GetReceivedEmail { id: ReceivedEmailPath(id), inline } = input;
     let received = find(&room, &tenant, id).await?;
-    let place = Place::of(received.size_bytes).await?;
+    let place = LargeResponsePermit::acquire(received.size_bytes).await?;
     // A message that nobody can read is shown by what was kept of it; the rest is in its raw form.
-    let reading = read::whole(message(&room, &received).await?).await.unwrap_or_default();
-    Ok(place.holds(OneReceived { received_email: ReceivedDetail::of(&received, reading, inline) }))
+    let reading = read::parse_message(load_message(&room, &received).await?).await.unwrap_or_default();
+    Ok(place.attach_to(ReceivedEmailResponse {
+        received_email: ReceivedEmailDetail::from_received(&received, reading, inline),
+    }))
 }
 
 /// A message as it was received.
 #[derive(Debug)]
-pub struct RawMessage(Bytes);
+pub struct RawReceivedMessage(Bytes);
 
-impl Reply for RawMessage {
+impl IntoResponse for RawReceivedMessage {
     const MEDIA_TYPE: &'static str = "message/rfc822";
 
     fn describe(_: &mut Schemas) -> Value {
         json!({"type": "string", "description": "The message, header and body, with what we put on top"})
     }
 
-    fn write(self) -> Result<Bytes, Problem> {
+    fn into_body(self) -> Result<Bytes, Problem> {
         Ok(self.0)
     }
 }
@@ -197,69 +182,69 @@ impl Reply for RawMessage {
 /// # Errors
 /// No such received email, or its bytes are not kept any more; the store cannot be read.
 pub async fn raw(
-    room: Arc<Room>,
+    room: Arc<AppState>,
     tenant: Tenant,
-    OfReceived(id): OfReceived,
-) -> Result<Held<RawMessage>, Problem> {
+    ReceivedEmailPath(id): ReceivedEmailPath,
+) -> Result<LargeResponse<RawReceivedMessage>, Problem> {
     let received = find(&room, &tenant, id).await?;
-    let place = Place::of(received.size_bytes).await?;
-    message(&room, &received).await.map(|bytes| place.holds(RawMessage(bytes)))
+    let place = LargeResponsePermit::acquire(received.size_bytes).await?;
+    load_message(&room, &received).await.map(|bytes| place.attach_to(RawReceivedMessage(bytes)))
 }
 
 /// What `GET /received-emails/{id}/attachments/{att_id}` takes.
 #[derive(Debug)]
 pub struct GetAttachment {
-    id: OfReceived,
-    place: usize,
+    id: ReceivedEmailPath,
+    index: usize,
 }
 
-fn no_such_file() -> Problem {
-    Problem::new(Code::NOT_FOUND, "The received email has no such file")
+fn attachment_not_found() -> Problem {
+    Problem::new(ErrorCode::NOT_FOUND, "The received email has no such file")
 }
 
-impl Input for GetAttachment {
-    fn describe(schemas: &mut Schemas) -> Takes {
-        let mut takes = OfReceived::describe(schemas);
+impl FromRequest for GetAttachment {
+    fn describe(schemas: &mut Schemas) -> RequestSpec {
+        let mut takes = ReceivedEmailPath::describe(schemas);
         takes.parameters.push(schema::path_parameter("att_id", "The file's id (`att_0` is the first)"));
         takes
     }
 
-    fn read(call: &Call) -> Result<Self, Problem> {
-        let id = OfReceived::read(call)?;
-        let place = attachment_place(call.path_parameter("att_id")).ok_or_else(no_such_file)?;
-        Ok(Self { id, place })
+    fn read(call: &Request) -> Result<Self, Problem> {
+        let id = ReceivedEmailPath::read(call)?;
+        let place = attachment_index(call.path_parameter("att_id")).ok_or_else(attachment_not_found)?;
+        Ok(Self { id, index: place })
     }
 }
 
 /// A file. Whatever its sender says that it is, a browser is to keep it and not to show it.
 #[derive(Debug)]
-pub struct FileBytes(Attachment);
+pub struct AttachmentDownload(ReceivedAttachment);
 
-impl Reply for FileBytes {
+impl IntoResponse for AttachmentDownload {
     const MEDIA_TYPE: &'static str = "application/octet-stream";
 
     fn describe(_: &mut Schemas) -> Value {
         json!({"type": "string", "format": "binary", "description": "The file's bytes"})
     }
 
-    fn write(self) -> Result<Bytes, Problem> {
+    fn into_body(self) -> Result<Bytes, Problem> {
         Ok(Bytes::from(self.0.data))
     }
 
-    fn answer(self) -> Result<Answer, Problem> {
+    fn into_response(self) -> Result<Response, Problem> {
         // RFC 6266 4.3, RFC 8187: a name in any script, and nothing that ends the field.
         let name: String = self.0.file.filename.bytes().map(percent_encoded).collect();
         let disposition = HeaderValue::try_from(format!("attachment; filename*=UTF-8''{name}"));
         let disposition = disposition.unwrap_or_else(|_| HeaderValue::from_static("attachment"));
-        Ok(Answer {
+        Ok(Response {
             status: StatusCode::OK,
             media_type: HeaderValue::from_static(Self::MEDIA_TYPE),
             headers: vec![
                 (CONTENT_DISPOSITION, disposition),
                 (X_CONTENT_TYPE_OPTIONS, HeaderValue::from_static("nosniff")),
             ],
-            body: self.write()?,
-            more: None,
+            body: self.into_body()?,
+            stream: None,
         })
     }
 }
@@ -276,31 +261,35 @@ fn percent_encoded(byte: u8) -> String {
 /// # Errors
 /// No such received email, or it has no such file; the store cannot be read.
 pub async fn attachment(
-    room: Arc<Room>,
+    room: Arc<AppState>,
     tenant: Tenant,
     input: GetAttachment,
-) -> Result<Held<FileBytes>, Problem> {
-    let GetAttachment { id: OfReceived(id), place } = input;
+) -> Result<LargeResponse<AttachmentDownload>, Problem> {
+    let GetAttachment { id: ReceivedEmailPath(id), index: place } = input;
     let received = find(&room, &tenant, id).await?;
-    let held = Place::of(received.size_bytes).await?;
-    let found = read::attachment(message(&room, &received).await?, place).await;
-    found.map(|file| held.holds(FileBytes(file))).ok_or_else(no_such_file)
+    let held = LargeResponsePermit::acquire(received.size_bytes).await?;
+    let found = read::parse_attachment(load_message(&room, &received).await?, place).await;
+    found.map(|file| held.attach_to(AttachmentDownload(file))).ok_or_else(attachment_not_found)
 }
 
 /// `DELETE /received-emails/{id}`.
 ///
 /// # Errors
 /// No such received email; the store cannot be used.
-pub async fn delete(room: Arc<Room>, tenant: Tenant, OfReceived(id): OfReceived) -> Result<Done, Problem> {
-    let store = room.hall.store();
+pub async fn delete(
+    room: Arc<AppState>,
+    tenant: Tenant,
+    ReceivedEmailPath(id): ReceivedEmailPath,
+) -> Result<OkResponse, Problem> {
+    let store = room.intake.store();
     for _ in 0..TRIES_MAX {
         let received = find(&room, &tenant, id).await?;
         let mut batch = Batch::progress();
         received::delete(store, &mut batch, &received).await?;
         match store.commit(batch).await {
-            Ok(()) => return Ok(Done::OK),
+            Ok(()) => return Ok(OkResponse::OK),
             Err(CommitError::Conflict { .. }) => {}
-            Err(error) => return Err(not_written(error)),
+            Err(error) => return Err(commit_error_problem(error)),
         }
     }
     Err(Problem::busy())

@@ -14,7 +14,7 @@ pub struct Schemas(BTreeMap<&'static str, Value>);
 
 impl Schemas {
     /// Refers to a named schema, and makes it when it is the first to ask.
-    pub fn named(&mut self, name: &'static str, make: impl FnOnce(&mut Self) -> Value) -> Value {
+    pub fn component(&mut self, name: &'static str, make: impl FnOnce(&mut Self) -> Value) -> Value {
         if !self.0.contains_key(name) {
             // The place is taken first, so that a schema may refer to itself.
             self.0.insert(name, Value::Null);
@@ -26,7 +26,7 @@ impl Schemas {
 
     /// Adds a field that may be left out to an object, or to each that it may be. What has a name stays as it
     /// is: others refer to it as well.
-    pub fn widen(&self, schema: &mut Value, (name, field): (&str, &Value)) {
+    pub fn add_optional_field(&self, schema: &mut Value, (name, field): (&str, &Value)) {
         if let Some(reference) = schema["$ref"].as_str() {
             let named = reference.rsplit('/').next().and_then(|name| self.0.get(name));
             if named.is_none_or(|named| named["properties"].get(name).is_none()) {
@@ -40,7 +40,7 @@ impl Schemas {
             return;
         }
         for way in schema.get_mut("oneOf").and_then(Value::as_array_mut).into_iter().flatten() {
-            self.widen(way, (name, field));
+            self.add_optional_field(way, (name, field));
         }
     }
 
@@ -52,9 +52,9 @@ impl Schemas {
 }
 
 /// A type that knows its schema.
-pub trait Describe {
+pub trait ToSchema {
     /// The status of an answer of this type.
-    const DONE: StatusCode = StatusCode::OK;
+    const SUCCESS_STATUS: StatusCode = StatusCode::OK;
 
     /// The schema, or a reference to it.
     fn schema(schemas: &mut Schemas) -> Value;
@@ -85,18 +85,18 @@ pub fn nullable_time(description: &str) -> Value {
 }
 
 /// Makes an object's fields that may be left out take null as well.
-pub fn left_out_or_null(schema: &mut Value) {
+pub fn allow_null_for_optional(schema: &mut Value) {
     let required = schema["required"].clone();
     let fields = schema.get_mut("properties").and_then(Value::as_object_mut);
     for (name, field) in fields.into_iter().flatten() {
         if !required.as_array().into_iter().flatten().any(|required| required == name) {
-            or_null(field);
+            allow_null(field);
         }
     }
 }
 
 /// Makes a schema take null as well.
-pub fn or_null(schema: &mut Value) {
+pub fn allow_null(schema: &mut Value) {
     if schema.get("$ref").is_some() {
         *schema = json!({"oneOf": [schema, {"type": "null"}]});
         return;
@@ -138,7 +138,7 @@ pub fn boolean(description: &str) -> Value {
 
 /// One of these words.
 #[must_use]
-pub fn words(words: &[&str], description: &str) -> Value {
+pub fn string_enum(words: &[&str], description: &str) -> Value {
     json!({"type": "string", "enum": words, "description": description})
 }
 
@@ -212,7 +212,7 @@ pub fn time_parameter(name: &str, description: &str) -> Value {
 
 /// A page of a list: `{NAME: [...], has_more, next_cursor}`.
 #[must_use]
-pub fn page(name: &str, entry: Value) -> Value {
+pub fn list_page(name: &str, entry: Value) -> Value {
     object(
         "A page",
         [

@@ -14,26 +14,26 @@ pub mod view;
 use std::sync::Arc;
 
 use http::Method;
-use mail::credential::Scope;
+use mail::credential::ApiKeyScope;
 use mail::id::SuppressionId;
-use mail::suppression::{Reason, Suppression, Target};
-use queue::contacts::ContactsError;
-use queue::refusal::Refusal;
+use mail::suppression::{Suppression, SuppressionReason, SuppressionTarget};
+use queue::contacts::SuppressionError;
+use queue::refusal::SubmitError;
 use serde_json::json;
 use store::access::Tenant;
 use store::engine::{Batch, CommitError};
-use store::suppression::Found;
+use store::suppression::StoredSuppression;
 
-use crate::call::{Call, Input, Takes};
-use crate::done::Done;
+use crate::call::{FromRequest, Request, RequestSpec};
+use crate::done::OkResponse;
 use crate::operations::{Operation, operation};
 use crate::page;
-use crate::problem::{Code, Problem};
-use crate::room::Room;
+use crate::problem::{ErrorCode, Problem};
+use crate::room::AppState;
 use crate::schema::{self, Schemas};
 
-use self::select::{ListSuppressions, Selection};
-use self::view::{OneSuppression, SuppressionList, SuppressionView};
+use self::select::{ListSuppressions, SuppressionQuery};
+use self::view::{SuppressionList, SuppressionResponse, SuppressionView};
 
 /// How often a deletion is tried when the suppression is changed at the same time.
 const TRIES_MAX: usize = 20;
@@ -45,22 +45,22 @@ pub fn operations() -> Vec<Operation> {
     let (get, post, delete) = (Method::GET, Method::POST, Method::DELETE);
     vec![
         of(get.clone(), "/suppressions", "list_suppressions", "List suppressions, newest first")
-            .either(Scope::Full, list),
+            .api_key_or_session(ApiKeyScope::Full, list),
         of(post.clone(), "/suppressions", "create_suppression", "Suppress one address, or up to 1000")
-            .fails(&[Code::PLAN_FULL])
-            .either(Scope::Full, add::add),
+            .errors(&[ErrorCode::PLAN_FULL])
+            .api_key_or_session(ApiKeyScope::Full, add::add),
         of(post.clone(), "/suppressions/check", "check_suppressions", "Ask about up to 1000 addresses")
-            .either(Scope::Full, check::check),
+            .api_key_or_session(ApiKeyScope::Full, check::check),
         of(post, "/suppressions/import", "import_suppressions", "Import a list in CSV, in the background")
-            .either(Scope::Full, import::begin),
+            .api_key_or_session(ApiKeyScope::Full, import::start),
         of(get.clone(), "/suppressions/import/{id}", "get_suppression_import", "How far an import is")
-            .either(Scope::Full, import::get),
+            .api_key_or_session(ApiKeyScope::Full, import::get),
         of(get.clone(), "/suppressions/export", "export_suppressions", "Export suppressions as CSV")
-            .either(Scope::Full, export::export),
+            .api_key_or_session(ApiKeyScope::Full, export::export),
         of(get, "/suppressions/{id_or_email}", "get_suppression", "Get a suppression")
-            .either(Scope::Full, get_one),
+            .api_key_or_session(ApiKeyScope::Full, get_suppression),
         of(delete, "/suppressions/{id_or_email}", "delete_suppression", "Let an address get mail again")
-            .either(Scope::Full, delete_one),
+            .api_key_or_session(ApiKeyScope::Full, delete_suppression),
     ]
 }
 
@@ -68,27 +68,23 @@ pub fn operations() -> Vec<Operation> {
 ///
 /// # Errors
 /// The cursor is none of this list's; the store cannot be read.
-pub async fn list(
-    room: Arc<Room>,
-    tenant: Tenant,
-    input: ListSuppressions,
-) -> Result<SuppressionList, Problem> {
+pub async fn list(room: Arc<AppState>, tenant: Tenant, input: ListSuppressions) -> Result<SuppressionList, Problem> {
     let ListSuppressions { page, selection } = input;
     let before = page.before_suppression()?;
-    let Selection { email, mut filter } = selection;
-    let (store, account, now) = (room.hall.store(), tenant.account().id, room.hall.clock().now());
+    let SuppressionQuery { email, mut filter } = selection;
+    let (store, account, now) = (room.intake.store(), tenant.account().id, room.intake.clock().now());
     filter.holding_at = Some(now);
     let listed = match email {
         Some(target) => {
             let found = store::suppression::get(store, account, &target).await?;
-            let wanted = |s: &Suppression| filter.takes(s) && before.is_none_or(|before| s.id < before);
+            let wanted = |s: &Suppression| filter.matches(s) && before.is_none_or(|before| s.id < before);
             let suppressions = found.map(|found| found.suppression).filter(wanted).into_iter().collect();
-            store::suppression::Listed { suppressions, next: None }
+            store::suppression::SuppressionPage { suppressions, next: None }
         }
         None => store::suppression::list(store, account, &filter, before, page.limit).await?,
     };
     Ok(SuppressionList {
-        suppressions: listed.suppressions.iter().map(SuppressionView::of).collect(),
+        suppressions: listed.suppressions.iter().map(SuppressionView::from_suppression).collect(),
         has_more: listed.next.is_some(),
         next_cursor: listed.next.map(page::after_suppression),
     })
@@ -96,72 +92,76 @@ pub async fn list(
 
 /// A suppression, by its id or by whom it is about.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub enum Named {
+pub enum SuppressionPath {
     /// By its id.
     Id(SuppressionId),
     /// By whom it is about.
-    Target(Target),
+    Target(SuppressionTarget),
 }
 
 const ID_OR_EMAIL: &str = "id_or_email";
 
-impl Input for Named {
-    fn describe(_: &mut Schemas) -> Takes {
+impl FromRequest for SuppressionPath {
+    fn describe(_: &mut Schemas) -> RequestSpec {
         let id = schema::path_parameter(ID_OR_EMAIL, "The suppression's id (`sup_…`), or the address");
-        Takes { parameters: vec![id], ..Takes::default() }
+        RequestSpec { parameters: vec![id], ..RequestSpec::default() }
     }
 
     /// What cannot be an id or an address is the name of nothing.
-    fn read(call: &Call) -> Result<Self, Problem> {
-        let text = call.path_text(ID_OR_EMAIL).ok_or_else(no_such_suppression)?;
+    fn read(call: &Request) -> Result<Self, Problem> {
+        let text = call.path_text(ID_OR_EMAIL).ok_or_else(suppression_not_found)?;
         match text.parse() {
             Ok(id) => Ok(Self::Id(id)),
-            Err(_) => Target::read(&text).map(Self::Target).map_err(|_| no_such_suppression()),
+            Err(_) => SuppressionTarget::parse(&text).map(Self::Target).map_err(|_| suppression_not_found()),
         }
     }
 }
 
-fn no_such_suppression() -> Problem {
+fn suppression_not_found() -> Problem {
     Problem::not_found("suppression")
 }
 
-async fn find(room: &Room, tenant: &Tenant, named: &Named) -> Result<Found, Problem> {
-    let (store, account) = (room.hall.store(), tenant.account().id);
+async fn find(room: &AppState, tenant: &Tenant, named: &SuppressionPath) -> Result<StoredSuppression, Problem> {
+    let (store, account) = (room.intake.store(), tenant.account().id);
     let found = match named {
-        Named::Id(id) => store::suppression::by_id(store, account, *id).await?,
-        Named::Target(target) => store::suppression::get(store, account, target).await?,
+        SuppressionPath::Id(id) => store::suppression::find_by_id(store, account, *id).await?,
+        SuppressionPath::Target(target) => store::suppression::get(store, account, target).await?,
     };
-    let now = room.hall.clock().now();
-    found.filter(|found| found.suppression.holds(now)).ok_or_else(no_such_suppression)
+    let now = room.intake.clock().now();
+    found.filter(|found| found.suppression.is_active(now)).ok_or_else(suppression_not_found)
 }
 
 /// `GET /suppressions/{id_or_email}`.
 ///
 /// # Errors
 /// No such suppression; the store cannot be read.
-pub async fn get_one(room: Arc<Room>, tenant: Tenant, named: Named) -> Result<OneSuppression, Problem> {
+pub async fn get_suppression(
+    room: Arc<AppState>,
+    tenant: Tenant,
+    named: SuppressionPath,
+) -> Result<SuppressionResponse, Problem> {
     let found = find(&room, &tenant, &named).await?;
-    Ok(OneSuppression::of(&found.suppression))
+    Ok(SuppressionResponse::from_suppression(&found.suppression))
 }
 
 /// What `DELETE /suppressions/{id_or_email}` takes.
 #[derive(Debug)]
 pub struct DeleteSuppression {
-    named: Named,
+    named: SuppressionPath,
     force: bool,
 }
 
-impl Input for DeleteSuppression {
-    fn describe(schemas: &mut Schemas) -> Takes {
-        let mut takes = Named::describe(schemas);
+impl FromRequest for DeleteSuppression {
+    fn describe(schemas: &mut Schemas) -> RequestSpec {
+        let mut takes = SuppressionPath::describe(schemas);
         let yes = json!({"type": "boolean", "default": false});
         takes.parameters.push(schema::query_parameter("force", "Delete it also after a complaint", yes));
         takes
     }
 
-    fn read(call: &Call) -> Result<Self, Problem> {
-        let parameters = page::parameters(&call.query)?;
-        Ok(Self { named: Named::read(call)?, force: page::flag(&parameters, "force")? })
+    fn read(call: &Request) -> Result<Self, Problem> {
+        let parameters = page::parse_query(&call.query)?;
+        Ok(Self { named: SuppressionPath::read(call)?, force: page::parse_flag(&parameters, "force")? })
     }
 }
 
@@ -169,41 +169,47 @@ impl Input for DeleteSuppression {
 ///
 /// # Errors
 /// No such suppression; it came of a complaint and is not forced; the store cannot be used.
-pub async fn delete_one(room: Arc<Room>, tenant: Tenant, input: DeleteSuppression) -> Result<Done, Problem> {
+pub async fn delete_suppression(
+    room: Arc<AppState>,
+    tenant: Tenant,
+    input: DeleteSuppression,
+) -> Result<OkResponse, Problem> {
     for _ in 0..TRIES_MAX {
         let found = find(&room, &tenant, &input.named).await?;
-        if found.suppression.reason == Reason::Complaint && !input.force {
+        if found.suppression.reason == SuppressionReason::Complaint && !input.force {
             let text = "The recipient complained about spam: to mail them again harms your reputation. \
                         If they asked for it, delete with ?force=true";
-            return Err(Problem::new(Code::CONFLICT, text).details(json!({"reason": Reason::Complaint})));
+            return Err(
+                Problem::new(ErrorCode::CONFLICT, text).with_details(json!({"reason": SuppressionReason::Complaint}))
+            );
         }
         let mut batch = Batch::progress();
-        room.hall.contacts().release(&mut batch, &found);
-        match room.hall.store().commit(batch).await {
+        room.intake.suppressions().delete_suppression(&mut batch, &found);
+        match room.intake.store().commit(batch).await {
             Ok(()) => {
-                room.hall.something_to_tell();
-                return Ok(Done::OK);
+                room.intake.notify_outbox();
+                return Ok(OkResponse::OK);
             }
             Err(CommitError::Conflict { .. }) => {}
-            Err(error) => return Err(not_written(error)),
+            Err(error) => return Err(commit_error_problem(error)),
         }
     }
     Err(Problem::busy())
 }
 
 /// What a commit that failed is to a client.
-pub(crate) fn not_written(error: CommitError) -> Problem {
+pub(crate) fn commit_error_problem(error: CommitError) -> Problem {
     match error {
         CommitError::Conflict { .. } => Problem::busy(),
-        error => Problem::of_refusal(Refusal::from(error), None),
+        error => Problem::from_refusal(SubmitError::from(error), None),
     }
 }
 
-impl From<ContactsError> for Problem {
-    fn from(error: ContactsError) -> Self {
+impl From<SuppressionError> for Problem {
+    fn from(error: SuppressionError) -> Self {
         match error {
-            ContactsError::Read(error) => error.into(),
-            ContactsError::Commit(error) => not_written(error),
+            SuppressionError::Read(error) => error.into(),
+            SuppressionError::Commit(error) => commit_error_problem(error),
         }
     }
 }

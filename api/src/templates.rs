@@ -12,77 +12,64 @@ pub mod view;
 use std::sync::Arc;
 
 use http::Method;
-use mail::credential::Scope;
+use mail::credential::ApiKeyScope;
 use mail::email::Category;
 use mail::id::TemplateId;
 use mail::quota::Noun;
-use mail::template::{Bodies, NAME_BYTES_MAX, RenderError, Template, TemplateKey, TemplateStatus};
-use queue::quota::Reserved;
+use mail::template::{NAME_BYTES_MAX, RenderError, Template, TemplateBodies, TemplateKey, TemplateStatus};
+use queue::quota::StorageReservation;
 use serde_json::{Value, json};
 use store::access::Tenant;
 use store::engine::{Batch, CommitError};
-use store::template::Taken;
+use store::template::TemplateConflict;
 
-use crate::call::{Call, Input, Takes};
-use crate::done::Done;
+use crate::call::{FromRequest, Request, RequestSpec};
+use crate::done::OkResponse;
 use crate::operations::{Operation, operation};
-use crate::page::{self, Page};
-use crate::problem::{Code, FieldErrors, Problem};
-use crate::room::Room;
+use crate::page::{self, PageParameters};
+use crate::problem::{ErrorCode, FieldErrors, Problem};
+use crate::room::AppState;
 use crate::schema::{self, Schemas};
 
-use self::draft::{CopyTemplate, CreateTemplate, UpdateTemplate};
-use self::view::{OneTemplate, TemplateList, TemplateView};
+use self::draft::{CreateTemplate, DuplicateTemplate, UpdateTemplate};
+use self::view::{TemplateList, TemplateResponse, TemplateView};
 
 /// The operations on templates.
 #[must_use]
 pub fn operations() -> Vec<Operation> {
-    use Scope::Full;
+    use ApiKeyScope::Full;
     let of = |method, path, id, summary| operation(method, path, id).about("templates", summary);
     let read = |path, id, summary| of(Method::GET, path, id, summary);
     let post = |path, id, summary| of(Method::POST, path, id, summary);
     vec![
         post("/templates", "create_template", "Create a template, as a draft")
-            .stores(&[(Noun::Templates, 1), (Noun::TemplateBytes, 0)])
-            .either(Full, create),
-        read("/templates", "list_templates", "List templates, newest first").either(Full, list),
-        read("/templates/{id_or_alias}", "get_template", "Get a template").either(Full, get),
+            .storage_cost(&[(Noun::Templates, 1), (Noun::TemplateBytes, 0)])
+            .api_key_or_session(Full, create),
+        read("/templates", "list_templates", "List templates, newest first").api_key_or_session(Full, list),
+        read("/templates/{id_or_alias}", "get_template", "Get a template").api_key_or_session(Full, get),
         of(Method::PATCH, "/templates/{id_or_alias}", "update_template", "Change the draft of a template")
-            .stores(&[(Noun::TemplateBytes, 0)])
-            .either(Full, update),
-        of(
-            Method::DELETE,
-            "/templates/{id_or_alias}",
-            "delete_template",
-            "Delete a template and its versions",
-        )
-        .either(Full, delete),
+            .storage_cost(&[(Noun::TemplateBytes, 0)])
+            .api_key_or_session(Full, update),
+        of(Method::DELETE, "/templates/{id_or_alias}", "delete_template", "Delete a template and its versions")
+            .api_key_or_session(Full, delete),
         post("/templates/{id_or_alias}/publish", "publish_template", "Publish the draft as a new version")
-            .fails(&[Code::PLAN_FULL])
-            .either(Full, versions::publish),
+            .errors(&[ErrorCode::PLAN_FULL])
+            .api_key_or_session(Full, versions::publish),
         read("/templates/{id_or_alias}/versions", "list_template_versions", "List versions, newest first")
-            .either(Full, versions::list),
+            .api_key_or_session(Full, versions::list),
         read("/templates/{id_or_alias}/versions/{number}", "get_template_version", "Get a version")
-            .either(Full, versions::get),
-        post(
-            "/templates/{id_or_alias}/rollback",
-            "roll_back_template",
-            "Publish a copy of an earlier version",
-        )
-        .fails(&[Code::PLAN_FULL])
-        .either(Full, versions::roll_back),
+            .api_key_or_session(Full, versions::get),
+        post("/templates/{id_or_alias}/rollback", "roll_back_template", "Publish a copy of an earlier version")
+            .errors(&[ErrorCode::PLAN_FULL])
+            .api_key_or_session(Full, versions::roll_back),
         post("/templates/{id_or_alias}/preview", "preview_template", "Render a template without sending it")
-            .either(Full, preview::preview),
+            .api_key_or_session(Full, preview::preview),
         post("/templates/{id_or_alias}/test-send", "test_template", "Send what a template renders to")
-            .fails(Code::SENDING)
-            .either(Full, preview::test_send),
-        post(
-            "/templates/{id_or_alias}/duplicate",
-            "duplicate_template",
-            "Copy the draft into a new template",
-        )
-        .stores(&[(Noun::Templates, 1)])
-        .either(Full, duplicate),
+            .errors(ErrorCode::SENDING)
+            .api_key_or_session(Full, preview::send_test),
+        post("/templates/{id_or_alias}/duplicate", "duplicate_template", "Copy the draft into a new template")
+            .storage_cost(&[(Noun::Templates, 1)])
+            .api_key_or_session(Full, duplicate),
     ]
 }
 
@@ -97,79 +84,87 @@ const ID_OR_ALIAS: &str = "id_or_alias";
 
 /// A template, named in the path.
 #[derive(Debug, Clone)]
-pub struct OfTemplate(TemplateKey);
+pub struct TemplatePath(TemplateKey);
 
-impl OfTemplate {
+impl TemplatePath {
     fn parameter() -> Value {
         schema::path_parameter(ID_OR_ALIAS, "The template's id (`tpl_…`) or alias")
     }
 
     /// What cannot be a name is the name of nothing.
-    fn of(call: &Call) -> Self {
-        Self(TemplateKey::of(call.path_parameter(ID_OR_ALIAS)))
+    fn from_request(call: &Request) -> Self {
+        Self(TemplateKey::parse(call.path_parameter(ID_OR_ALIAS)))
     }
 }
 
-impl Input for OfTemplate {
-    fn describe(_: &mut Schemas) -> Takes {
-        Takes { parameters: vec![Self::parameter()], ..Takes::default() }
+impl FromRequest for TemplatePath {
+    fn describe(_: &mut Schemas) -> RequestSpec {
+        RequestSpec { parameters: vec![Self::parameter()], ..RequestSpec::default() }
     }
 
-    fn read(call: &Call) -> Result<Self, Problem> {
-        Ok(Self::of(call))
+    fn read(call: &Request) -> Result<Self, Problem> {
+        Ok(Self::from_request(call))
     }
 }
 
-fn no_such_template() -> Problem {
+fn template_not_found() -> Problem {
     Problem::not_found("template")
 }
 
-async fn find(room: &Room, tenant: &Tenant, key: &TemplateKey) -> Result<Template, Problem> {
-    let found = store::template::find(room.hall.store(), tenant.account().id, key).await?;
-    found.ok_or_else(no_such_template)
+async fn find(room: &AppState, tenant: &Tenant, key: &TemplateKey) -> Result<Template, Problem> {
+    let found = store::template::find(room.intake.store(), tenant.account().id, key).await?;
+    found.ok_or_else(template_not_found)
 }
 
 /// A template and its draft's bodies, as of one moment.
-async fn find_whole(room: &Room, tenant: &Tenant, key: &TemplateKey) -> Result<(Template, Bodies), Problem> {
+async fn find_with_bodies(
+    room: &AppState,
+    tenant: &Tenant,
+    key: &TemplateKey,
+) -> Result<(Template, TemplateBodies), Problem> {
     for _ in 0..TRIES_MAX {
         let template = find(room, tenant, key).await?;
-        if let Some(bodies) = store::template::draft(room.hall.store(), &template).await? {
+        if let Some(bodies) = store::template::get_draft(room.intake.store(), &template).await? {
             return Ok((template, bodies));
         }
     }
-    Err(changed_meanwhile())
+    Err(conflict_problem())
 }
 
-fn changed_meanwhile() -> Problem {
-    Problem::new(Code::CONFLICT, "The template was changed at the same time; get it and try again")
+fn conflict_problem() -> Problem {
+    Problem::new(ErrorCode::CONFLICT, "The template was changed at the same time; get it and try again")
 }
 
 /// Reserves room for a copy of these bodies.
-async fn reserve(room: &Room, tenant: &Tenant, bodies: &Bodies) -> Result<Reserved, Problem> {
-    room.reserve(tenant, Noun::TemplateBytes, bodies.size_bytes() + SETTINGS_BYTES).await
+async fn reserve_storage(
+    room: &AppState,
+    tenant: &Tenant,
+    bodies: &TemplateBodies,
+) -> Result<StorageReservation, Problem> {
+    room.reserve_storage(tenant, Noun::TemplateBytes, bodies.size_bytes() + SETTINGS_BYTES).await
 }
 
 /// Commits a change; `false` when somebody else changed the template meanwhile.
-async fn commit(room: &Room, batch: Batch) -> Result<bool, Problem> {
+async fn commit(room: &AppState, batch: Batch) -> Result<bool, Problem> {
     let taken = |field: &str| {
-        Problem::new(Code::CONFLICT, format!("Another template has this {field}"))
-            .details(json!({"field": field}))
+        Problem::new(ErrorCode::CONFLICT, format!("Another template has this {field}"))
+            .with_details(json!({"field": field}))
     };
-    match room.hall.store().commit(batch).await {
+    match room.intake.store().commit(batch).await {
         Ok(()) => Ok(true),
-        Err(CommitError::Conflict { key }) => match store::template::taken(&key) {
-            Some(Taken::Alias) => Err(taken("alias")),
-            Some(Taken::Name) => Err(taken("name")),
+        Err(CommitError::Conflict { key }) => match store::template::conflict_kind(&key) {
+            Some(TemplateConflict::Alias) => Err(taken("alias")),
+            Some(TemplateConflict::Name) => Err(taken("name")),
             None => Ok(false),
         },
-        Err(error) => Err(Problem::of_refusal(error.into(), room.upgrade_url())),
+        Err(error) => Err(Problem::from_refusal(error.into(), room.upgrade_url())),
     }
 }
 
 /// Why a template cannot be rendered: `details.missing_variables` names what was not given
 /// (completions-email.md 2.3).
 #[must_use]
-pub fn unrendered(error: &RenderError) -> Problem {
+pub fn render_error_problem(error: &RenderError) -> Problem {
     let mut fields = FieldErrors::default();
     for (name, message) in &error.invalid {
         fields.add(name, message);
@@ -181,55 +176,51 @@ pub fn unrendered(error: &RenderError) -> Problem {
     if error.missing.is_empty() {
         return problem;
     }
-    problem.detail("missing_variables", json!(error.missing))
+    problem.with_detail("missing_variables", json!(error.missing))
 }
 
 /// `POST /templates`.
 ///
 /// # Errors
 /// 409 when the alias or the name is taken; the store cannot be written.
-pub async fn create(
-    room: Arc<Room>,
-    tenant: Tenant,
-    request: CreateTemplate,
-) -> Result<OneTemplate, Problem> {
-    let now = room.hall.clock().now();
-    let id = TemplateId::new(now, room.hall.entropy().id());
-    let (template, bodies) = request.template(id, tenant.account().id, now);
+pub async fn create(room: Arc<AppState>, tenant: Tenant, request: CreateTemplate) -> Result<TemplateResponse, Problem> {
+    let now = room.intake.clock().now();
+    let id = TemplateId::new(now, room.intake.entropy().unique_bits());
+    let (template, bodies) = request.build(id, tenant.account().id, now);
     let mut batch = Batch::intake();
     store::template::create(&mut batch, &template, &bodies);
     if !commit(&room, batch).await? {
-        return Err(changed_meanwhile());
+        return Err(conflict_problem());
     }
-    Ok(OneTemplate { template: TemplateView::whole(&template, bodies), warnings: request.warnings })
+    Ok(TemplateResponse { template: TemplateView::with_bodies(&template, bodies), warnings: request.warnings })
 }
 
 /// What `GET /templates` takes.
 #[derive(Debug)]
 pub struct ListTemplates {
-    page: Page,
+    page: PageParameters,
     categories: Vec<Category>,
     statuses: Vec<TemplateStatus>,
 }
 
-impl Input for ListTemplates {
-    fn describe(_: &mut Schemas) -> Takes {
+impl FromRequest for ListTemplates {
+    fn describe(_: &mut Schemas) -> RequestSpec {
         let filter = |name: &str, words: &[&str]| {
             let text = format!("Only these: {}; several with commas", words.join(", "));
             schema::query_parameter(name, &text, json!({"type": "string"}))
         };
-        let mut parameters = Page::parameters();
+        let mut parameters = PageParameters::parameters();
         parameters.push(filter("category", Category::WORDS));
         parameters.push(filter("status", TemplateStatus::WORDS));
-        Takes { parameters, ..Takes::default() }
+        RequestSpec { parameters, ..RequestSpec::default() }
     }
 
-    fn read(call: &Call) -> Result<Self, Problem> {
+    fn read(call: &Request) -> Result<Self, Problem> {
         let query = &call.query;
         Ok(Self {
-            page: Page::read(query)?,
-            categories: page::words(query, "category", Category::WORDS, Category::of_word)?,
-            statuses: page::words(query, "status", TemplateStatus::WORDS, TemplateStatus::of_word)?,
+            page: PageParameters::from_query(query)?,
+            categories: page::parse_words(query, "category", Category::WORDS, Category::from_word)?,
+            statuses: page::parse_words(query, "status", TemplateStatus::WORDS, TemplateStatus::from_word)?,
         })
     }
 }
@@ -238,15 +229,15 @@ impl Input for ListTemplates {
 ///
 /// # Errors
 /// The cursor is none of this list's; the store cannot be read.
-pub async fn list(room: Arc<Room>, tenant: Tenant, input: ListTemplates) -> Result<TemplateList, Problem> {
+pub async fn list(room: Arc<AppState>, tenant: Tenant, input: ListTemplates) -> Result<TemplateList, Problem> {
     let before = input.page.before_template()?;
     let passes = |template: &Template| {
         (input.categories.is_empty() || input.categories.contains(&template.draft.category))
             && (input.statuses.is_empty() || input.statuses.contains(&template.status()))
     };
-    let (store, account) = (room.hall.store(), tenant.account().id);
+    let (store, account) = (room.intake.store(), tenant.account().id);
     let (found, next) = store::template::list(store, account, before, input.page.limit, passes).await?;
-    let templates = found.iter().map(TemplateView::listed).collect();
+    let templates = found.iter().map(TemplateView::without_bodies).collect();
     Ok(TemplateList { templates, has_more: next.is_some(), next_cursor: next.map(page::after_template) })
 }
 
@@ -255,12 +246,12 @@ pub async fn list(room: Arc<Room>, tenant: Tenant, input: ListTemplates) -> Resu
 /// # Errors
 /// No such template; the store cannot be read.
 pub async fn get(
-    room: Arc<Room>,
+    room: Arc<AppState>,
     tenant: Tenant,
-    OfTemplate(key): OfTemplate,
-) -> Result<OneTemplate, Problem> {
-    let (template, bodies) = find_whole(&room, &tenant, &key).await?;
-    Ok(OneTemplate { template: TemplateView::whole(&template, bodies), warnings: Vec::new() })
+    TemplatePath(key): TemplatePath,
+) -> Result<TemplateResponse, Problem> {
+    let (template, bodies) = find_with_bodies(&room, &tenant, &key).await?;
+    Ok(TemplateResponse { template: TemplateView::with_bodies(&template, bodies), warnings: Vec::new() })
 }
 
 /// `PATCH /templates/{id_or_alias}`.
@@ -268,14 +259,14 @@ pub async fn get(
 /// # Errors
 /// No such template; 409 when it is not the draft that the client saw, or the alias or name is taken.
 pub async fn update(
-    room: Arc<Room>,
+    room: Arc<AppState>,
     tenant: Tenant,
-    (OfTemplate(key), request): (OfTemplate, UpdateTemplate),
-) -> Result<OneTemplate, Problem> {
+    (TemplatePath(key), request): (TemplatePath, UpdateTemplate),
+) -> Result<TemplateResponse, Problem> {
     for _ in 0..TRIES_MAX {
-        let (before, bodies_before) = find_whole(&room, &tenant, &key).await?;
+        let (before, bodies_before) = find_with_bodies(&room, &tenant, &key).await?;
         request.check_version(&before)?;
-        let now = room.hall.clock().now();
+        let now = room.intake.clock().now();
         let (mut after, bodies) = request.apply(&before, &bodies_before, now)?;
         let edited = after.draft != before.draft || bodies != bodies_before;
         if edited {
@@ -283,9 +274,8 @@ pub async fn update(
             after.changed = match before.published {
                 None => false,
                 Some(published) => {
-                    let (store, id) = (room.hall.store(), before.id);
-                    let version =
-                        store::template::version(store, before.account, id, published.version).await?;
+                    let (store, id) = (room.intake.store(), before.id);
+                    let version = store::template::get_version(store, before.account, id, published.version).await?;
                     version.is_none_or(|(version, old)| version.settings != after.draft || old != bodies)
                 }
             };
@@ -296,28 +286,32 @@ pub async fn update(
             store::template::put_draft(&mut batch, &after, &bodies);
         }
         if commit(&room, batch).await? {
-            let overruled = request.overruled(&after);
+            let overruled = request.unsubscribe_warning(&after);
             let warnings = request.warnings.into_iter().chain(overruled).collect();
-            return Ok(OneTemplate { template: TemplateView::whole(&after, bodies), warnings });
+            return Ok(TemplateResponse { template: TemplateView::with_bodies(&after, bodies), warnings });
         }
     }
-    Err(changed_meanwhile())
+    Err(conflict_problem())
 }
 
 /// `DELETE /templates/{id_or_alias}`.
 ///
 /// # Errors
 /// No such template; the store cannot be written.
-pub async fn delete(room: Arc<Room>, tenant: Tenant, OfTemplate(key): OfTemplate) -> Result<Done, Problem> {
+pub async fn delete(
+    room: Arc<AppState>,
+    tenant: Tenant,
+    TemplatePath(key): TemplatePath,
+) -> Result<OkResponse, Problem> {
     for _ in 0..TRIES_MAX {
         let template = find(&room, &tenant, &key).await?;
         let mut batch = Batch::progress();
         store::template::delete(&mut batch, &template);
         if commit(&room, batch).await? {
-            return Ok(Done::OK);
+            return Ok(OkResponse::OK);
         }
     }
-    Err(changed_meanwhile())
+    Err(conflict_problem())
 }
 
 /// `POST /templates/{id_or_alias}/duplicate`.
@@ -325,17 +319,17 @@ pub async fn delete(room: Arc<Room>, tenant: Tenant, OfTemplate(key): OfTemplate
 /// # Errors
 /// No such template; 409 when the name or alias asked for is taken.
 pub async fn duplicate(
-    room: Arc<Room>,
+    room: Arc<AppState>,
     tenant: Tenant,
-    (OfTemplate(key), request): (OfTemplate, CopyTemplate),
-) -> Result<OneTemplate, Problem> {
-    let (original, bodies) = find_whole(&room, &tenant, &key).await?;
-    let reserved = reserve(&room, &tenant, &bodies).await?;
+    (TemplatePath(key), request): (TemplatePath, DuplicateTemplate),
+) -> Result<TemplateResponse, Problem> {
+    let (original, bodies) = find_with_bodies(&room, &tenant, &key).await?;
+    let reserved = reserve_storage(&room, &tenant, &bodies).await?;
     for number in 1..=COPY_NAMES_MAX {
-        let now = room.hall.clock().now();
+        let now = room.intake.clock().now();
         let copy = Template {
-            id: TemplateId::new(now, room.hall.entropy().id()),
-            name: request.name.clone().unwrap_or_else(|| name_of_copy(&original.name, number)),
+            id: TemplateId::new(now, room.intake.entropy().unique_bits()),
+            name: request.name.clone().unwrap_or_else(|| copy_name(&original.name, number)),
             alias: request.alias.clone(),
             draft_version: 1,
             published: None,
@@ -349,29 +343,29 @@ pub async fn duplicate(
         store::template::create(&mut batch, &copy, &bodies);
         match commit(&room, batch).await {
             Ok(_) => {
-                reserved.keep();
-                let template = TemplateView::whole(&copy, bodies);
-                return Ok(OneTemplate { template, warnings: request.warnings });
+                reserved.confirm();
+                let template = TemplateView::with_bodies(&copy, bodies);
+                return Ok(TemplateResponse { template, warnings: request.warnings });
             }
             // A name of our making that is taken is followed by another one.
-            Err(problem) if request.name.is_none() && problem.code() == Code::CONFLICT => {
-                if request.alias.is_some() && alias_is_taken(&room, &tenant, &request).await? {
+            Err(problem) if request.name.is_none() && problem.code() == ErrorCode::CONFLICT => {
+                if request.alias.is_some() && is_alias_taken(&room, &tenant, &request).await? {
                     return Err(problem);
                 }
             }
             Err(problem) => return Err(problem),
         }
     }
-    Err(Problem::new(Code::CONFLICT, "There are many copies of it already: give the copy a `name`"))
+    Err(Problem::new(ErrorCode::CONFLICT, "There are many copies of it already: give the copy a `name`"))
 }
 
-async fn alias_is_taken(room: &Room, tenant: &Tenant, request: &CopyTemplate) -> Result<bool, Problem> {
+async fn is_alias_taken(room: &AppState, tenant: &Tenant, request: &DuplicateTemplate) -> Result<bool, Problem> {
     let Some(alias) = &request.alias else { return Ok(false) };
-    let (store, account) = (room.hall.store(), tenant.account().id);
-    Ok(store::template::find(store, account, &TemplateKey::of(alias)).await?.is_some())
+    let (store, account) = (room.intake.store(), tenant.account().id);
+    Ok(store::template::find(store, account, &TemplateKey::parse(alias)).await?.is_some())
 }
 
-fn name_of_copy(name: &str, number: usize) -> String {
+fn copy_name(name: &str, number: usize) -> String {
     let suffix = if number == 1 { " (copy)".to_owned() } else { format!(" (copy {number})") };
     let mut end = name.len().min(NAME_BYTES_MAX - suffix.len());
     while !name.is_char_boundary(end) {

@@ -15,29 +15,26 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use bytes::Bytes;
-use http::header::{
-    ACCEPT, CONTENT_SECURITY_POLICY, HeaderName, HeaderValue, LOCATION, REFERRER_POLICY, USER_AGENT,
-};
+use http::header::{ACCEPT, CONTENT_SECURITY_POLICY, HeaderName, HeaderValue, LOCATION, REFERRER_POLICY, USER_AGENT};
 use http::{HeaderMap, Method, StatusCode};
-use mail::tracking::location::location;
-use mail::tracking::{Click, Tracked, read_open};
-use queue::visits::{Fetched, VisitError};
+use mail::tracking::location::location_value;
+use mail::tracking::{TrackedLink, TrackingTarget, verify_pixel_token};
+use queue::visits::{TrackedFetch, TrackingError};
 use serde_json::{Value, json};
 
-use crate::call::{Also, Answer, Call, Input, PAGE, Reply, Takes};
+use crate::call::{ExtraResponse, FromRequest, HTML_MEDIA_TYPE, IntoResponse, Request, RequestSpec, Response};
 use crate::operations::{Operation, operation};
-use crate::problem::{Code, Problem};
-use crate::room::Room;
+use crate::problem::{ErrorCode, Problem};
+use crate::room::AppState;
 use crate::schema::{self, Schemas};
 
 /// The answer waits for the booking so long, at most: with a disk in good health it is on disk by then.
-pub const ANSWER_AFTER: Duration = Duration::from_millis(300);
+pub const RECORD_WAIT_MAX: Duration = Duration::from_millis(300);
 /// A user agent longer than this is cut.
 const USER_AGENT_CHARS_MAX: usize = 512;
 
 /// One transparent pixel, GIF.
-const PIXEL: &[u8] =
-    b"GIF89a\x01\x00\x01\x00\x80\x00\x00\x00\x00\x00\xff\xff\xff!\xf9\x04\x01\x00\x00\x00\x00,\
+const PIXEL: &[u8] = b"GIF89a\x01\x00\x01\x00\x80\x00\x00\x00\x00\x00\xff\xff\xff!\xf9\x04\x01\x00\x00\x00\x00,\
     \x00\x00\x00\x00\x01\x00\x01\x00\x00\x02\x01D\x00;";
 
 /// What a person sees whose link is not ours, or was cut on its way.
@@ -54,29 +51,28 @@ const TOKEN: &str = "token";
 pub fn operations() -> Vec<Operation> {
     let get = |path, id, summary| operation(Method::GET, path, id).about("tracking", summary);
     vec![
-        get("/o/{token}", "open_pixel", "The pixel of a tracked email: tells that it was opened")
-            .public(open),
-        get("/c/{token}", "follow_link", "A link of a tracked email: 302 to where it leads").public(follow),
+        get("/o/{token}", "open_pixel", "The pixel of a tracked email: tells that it was opened").public(track_open),
+        get("/c/{token}", "follow_link", "A link of a tracked email: 302 to where it leads").public(track_click),
     ]
 }
 
 /// A pixel or link that is fetched.
 #[derive(Debug)]
-pub struct Fetch {
+pub struct TrackedRequest {
     token: String,
     ip: IpAddr,
     user_agent: String,
-    in_advance: bool,
+    is_prefetch: bool,
     wants_page: bool,
 }
 
-impl Input for Fetch {
-    fn describe(_: &mut Schemas) -> Takes {
+impl FromRequest for TrackedRequest {
+    fn describe(_: &mut Schemas) -> RequestSpec {
         let token = schema::path_parameter(TOKEN, "Signed: whose it is and, for a link, where it leads");
-        Takes { parameters: vec![token], ..Takes::default() }
+        RequestSpec { parameters: vec![token], ..RequestSpec::default() }
     }
 
-    fn read(call: &Call) -> Result<Self, Problem> {
+    fn read(call: &Request) -> Result<Self, Problem> {
         let text = |name: HeaderName| {
             let value = call.headers.get(name).map(|value| String::from_utf8_lossy(value.as_bytes()));
             value.unwrap_or_default().chars().filter(|c| !c.is_control()).take(USER_AGENT_CHARS_MAX).collect()
@@ -84,9 +80,9 @@ impl Input for Fetch {
         let accepts: String = text(ACCEPT);
         Ok(Self {
             token: call.path_parameter(TOKEN).to_owned(),
-            ip: call.from.unwrap_or(IpAddr::V4(Ipv4Addr::UNSPECIFIED)),
+            ip: call.client_ip.unwrap_or(IpAddr::V4(Ipv4Addr::UNSPECIFIED)),
             user_agent: text(USER_AGENT),
-            in_advance: call.is_head || says_prefetch(&call.headers),
+            is_prefetch: call.is_head || says_prefetch(&call.headers),
             wants_page: accepts.contains("text/html"),
         })
     }
@@ -100,52 +96,52 @@ pub(crate) fn says_prefetch(headers: &HeaderMap) -> bool {
     })
 }
 
-impl Fetch {
-    fn fetched(self, of: Tracked, link: Option<(u16, String)>) -> Fetched {
-        let Self { ip, user_agent, in_advance, .. } = self;
-        Fetched { of, link, ip, user_agent, in_advance }
+impl TrackedRequest {
+    fn into_tracked_event(self, of: TrackingTarget, link: Option<(u16, String)>) -> TrackedFetch {
+        let Self { ip, user_agent, is_prefetch: in_advance, .. } = self;
+        TrackedFetch { tracked: of, link, ip, user_agent, is_prefetch: in_advance }
     }
 
-    fn unknown(self) -> Result<Shown, Problem> {
+    fn unknown_link_response(self) -> Result<TrackingResponse, Problem> {
         if self.wants_page {
-            Ok(Shown::NoSuchLink)
+            Ok(TrackingResponse::NoSuchLink)
         } else {
-            Err(Problem::new(Code::NOT_FOUND, "No such link"))
+            Err(Problem::new(ErrorCode::NOT_FOUND, "No such link"))
         }
     }
 }
 
 /// What is answered.
 #[derive(Debug)]
-pub enum Shown {
+pub enum TrackingResponse {
     /// The pixel.
     Pixel,
     /// Elsewhere.
-    To(HeaderValue),
+    Redirect(HeaderValue),
     /// A page that says that there is no such link.
     NoSuchLink,
 }
 
-impl Reply for Shown {
+impl IntoResponse for TrackingResponse {
     const MEDIA_TYPE: &'static str = "image/gif";
-    const ALSO: &'static [Also] = &[
-        Also { status: 302, media_type: None, about: "Where the link leads" },
-        Also { status: 404, media_type: Some(PAGE), about: "To a browser: the link is not ours" },
+    const EXTRA_RESPONSES: &'static [ExtraResponse] = &[
+        ExtraResponse { status: 302, media_type: None, about: "Where the link leads" },
+        ExtraResponse { status: 404, media_type: Some(HTML_MEDIA_TYPE), about: "To a browser: the link is not ours" },
     ];
 
     fn describe(_: &mut Schemas) -> Value {
         json!({"type": "string", "format": "binary", "description": "A pixel; a link is answered 302"})
     }
 
-    fn write(self) -> Result<Bytes, Problem> {
+    fn into_body(self) -> Result<Bytes, Problem> {
         Ok(match self {
             Self::Pixel => Bytes::from_static(PIXEL),
-            Self::To(_) => Bytes::new(),
+            Self::Redirect(_) => Bytes::new(),
             Self::NoSuchLink => Bytes::from_static(NO_SUCH_LINK.as_bytes()),
         })
     }
 
-    fn answer(self) -> Result<Answer, Problem> {
+    fn into_response(self) -> Result<Response, Problem> {
         let mut headers = vec![
             // Where the link stood is nobody's business.
             (REFERRER_POLICY, HeaderValue::from_static("no-referrer")),
@@ -153,18 +149,18 @@ impl Reply for Shown {
         ];
         let (status, media_type) = match &self {
             Self::Pixel => (StatusCode::OK, Self::MEDIA_TYPE),
-            Self::To(location) => {
+            Self::Redirect(location) => {
                 headers.push((LOCATION, location.clone()));
                 (StatusCode::FOUND, "text/plain; charset=utf-8")
             }
             Self::NoSuchLink => {
                 let policy = "default-src 'none'; style-src 'unsafe-inline'; frame-ancestors 'none'";
                 headers.push((CONTENT_SECURITY_POLICY, HeaderValue::from_static(policy)));
-                (StatusCode::NOT_FOUND, PAGE)
+                (StatusCode::NOT_FOUND, HTML_MEDIA_TYPE)
             }
         };
         let media_type = HeaderValue::from_static(media_type);
-        Ok(Answer { status, media_type, headers, body: self.write()?, more: None })
+        Ok(Response { status, media_type, headers, body: self.into_body()?, stream: None })
     }
 }
 
@@ -172,39 +168,45 @@ impl Reply for Shown {
 ///
 /// # Errors
 /// The token is not ours.
-pub async fn open(room: Arc<Room>, fetch: Fetch) -> Result<Shown, Problem> {
-    let Some(of) = read_open(room.hall.links(), &fetch.token) else { return fetch.unknown() };
-    book(&room, fetch.fetched(of, None)).await;
-    Ok(Shown::Pixel)
+pub async fn track_open(room: Arc<AppState>, fetch: TrackedRequest) -> Result<TrackingResponse, Problem> {
+    let Some(of) = verify_pixel_token(room.intake.link_key(), &fetch.token) else {
+        return fetch.unknown_link_response();
+    };
+    record_in_background(&room, fetch.into_tracked_event(of, None)).await;
+    Ok(TrackingResponse::Pixel)
 }
 
 /// `GET /c/{token}`.
 ///
 /// # Errors
 /// The token is not ours.
-pub async fn follow(room: Arc<Room>, fetch: Fetch) -> Result<Shown, Problem> {
-    let Some(click) = Click::read(room.hall.links(), &fetch.token) else { return fetch.unknown() };
-    let Ok(to) = HeaderValue::from_str(&location(&click.url)) else { return fetch.unknown() };
-    book(&room, fetch.fetched(click.of, Some((click.link, click.url)))).await;
-    Ok(Shown::To(to))
+pub async fn track_click(room: Arc<AppState>, fetch: TrackedRequest) -> Result<TrackingResponse, Problem> {
+    let Some(click) = TrackedLink::read(room.intake.link_key(), &fetch.token) else {
+        return fetch.unknown_link_response();
+    };
+    let Ok(to) = HeaderValue::from_str(&location_value(&click.url)) else {
+        return fetch.unknown_link_response();
+    };
+    record_in_background(&room, fetch.into_tracked_event(click.target, Some((click.link, click.url)))).await;
+    Ok(TrackingResponse::Redirect(to))
 }
 
 /// Books it beside the answer, which waits a moment.
-async fn book(room: &Arc<Room>, fetched: Fetched) {
+async fn record_in_background(room: &Arc<AppState>, fetched: TrackedFetch) {
     let booking = Arc::clone(room);
     let booked = room.tasks.spawn(async move {
-        let outcome = match booking.hall.visits().book(&fetched).await {
+        let outcome = match booking.intake.email_tracking().record(&fetched).await {
             Ok(Some(counted)) if counted.machine => "machine",
             Ok(Some(_)) => "person",
             Ok(None) => "uncounted",
-            Err(VisitError::Crowded) => "crowded",
+            Err(TrackingError::Busy) => "crowded",
             Err(error) => {
-                tracing::warn!(%error, email.id = %fetched.of.email, "a visit was not booked");
+                tracing::warn!(%error, email.id = %fetched.tracked.email, "a visit was not booked");
                 "failed"
             }
         };
         let kind = if fetched.link.is_some() { "click" } else { "open" };
         metrics::counter!("postrider_visits_total", "kind" => kind, "outcome" => outcome).increment(1);
     });
-    let _ = tokio::time::timeout(ANSWER_AFTER, booked).await;
+    let _ = tokio::time::timeout(RECORD_WAIT_MAX, booked).await;
 }

@@ -4,7 +4,7 @@
 
 use memchr::{memchr_iter, memchr2, memchr2_iter};
 
-use crate::problem::{Code, Problem};
+use crate::problem::{ErrorCode, Problem};
 
 /// Levels of lists and objects within each other. Nothing that we take needs as many.
 pub const LEVELS_MAX: usize = 128;
@@ -18,25 +18,25 @@ pub const VALUES_MAX: usize = 500_000;
 ///
 /// # Errors
 /// 400 `invalid_json`.
-pub fn check(json: &[u8]) -> Result<(), Problem> {
+pub fn check_limits(json: &[u8]) -> Result<(), Problem> {
     // What does not begin so is no nested JSON: a table of values separated by commas, say.
     let flat = !json.trim_ascii_start().starts_with(b"[") && !json.trim_ascii_start().starts_with(b"{");
     if !flat && mail::json::has_reserved_name(json) {
-        return Err(Problem::new(Code::INVALID_JSON, "The body has a field whose name is reserved"));
+        return Err(Problem::new(ErrorCode::INVALID_JSON, "The body has a field whose name is reserved"));
     }
-    if !flat && memchr_iter(b',', json).nth(VALUES_MAX).is_some() && separators(json) > VALUES_MAX {
+    if !flat && memchr_iter(b',', json).nth(VALUES_MAX).is_some() && count_separators(json) > VALUES_MAX {
         let text = format!("The body has more than {VALUES_MAX} values: send it in several requests");
-        return Err(Problem::new(Code::PAYLOAD_TOO_LARGE, text));
+        return Err(Problem::new(ErrorCode::PAYLOAD_TOO_LARGE, text));
     }
     let few = flat || memchr2_iter(b'[', b'{', json).nth(LEVELS_MAX).is_none();
-    if few || deepest(json) <= LEVELS_MAX {
+    if few || nesting_depth(json) <= LEVELS_MAX {
         return Ok(());
     }
-    Err(Problem::new(Code::INVALID_JSON, format!("The body is nested deeper than {LEVELS_MAX} levels")))
+    Err(Problem::new(ErrorCode::INVALID_JSON, format!("The body is nested deeper than {LEVELS_MAX} levels")))
 }
 
 /// The deepest level; brackets within texts are none.
-fn deepest(json: &[u8]) -> usize {
+fn nesting_depth(json: &[u8]) -> usize {
     let (mut level, mut deepest, mut rest) = (0usize, 0, json);
     while let [first, after @ ..] = rest {
         rest = after;
@@ -46,7 +46,7 @@ fn deepest(json: &[u8]) -> usize {
                 deepest = deepest.max(level);
             }
             b']' | b'}' => level = level.saturating_sub(1),
-            b'"' => rest = after_text(rest),
+            b'"' => rest = skip_string(rest),
             _ => {}
         }
     }
@@ -54,13 +54,13 @@ fn deepest(json: &[u8]) -> usize {
 }
 
 /// The commas outside of texts.
-fn separators(json: &[u8]) -> usize {
+fn count_separators(json: &[u8]) -> usize {
     let (mut count, mut rest) = (0, json);
     while let Some(place) = memchr2(b'"', b',', rest) {
         let is_text = rest.get(place) == Some(&b'"');
         rest = rest.get(place + 1..).unwrap_or_default();
         match is_text {
-            true => rest = after_text(rest),
+            true => rest = skip_string(rest),
             false => count += 1,
         }
     }
@@ -68,7 +68,7 @@ fn separators(json: &[u8]) -> usize {
 }
 
 /// What stands behind the end of a text.
-fn after_text(mut rest: &[u8]) -> &[u8] {
+fn skip_string(mut rest: &[u8]) -> &[u8] {
     while let Some(place) = memchr2(b'"', b'\\', rest) {
         let escape = rest.get(place) == Some(&b'\\');
         rest = rest.get(place + 1 + usize::from(escape)..).unwrap_or_default();
@@ -90,32 +90,32 @@ mod tests {
             let inner = format!("{}{text}{}", "[".repeat(LEVELS_MAX - 4), "]".repeat(LEVELS_MAX - 4));
             text = serde_json::json!({"$serde_json::private::RawValue": inner}).to_string();
         }
-        assert!(check(format!("{{\"data\":{text}}}").as_bytes()).is_err());
+        assert!(check_limits(format!("{{\"data\":{text}}}").as_bytes()).is_err());
     }
 
     #[test]
     fn values() {
         let many = format!("{{\"a\":[0{}]}}", ",0".repeat(VALUES_MAX + 1));
-        assert_eq!(check(many.as_bytes()).unwrap_err().code(), Code::PAYLOAD_TOO_LARGE);
+        assert_eq!(check_limits(many.as_bytes()).unwrap_err().code(), ErrorCode::PAYLOAD_TOO_LARGE);
         let text = format!("{{\"a\":\"\\\"{}\"}}", ",".repeat(VALUES_MAX + 1));
-        assert!(check(text.as_bytes()).is_ok());
+        assert!(check_limits(text.as_bytes()).is_ok());
     }
 
     #[test]
     fn levels() {
         let nested = |n: usize| format!("{}{}", "[".repeat(n), "]".repeat(n));
-        assert!(check(nested(LEVELS_MAX).as_bytes()).is_ok());
-        assert!(check(nested(LEVELS_MAX + 1).as_bytes()).is_err());
-        assert!(check(format!("{{\"a\":{}}}", nested(LEVELS_MAX)).as_bytes()).is_err());
+        assert!(check_limits(nested(LEVELS_MAX).as_bytes()).is_ok());
+        assert!(check_limits(nested(LEVELS_MAX + 1).as_bytes()).is_err());
+        assert!(check_limits(format!("{{\"a\":{}}}", nested(LEVELS_MAX)).as_bytes()).is_err());
         // Many, but beside each other; many, but in a text; one that begins behind a text.
         let wide = format!("[{}0]", "[[]],".repeat(1_000));
         let text = format!("{{\"css\":\"\\\"{}\"}}", "{[".repeat(1_000));
-        assert!(check(wide.as_bytes()).is_ok() && check(text.as_bytes()).is_ok());
+        assert!(check_limits(wide.as_bytes()).is_ok() && check_limits(text.as_bytes()).is_ok());
         let behind = format!("[\"\\\\\",{}]", nested(LEVELS_MAX));
-        assert!(check(behind.as_bytes()).is_err());
+        assert!(check_limits(behind.as_bytes()).is_err());
         // Not JSON at all.
         for odd in ["\"\\", "\"", "]]]]", ""] {
-            assert_eq!(deepest(odd.as_bytes()), 0, "{odd}");
+            assert_eq!(nesting_depth(odd.as_bytes()), 0, "{odd}");
         }
     }
 }

@@ -6,22 +6,22 @@ use mail::account::Account;
 use mail::address::Address;
 use mail::id::UserId;
 use mail::quota::Noun;
-use mail::user::{Role, User};
-use queue::people::People;
-use queue::quota::Reserved;
+use mail::user::{User, UserRole};
+use queue::people::UserService;
+use queue::quota::StorageReservation;
 use serde::Serialize;
 use serde_json::Value;
-use store::access::SignedIn;
+use store::access::SignedInUser;
 
-use crate::auth::mailed::{self, WayIn, Why};
-use crate::auth::problem;
+use crate::auth::mailed::{self, AccessGrant, LinkPurpose};
+use crate::auth::user_error_problem;
 use crate::auth::view::UserView;
-use crate::call::{Call, Input, Nothing, SMALL_BYTES_MAX, Takes};
-use crate::done::Done;
-use crate::fields::{self, Given, Names, Notes};
+use crate::call::{FromRequest, NoInput, Request, RequestSpec, SMALL_BYTES_MAX};
+use crate::done::OkResponse;
+use crate::fields::{self, FieldDiagnostics, FieldNames, ObjectFields};
 use crate::problem::Problem;
-use crate::room::Room;
-use crate::schema::{self, Describe, Schemas};
+use crate::room::AppState;
+use crate::schema::{self, Schemas, ToSchema};
 
 /// All users of an account: they are few.
 #[derive(Debug, Serialize)]
@@ -31,20 +31,20 @@ pub struct UserList {
     next_cursor: Option<String>,
 }
 
-impl Describe for UserList {
+impl ToSchema for UserList {
     fn schema(schemas: &mut Schemas) -> Value {
         let user = UserView::schema(schemas);
-        schema::page("users", user)
+        schema::list_page("users", user)
     }
 }
 
 /// One user.
 #[derive(Debug, Serialize)]
-pub struct OneUser {
+pub struct UserResponse {
     user: UserView,
 }
 
-impl Describe for OneUser {
+impl ToSchema for UserResponse {
     fn schema(schemas: &mut Schemas) -> Value {
         let user = UserView::schema(schemas);
         schema::object("A user", [("user", user)])
@@ -53,12 +53,12 @@ impl Describe for OneUser {
 
 /// A user who was invited.
 #[derive(Debug, Serialize)]
-pub struct Invited {
+pub struct InviteUserResponse {
     user: UserView,
     link_mailed: bool,
 }
 
-impl Describe for Invited {
+impl ToSchema for InviteUserResponse {
     fn schema(schemas: &mut Schemas) -> Value {
         let user = UserView::schema(schemas);
         let mailed = schema::boolean("Whether a sign-in link was mailed to them");
@@ -69,42 +69,42 @@ impl Describe for Invited {
 const EMAIL: &str = "email";
 const ROLE: &str = "role";
 
-fn role(given: &Given<'_>, notes: &mut Notes) -> Option<Role> {
-    let read = fields::text(given.value(ROLE)?).and_then(|text| text.parse());
+fn read_role(given: &ObjectFields<'_>, notes: &mut FieldDiagnostics) -> Option<UserRole> {
+    let read = fields::parse_text(given.value(ROLE)?).and_then(|text| text.parse());
     read.map_err(|text| notes.errors.add(ROLE, text)).ok()
 }
 
 fn role_schema() -> Value {
-    schema::words(&["owner", "member"], "What they may do: owners invite, change and remove users")
+    schema::string_enum(&["owner", "member"], "What they may do: owners invite, change and remove users")
 }
 
 /// What `POST /users` takes.
 #[derive(Debug)]
-pub struct Invitation {
+pub struct InviteUser {
     email: Address,
-    role: Role,
+    role: UserRole,
 }
 
-impl Input for Invitation {
+impl FromRequest for InviteUser {
     const BODY_BYTES_MAX: Option<usize> = Some(SMALL_BYTES_MAX);
 
-    fn describe(_: &mut Schemas) -> Takes {
+    fn describe(_: &mut Schemas) -> RequestSpec {
         let email = (EMAIL, schema::string("Their address"));
         let body = schema::object_with("Whom to invite", &[EMAIL], [email, (ROLE, role_schema())]);
-        Takes { body: Some(body), body_bytes_max: Self::BODY_BYTES_MAX, ..Takes::default() }
+        RequestSpec { body: Some(body), body_bytes_max: Self::BODY_BYTES_MAX, ..RequestSpec::default() }
     }
 
-    fn read(call: &Call) -> Result<Self, Problem> {
-        const NAMES: Names = Names { known: &[(EMAIL, EMAIL), (ROLE, ROLE)], foreign: &[] };
-        let mut notes = Notes::default();
-        let given = call.given(&NAMES, &mut notes)?;
+    fn read(call: &Request) -> Result<Self, Problem> {
+        const NAMES: FieldNames = FieldNames { known: &[(EMAIL, EMAIL), (ROLE, ROLE)], foreign: &[] };
+        let mut notes = FieldDiagnostics::default();
+        let given = call.body_fields(&NAMES, &mut notes)?;
         let email = match given.value(EMAIL) {
             None => Err("is required".to_owned()),
-            Some(value) => fields::text(value)
+            Some(value) => fields::parse_text(value)
                 .and_then(|text| text.trim().parse().map_err(|_| "is not an address".to_owned())),
         };
         let email = email.map_err(|text| notes.errors.add(EMAIL, text)).ok();
-        let role = role(&given, &mut notes).unwrap_or(Role::Member);
+        let role = read_role(&given, &mut notes).unwrap_or(UserRole::Member);
         match email {
             Some(email) if notes.errors.is_empty() => Ok(Self { email, role }),
             _ => Err(notes.errors.into()),
@@ -113,7 +113,7 @@ impl Input for Invitation {
 }
 
 /// A user's id, from the path. What cannot be an id is the id of nobody.
-fn id_of(call: &Call) -> Result<UserId, Problem> {
+fn parse_id(call: &Request) -> Result<UserId, Problem> {
     call.path_parameter("id").parse().map_err(|_| Problem::not_found("user"))
 }
 
@@ -123,40 +123,40 @@ fn id_parameter() -> Value {
 
 /// A user.
 #[derive(Debug, Clone, Copy)]
-pub struct OfUser(UserId);
+pub struct UserPath(UserId);
 
-impl Input for OfUser {
-    fn describe(_: &mut Schemas) -> Takes {
-        Takes { parameters: vec![id_parameter()], ..Takes::default() }
+impl FromRequest for UserPath {
+    fn describe(_: &mut Schemas) -> RequestSpec {
+        RequestSpec { parameters: vec![id_parameter()], ..RequestSpec::default() }
     }
 
-    fn read(call: &Call) -> Result<Self, Problem> {
-        id_of(call).map(Self)
+    fn read(call: &Request) -> Result<Self, Problem> {
+        parse_id(call).map(Self)
     }
 }
 
 /// What `PATCH /users/{id}` takes.
 #[derive(Debug, Clone, Copy)]
-pub struct RoleOfUser(UserId, Role);
+pub struct UpdateUserRole(UserId, UserRole);
 
-impl Input for RoleOfUser {
+impl FromRequest for UpdateUserRole {
     const BODY_BYTES_MAX: Option<usize> = Some(SMALL_BYTES_MAX);
 
-    fn describe(_: &mut Schemas) -> Takes {
+    fn describe(_: &mut Schemas) -> RequestSpec {
         let body = schema::object("What changes", [(ROLE, role_schema())]);
         let parameters = vec![id_parameter()];
-        Takes { parameters, body: Some(body), body_bytes_max: Self::BODY_BYTES_MAX }
+        RequestSpec { parameters, body: Some(body), body_bytes_max: Self::BODY_BYTES_MAX }
     }
 
-    fn read(call: &Call) -> Result<Self, Problem> {
-        const NAMES: Names = Names { known: &[(ROLE, ROLE)], foreign: &[] };
-        let id = id_of(call)?;
-        let mut notes = Notes::default();
-        let given = call.given(&NAMES, &mut notes)?;
-        if !given.is_meant(ROLE) {
+    fn read(call: &Request) -> Result<Self, Problem> {
+        const NAMES: FieldNames = FieldNames { known: &[(ROLE, ROLE)], foreign: &[] };
+        let id = parse_id(call)?;
+        let mut notes = FieldDiagnostics::default();
+        let given = call.body_fields(&NAMES, &mut notes)?;
+        if !given.is_present_or_misnamed(ROLE) {
             notes.errors.add(ROLE, "is required");
         }
-        match role(&given, &mut notes) {
+        match read_role(&given, &mut notes) {
             Some(role) if notes.errors.is_empty() => Ok(Self(id, role)),
             _ => Err(notes.errors.into()),
         }
@@ -167,9 +167,9 @@ impl Input for RoleOfUser {
 ///
 /// # Errors
 /// The store cannot be read.
-pub async fn list(room: Arc<Room>, who: SignedIn, _: Nothing) -> Result<UserList, Problem> {
-    let found = store::user::list(room.hall.store(), who.tenant().account().id).await?;
-    let users = found.iter().rev().map(UserView::of).collect();
+pub async fn list(room: Arc<AppState>, who: SignedInUser, _: NoInput) -> Result<UserList, Problem> {
+    let found = store::user::list(room.intake.store(), who.tenant().account().id).await?;
+    let users = found.iter().rev().map(UserView::from_user).collect();
     Ok(UserList { users, has_more: false, next_cursor: None })
 }
 
@@ -179,26 +179,26 @@ pub async fn list(room: Arc<Room>, who: SignedIn, _: Nothing) -> Result<UserList
 ///
 /// # Errors
 /// 409 for a user of this account, and when there are too many; 403 when the plan includes no more; 429 when they were invited too often.
-pub async fn invite(room: Arc<Room>, who: SignedIn, asked: Invitation) -> Result<Invited, Problem> {
-    let Invitation { email, role } = asked;
+pub async fn invite(room: Arc<AppState>, who: SignedInUser, asked: InviteUser) -> Result<InviteUserResponse, Problem> {
+    let InviteUser { email, role } = asked;
     let account = who.tenant().account();
-    room.throttle.invitation(account.id, &email.to_string(), room.hall.clock().now())?;
-    let people = People::of(&room.hall);
-    let reserved = match people.is_user(account, &email).await.map_err(problem)? {
+    room.sign_in_limiter.count_invitation(account.id, &email.to_string(), room.intake.clock().now())?;
+    let people = UserService::from_intake(&room.intake);
+    let reserved = match people.is_user(account, &email).await.map_err(user_error_problem)? {
         true => None,
-        false => Some(room.reserve(who.tenant(), Noun::Users, 1).await?),
+        false => Some(room.reserve_storage(who.tenant(), Noun::Users, 1).await?),
     };
-    let user = people.invite(account, email, role).await.map_err(problem)?;
-    reserved.into_iter().for_each(Reserved::keep);
-    let link_mailed = mailed::send(&room, &user, Why::Invitation).await.is_ok();
-    tell_of_owner(&room, account, &user);
-    Ok(Invited { user: UserView::of(&user), link_mailed })
+    let user = people.invite(account, email, role).await.map_err(user_error_problem)?;
+    reserved.into_iter().for_each(StorageReservation::confirm);
+    let link_mailed = mailed::send_link(&room, &user, LinkPurpose::Invitation).await.is_ok();
+    notify_owner_added(&room, account, &user);
+    Ok(InviteUserResponse { user: UserView::from_user(&user), link_mailed })
 }
 
 /// An owner may all that an owner may: the others hear of a further one.
-fn tell_of_owner(room: &Arc<Room>, account: &Account, user: &User) {
-    if user.role == Role::Owner {
-        mailed::opened(room, account, WayIn::Owner(user.clone()));
+fn notify_owner_added(room: &Arc<AppState>, account: &Account, user: &User) {
+    if user.role == UserRole::Owner {
+        mailed::notify_access_granted(room, account, AccessGrant::Owner(user.clone()));
     }
 }
 
@@ -206,19 +206,27 @@ fn tell_of_owner(room: &Arc<Room>, account: &Account, user: &User) {
 ///
 /// # Errors
 /// No such user; 409 when no owner would be left.
-pub async fn change(room: Arc<Room>, who: SignedIn, asked: RoleOfUser) -> Result<OneUser, Problem> {
-    let RoleOfUser(id, role) = asked;
+pub async fn update_role(
+    room: Arc<AppState>,
+    who: SignedInUser,
+    asked: UpdateUserRole,
+) -> Result<UserResponse, Problem> {
+    let UpdateUserRole(id, role) = asked;
     let account = who.tenant().account();
-    let user = People::of(&room.hall).change_role(account.id, id, role).await.map_err(problem)?;
-    tell_of_owner(&room, account, &user);
-    Ok(OneUser { user: UserView::of(&user) })
+    let user =
+        UserService::from_intake(&room.intake).change_role(account.id, id, role).await.map_err(user_error_problem)?;
+    notify_owner_added(&room, account, &user);
+    Ok(UserResponse { user: UserView::from_user(&user) })
 }
 
 /// `DELETE /users/{id}`.
 ///
 /// # Errors
 /// No such user; 409 when no owner would be left.
-pub async fn remove(room: Arc<Room>, who: SignedIn, OfUser(id): OfUser) -> Result<Done, Problem> {
-    People::of(&room.hall).remove(who.tenant().account().id, id).await.map_err(problem)?;
-    Ok(Done::OK)
+pub async fn remove(room: Arc<AppState>, who: SignedInUser, UserPath(id): UserPath) -> Result<OkResponse, Problem> {
+    UserService::from_intake(&room.intake)
+        .remove_user(who.tenant().account().id, id)
+        .await
+        .map_err(user_error_problem)?;
+    Ok(OkResponse::OK)
 }

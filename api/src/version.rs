@@ -12,7 +12,7 @@ use crate::problem::Problem;
 /// The header field.
 pub const HEADER: HeaderName = HeaderName::from_static("service-version");
 /// How it is written.
-const SHOWN: &str = "Service-Version";
+const HEADER_TEXT: &str = "Service-Version";
 /// The versions that there are, the default last.
 pub const ALL: &[&str] = &["2026-11-01"];
 /// The version of who asks for none.
@@ -22,7 +22,7 @@ pub const DEFAULT: &str = "2026-11-01";
 ///
 /// # Errors
 /// 400 `validation_error`, which names the header field.
-pub fn check(headers: &HeaderMap) -> Result<(), Problem> {
+pub fn check_version(headers: &HeaderMap) -> Result<(), Problem> {
     let mut fields = headers.get_all(HEADER).iter();
     let (first, another) = (fields.next(), fields.next());
     let Some(asked) = first else { return Ok(()) };
@@ -30,14 +30,14 @@ pub fn check(headers: &HeaderMap) -> Result<(), Problem> {
         return Ok(());
     }
     let message = format!("must be a version of the API (YYYY-MM-DD); there is {}", ALL.join(", "));
-    Err(Problem::field(SHOWN, message))
+    Err(Problem::field(HEADER_TEXT, message))
 }
 
 /// The header field in the document.
 #[must_use]
 pub fn parameter() -> Value {
     json!({
-        "name": SHOWN,
+        "name": HEADER_TEXT,
         "in": "header",
         "required": false,
         "description": "The version of the API to answer by; another one than these is refused",
@@ -56,7 +56,7 @@ mod tests {
             for value in values {
                 headers.append(HEADER, http::HeaderValue::from_static(value));
             }
-            check(&headers).is_ok()
+            check_version(&headers).is_ok()
         };
         assert!(ALL.contains(&DEFAULT) && of(&[]) && of(&[DEFAULT]));
         for wrong in [&["2026-11-02"][..], &["2026-11"], &["v1"], &[""], &[DEFAULT, DEFAULT]] {

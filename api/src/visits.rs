@@ -18,32 +18,32 @@ use std::time::Duration;
 use bytes::Bytes;
 use http::header::{ACCESS_CONTROL_ALLOW_ORIGIN, CACHE_CONTROL, HeaderName, HeaderValue, USER_AGENT};
 use http::{Method, StatusCode};
-use mail::credential::Scope;
+use mail::credential::ApiKeyScope;
 use mail::id::AccountId;
-use mail::product_event::visit::{VISITOR_CHARS_MAX, is_visitor_id, visit};
+use mail::product_event::visit::{VISITOR_CHARS_MAX, from_page, is_visitor_id};
 use mail::tracking::machine;
-use queue::rate::Standing;
+use queue::rate::RateLimitStatus;
 use serde::Serialize;
 use serde_json::{Value, json};
 use store::access::Tenant;
-use store::product_event_count::{self, Counts};
+use store::product_event_count::{self, ProductEventCounts};
 
-use crate::call::{Answer, Call, Input, Media, Nothing, Reply, Takes};
-use crate::emails::view::Moment;
-use crate::events::counts::{CountsView, begins, summed};
-use crate::fields::{self, Given, Names, Notes};
+use crate::call::{FromRequest, IntoResponse, Media, NoInput, Request, RequestSpec, Response};
+use crate::emails::view::JsonTimestamp;
+use crate::events::counts::{EventCountsView, day_start, sum_by_key};
+use crate::fields::{self, FieldDiagnostics, FieldNames, ObjectFields};
 use crate::operations::{Operation, operation};
-use crate::period::{Period, time_parameter};
-use crate::problem::{Code, Problem};
-use crate::room::Room;
-use crate::schema::{self, Describe, Schemas};
+use crate::period::{TimeRange, time_parameter};
+use crate::problem::{ErrorCode, Problem};
+use crate::room::AppState;
+use crate::schema::{self, Schemas, ToSchema};
 
-pub use limits::Limits;
+pub use limits::VisitRateLimiter;
 
 /// What browsers run.
 const SCRIPT: &str = include_str!("visits/script.js");
 /// For how long browsers may keep it.
-const SCRIPT_KEPT: &str = "public, max-age=3600";
+const SCRIPT_CACHE_CONTROL: &str = "public, max-age=3600";
 /// The largest report of a visit.
 const REPORT_BYTES_MAX: usize = 8 << 10;
 /// A user agent longer than this is cut.
@@ -51,7 +51,7 @@ const USER_AGENT_CHARS_MAX: usize = 512;
 /// Rows of an answer.
 const ROWS_MAX: usize = 10_000;
 /// What a page that is read looks like: no proxy of a mail client, and long after anything was delivered.
-const LONG_AFTER: Duration = Duration::from_secs(3600);
+const TIME_SINCE_DELIVERY: Duration = Duration::from_secs(3600);
 
 /// What can be asked.
 #[must_use]
@@ -59,40 +59,37 @@ pub fn operations() -> Vec<Operation> {
     let of = |method, path, id, summary| operation(method, path, id).about("visits", summary);
     vec![
         of(Method::GET, "/visits.js", "get_visits_script", "The script that tells of visits to a site")
-            .public(script),
+            .public(get_script),
         of(Method::POST, "/visits", "tell_visit", "Tell of a visit; the script does")
-            .fails(&[Code::NOT_FOUND, Code::RATE_LIMIT_EXCEEDED])
-            .public(tell),
+            .errors(&[ErrorCode::NOT_FOUND, ErrorCode::RATE_LIMIT_EXCEEDED])
+            .public(record_visit),
         of(Method::GET, "/visits", "count_visits", "Count visits, and what they led to, by day and source")
-            .either(Scope::Full, get),
+            .api_key_or_session(ApiKeyScope::Full, get),
     ]
 }
 
 /// The script.
 #[derive(Debug)]
-pub struct Script;
+pub struct VisitScript;
 
-impl Reply for Script {
+impl IntoResponse for VisitScript {
     const MEDIA_TYPE: &'static str = "text/javascript; charset=utf-8";
 
     fn describe(_: &mut Schemas) -> Value {
         json!({"type": "string", "description": "The script"})
     }
 
-    fn write(self) -> Result<Bytes, Problem> {
+    fn into_body(self) -> Result<Bytes, Problem> {
         Ok(Bytes::from_static(SCRIPT.as_bytes()))
     }
 
-    fn answer(self) -> Result<Answer, Problem> {
+    fn into_response(self) -> Result<Response, Problem> {
         let headers = vec![
-            (CACHE_CONTROL, HeaderValue::from_static(SCRIPT_KEPT)),
-            (
-                HeaderName::from_static("cross-origin-resource-policy"),
-                HeaderValue::from_static("cross-origin"),
-            ),
+            (CACHE_CONTROL, HeaderValue::from_static(SCRIPT_CACHE_CONTROL)),
+            (HeaderName::from_static("cross-origin-resource-policy"), HeaderValue::from_static("cross-origin")),
         ];
         let media_type = HeaderValue::from_static(Self::MEDIA_TYPE);
-        Ok(Answer { status: StatusCode::OK, media_type, headers, body: self.write()?, more: None })
+        Ok(Response { status: StatusCode::OK, media_type, headers, body: self.into_body()?, stream: None })
     }
 }
 
@@ -100,34 +97,34 @@ impl Reply for Script {
 ///
 /// # Errors
 /// None.
-pub async fn script(_: Arc<Room>, _: Nothing) -> Result<Script, Problem> {
-    Ok(Script)
+pub async fn get_script(_: Arc<AppState>, _: NoInput) -> Result<VisitScript, Problem> {
+    Ok(VisitScript)
 }
 
 /// A visit that is told.
 #[derive(Debug)]
-pub struct TellVisit {
+pub struct ReportSiteVisit {
     site: AccountId,
     visitor_id: String,
     url: String,
     referrer: String,
-    from: Option<IpAddr>,
+    client_ip: Option<IpAddr>,
     user_agent: String,
     /// They do not want to be followed.
     opted_out: bool,
 }
 
-const NAMES: Names = Names {
+const NAMES: FieldNames = FieldNames {
     known: &[("site", "site"), ("visitor_id", "visitor_id"), ("url", "url"), ("referrer", "referrer")],
     foreign: &[],
 };
 
-impl Input for TellVisit {
+impl FromRequest for ReportSiteVisit {
     const BODY_BYTES_MAX: Option<usize> = Some(REPORT_BYTES_MAX);
     const MEDIA: Media = Media::Beacon;
 
-    fn describe(schemas: &mut Schemas) -> Takes {
-        let body = schemas.named("TellVisit", |_| {
+    fn describe(schemas: &mut Schemas) -> RequestSpec {
+        let body = schemas.component("TellVisit", |_| {
             let address = |about: &str| json!({"type": "string", "description": about});
             let id = json!({"type": "string", "minLength": 8, "maxLength": VISITOR_CHARS_MAX,
                 "pattern": "^[A-Za-z0-9._-]+$", "description": "The cookie `stx_vid`"});
@@ -147,27 +144,21 @@ impl Input for TellVisit {
             }]);
             visit
         });
-        Takes { body: Some(body), body_bytes_max: Self::BODY_BYTES_MAX, ..Takes::default() }
+        RequestSpec { body: Some(body), body_bytes_max: Self::BODY_BYTES_MAX, ..RequestSpec::default() }
     }
 
-    fn read(call: &Call) -> Result<Self, Problem> {
-        let mut notes = Notes::default();
-        let given = Given::sort(fields::body(&call.body)?, &NAMES, "", &mut notes);
+    fn read(call: &Request) -> Result<Self, Problem> {
+        let mut notes = FieldDiagnostics::default();
+        let given = ObjectFields::from_object(fields::parse_body(&call.body)?, &NAMES, "", &mut notes);
         let mut text = |name: &str| {
-            let text = given.value(name).map(fields::text).transpose();
-            text.map_err(|error| notes.errors.add(name, error))
-                .ok()
-                .flatten()
-                .unwrap_or_default()
-                .into_owned()
+            let text = given.value(name).map(fields::parse_text).transpose();
+            text.map_err(|error| notes.errors.add(name, error)).ok().flatten().unwrap_or_default().into_owned()
         };
-        let (site, visitor_id, url, referrer) =
-            (text("site"), text("visitor_id"), text("url"), text("referrer"));
+        let (site, visitor_id, url, referrer) = (text("site"), text("visitor_id"), text("url"), text("referrer"));
         if !is_visitor_id(&visitor_id) {
             notes.errors.add("visitor_id", "is 8 to 64 letters, digits, `.`, `_` and `-`");
         }
-        let site =
-            site.parse().map_err(|_| notes.errors.add("site", "is the id of an account (`acct_…`)")).ok();
+        let site = site.parse().map_err(|_| notes.errors.add("site", "is the id of an account (`acct_…`)")).ok();
         let Some(site) = site.filter(|_| notes.errors.is_empty()) else { return Err(notes.errors.into()) };
         let header = |name: HeaderName| {
             let value = call.headers.get(name).map(|value| String::from_utf8_lossy(value.as_bytes()));
@@ -180,7 +171,7 @@ impl Input for TellVisit {
             visitor_id,
             url,
             referrer,
-            from: call.from,
+            client_ip: call.client_ip,
             user_agent: header(USER_AGENT),
             opted_out,
         })
@@ -189,24 +180,24 @@ impl Input for TellVisit {
 
 /// It was heard.
 #[derive(Debug)]
-pub struct Heard;
+pub struct VisitReportAccepted;
 
-impl Reply for Heard {
+impl IntoResponse for VisitReportAccepted {
     const STATUS: StatusCode = StatusCode::ACCEPTED;
 
     fn describe(_: &mut Schemas) -> Value {
         schema::object("It was heard", [("ok", json!({"type": "boolean", "const": true}))])
     }
 
-    fn write(self) -> Result<Bytes, Problem> {
+    fn into_body(self) -> Result<Bytes, Problem> {
         Ok(Bytes::from_static(b"{\"ok\":true}"))
     }
 
-    fn answer(self) -> Result<Answer, Problem> {
+    fn into_response(self) -> Result<Response, Problem> {
         // The script runs on other sites than ours.
         let headers = vec![(ACCESS_CONTROL_ALLOW_ORIGIN, HeaderValue::from_static("*"))];
         let media_type = HeaderValue::from_static(Self::MEDIA_TYPE);
-        Ok(Answer { status: Self::STATUS, media_type, headers, body: self.write()?, more: None })
+        Ok(Response { status: Self::STATUS, media_type, headers, body: self.into_body()?, stream: None })
     }
 }
 
@@ -214,44 +205,44 @@ impl Reply for Heard {
 ///
 /// # Errors
 /// Too often; no such site; the store cannot be used.
-pub async fn tell(room: Arc<Room>, told: TellVisit) -> Result<Heard, Problem> {
-    let now = room.hall.clock().now();
-    let often = |standing: Standing| {
-        let problem = Problem::new(Code::RATE_LIMIT_EXCEEDED, "Too many visits; tell of them later");
-        problem.header(http::header::RETRY_AFTER, standing.reset_s.max(1).to_string())
+pub async fn record_visit(room: Arc<AppState>, told: ReportSiteVisit) -> Result<VisitReportAccepted, Problem> {
+    let now = room.intake.clock().now();
+    let often = |standing: RateLimitStatus| {
+        let problem = Problem::new(ErrorCode::RATE_LIMIT_EXCEEDED, "Too many visits; tell of them later");
+        problem.with_header(http::header::RETRY_AFTER, standing.reset_s.max(1).to_string())
     };
-    room.visit_limits.address(told.from, now).map_err(often)?;
-    if told.opted_out || is_machine(&told) {
-        return Ok(Heard);
+    room.visit_limits.check_address(told.client_ip, now).map_err(often)?;
+    if told.opted_out || is_bot(&told) {
+        return Ok(VisitReportAccepted);
     }
-    let Some(account) = store::account::get(room.hall.store(), told.site).await? else {
+    let Some(account) = store::account::get(room.intake.store(), told.site).await? else {
         return Err(Problem::not_found("site"));
     };
-    room.visit_limits.site(account.id, now).map_err(often)?;
-    if let Some(visit) = visit(&told.visitor_id, &told.url, &told.referrer, now) {
-        let taken = room.hall.product_events().visited(account.id, visit).await;
-        taken.map_err(|refusal| Problem::of_refusal(refusal, room.upgrade_url()))?;
+    room.visit_limits.check_site(account.id, now).map_err(often)?;
+    if let Some(visit) = from_page(&told.visitor_id, &told.url, &told.referrer, now) {
+        let taken = room.intake.product_events().ingest_visit(account.id, visit).await;
+        taken.map_err(|refusal| Problem::from_refusal(refusal, room.upgrade_url()))?;
     }
-    Ok(Heard)
+    Ok(VisitReportAccepted)
 }
 
-fn is_machine(told: &TellVisit) -> bool {
-    let request = machine::Request {
-        ip: told.from.unwrap_or(IpAddr::V4(Ipv4Addr::UNSPECIFIED)),
+fn is_bot(told: &ReportSiteVisit) -> bool {
+    let request = machine::FetchSignals {
+        ip: told.client_ip.unwrap_or(IpAddr::V4(Ipv4Addr::UNSPECIFIED)),
         user_agent: &told.user_agent,
-        in_advance: false,
+        is_prefetch: false,
         is_click: true,
-        since_delivery: Some(LONG_AFTER),
+        since_delivery: Some(TIME_SINCE_DELIVERY),
     };
-    machine::judge(&request).machine
+    machine::detect_visitor(&request).machine
 }
 
 /// What `GET /visits` takes.
 #[derive(Debug)]
-pub struct AskVisits(Period);
+pub struct VisitCountsQuery(TimeRange);
 
-impl Input for AskVisits {
-    fn describe(_: &mut Schemas) -> Takes {
+impl FromRequest for VisitCountsQuery {
+    fn describe(_: &mut Schemas) -> RequestSpec {
         let parameters = vec![
             time_parameter(
                 "from",
@@ -259,42 +250,40 @@ impl Input for AskVisits {
             ),
             time_parameter("to", "The range ends before this time; left out: now, with today"),
         ];
-        Takes { parameters, ..Takes::default() }
+        RequestSpec { parameters, ..RequestSpec::default() }
     }
 
-    fn read(call: &Call) -> Result<Self, Problem> {
-        Period::read(&call.query).map(|period| Self(period.by_day()))
+    fn read(call: &Request) -> Result<Self, Problem> {
+        TimeRange::from_query(&call.query).map(|period| Self(period.by_day()))
     }
 }
 
 /// A source, on a day or in all.
 #[derive(Debug, Serialize)]
-pub struct SourceRow {
+pub struct VisitSourceRow {
     source: String,
     #[serde(skip_serializing_if = "Option::is_none")]
-    period_start: Option<Moment>,
+    period_start: Option<JsonTimestamp>,
     visits: u64,
     visitors: u64,
     sign_ups: u64,
     subscriptions: u64,
 }
 
-impl SourceRow {
-    fn of(source: String, period_start: Option<Moment>, counts: Counts) -> Self {
-        let Counts { count: visits, visitors, sign_ups, subscriptions, .. } = counts;
+impl VisitSourceRow {
+    fn from_counts(source: String, period_start: Option<JsonTimestamp>, counts: ProductEventCounts) -> Self {
+        let ProductEventCounts { count: visits, visitors, sign_ups, subscriptions, .. } = counts;
         Self { source, period_start, visits, visitors, sign_ups, subscriptions }
     }
 
     fn fields() -> Vec<(&'static str, Value)> {
-        let rest = CountsView::fields()
+        let rest = EventCountsView::schema_fields()
             .into_iter()
             .filter(|(name, _)| ["visitors", "sign_ups", "subscriptions"].contains(name));
         [
             (
                 "source",
-                schema::string(
-                    "Where they came from: `utm_source`, the host of the page before, `ad`, or `(direct)`",
-                ),
+                schema::string("Where they came from: `utm_source`, the host of the page before, `ad`, or `(direct)`"),
             ),
             ("visits", schema::count("Visits")),
         ]
@@ -306,17 +295,17 @@ impl SourceRow {
 
 /// The answer.
 #[derive(Debug, Serialize)]
-pub struct VisitCounts {
-    totals: Vec<SourceRow>,
-    visits: Vec<SourceRow>,
+pub struct VisitCountsResponse {
+    totals: Vec<VisitSourceRow>,
+    visits: Vec<VisitSourceRow>,
 }
 
-impl Describe for VisitCounts {
+impl ToSchema for VisitCountsResponse {
     fn schema(schemas: &mut Schemas) -> Value {
-        schemas.named("VisitCounts", |_| {
-            let total = schema::object("A source", SourceRow::fields());
+        schemas.component("VisitCounts", |_| {
+            let total = schema::object("A source", VisitSourceRow::fields());
             let day = ("period_start", schema::time("When the day begins"));
-            let row = schema::object("A source on a day", [vec![day], SourceRow::fields()].concat());
+            let row = schema::object("A source on a day", [vec![day], VisitSourceRow::fields()].concat());
             schema::object(
                 "Visits, and the sign-ups and subscriptions of people who first came from there",
                 [
@@ -339,24 +328,24 @@ impl Describe for VisitCounts {
 /// # Errors
 /// The range is too long, or there is more in it than an answer holds; the store cannot be read.
 pub async fn get(
-    room: Arc<Room>,
+    room: Arc<AppState>,
     tenant: Tenant,
-    AskVisits(period): AskVisits,
-) -> Result<VisitCounts, Problem> {
-    let days = period.hours(room.hall.clock().now())?;
-    crate::events::counted(&room).await;
-    let (store, account) = (room.hall.store(), tenant.account().id);
-    let rows = product_event_count::of_sources(store, account, days, ROWS_MAX + 1).await?;
+    VisitCountsQuery(period): VisitCountsQuery,
+) -> Result<VisitCountsResponse, Problem> {
+    let days = period.hour_range(room.intake.clock().now())?;
+    crate::events::wait_until_counted(&room).await;
+    let (store, account) = (room.intake.store(), tenant.account().id);
+    let rows = product_event_count::source_counts(store, account, days, ROWS_MAX + 1).await?;
     if rows.len() > ROWS_MAX {
         let text = format!("asks for more than {ROWS_MAX} rows; ask for a shorter range");
         return Err(Problem::field("from", text));
     }
-    let totals = summed(rows.iter().map(|(_, source, counts)| (source.clone(), *counts)));
-    Ok(VisitCounts {
-        totals: totals.into_iter().map(|(source, counts)| SourceRow::of(source, None, counts)).collect(),
+    let totals = sum_by_key(rows.iter().map(|(_, source, counts)| (source.clone(), *counts)));
+    Ok(VisitCountsResponse {
+        totals: totals.into_iter().map(|(source, counts)| VisitSourceRow::from_counts(source, None, counts)).collect(),
         visits: rows
             .into_iter()
-            .map(|(day, source, counts)| SourceRow::of(source, Some(begins(day)), counts))
+            .map(|(day, source, counts)| VisitSourceRow::from_counts(source, Some(day_start(day)), counts))
             .collect(),
     })
 }

@@ -12,27 +12,27 @@ use std::time::Duration;
 use bytes::Bytes;
 use http::Method;
 use http::header::ACCEPT;
-use mail::credential::Scope;
+use mail::credential::ApiKeyScope;
 use mail::event::EventKind;
 use mail::id::EventId;
-use queue::webhooks::desk::ToldEvent;
+use queue::webhooks::desk::DispatchedEvent;
 use serde::Serialize;
 use serde_json::{Map, Value, json};
 use store::access::Tenant;
-use store::stream::Entry;
+use store::stream::EventLogEntry;
 
-use crate::call::{Also, Answer, Call, Input, Reply, Takes};
-use crate::emails::view::Moment;
+use crate::call::{ExtraResponse, FromRequest, IntoResponse, Request, RequestSpec, Response};
+use crate::emails::view::JsonTimestamp;
 use crate::operations::{Operation, operation};
-use crate::page::{self, KIND_STREAM, Page};
+use crate::page::{self, KIND_STREAM, PageParameters};
 use crate::problem::Problem;
-use crate::room::Room;
+use crate::room::AppState;
 use crate::schema::{self, Schemas};
 
 /// How long a page waits for what was just done to be told.
-const TELL_MAX: Duration = Duration::from_secs(2);
+const OUTBOX_WAIT_MAX: Duration = Duration::from_secs(2);
 /// Entries that one page looks at, whatever it finds.
-const LOOK_MAX: usize = 20_000;
+const SCANNED_ENTRIES_MAX: usize = 20_000;
 /// What asks for server-sent events.
 const EVENT_STREAM: &str = "text/event-stream";
 
@@ -42,107 +42,107 @@ pub fn operations() -> Vec<Operation> {
     vec![
         operation(Method::GET, "/webhook-events", "list_webhook_events")
             .about("webhooks", "Read the stream of events, as pages or as server-sent events")
-            .either(Scope::Full, list),
+            .api_key_or_session(ApiKeyScope::Full, list),
     ]
 }
 
 /// In which order.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-enum Direction {
+enum SortDirection {
     OldestFirst,
     NewestFirst,
 }
 
 /// What it takes.
 #[derive(Debug)]
-pub struct ListEvents {
+pub struct ListWebhookEvents {
     limit: usize,
     cursor: Option<u64>,
-    direction: Direction,
+    direction: SortDirection,
     kinds: Vec<EventKind>,
     /// As server-sent events.
     live: bool,
 }
 
-impl ListEvents {
-    fn takes(&self, entry: &Entry) -> bool {
+impl ListWebhookEvents {
+    fn matches(&self, entry: &EventLogEntry) -> bool {
         self.kinds.is_empty() || self.kinds.contains(&entry.kind)
     }
 }
 
-fn words() -> Vec<&'static str> {
+fn event_kind_words() -> Vec<&'static str> {
     EventKind::ALL.iter().map(|kind| kind.name()).collect()
 }
 
-impl Input for ListEvents {
-    fn describe(_: &mut Schemas) -> Takes {
-        let mut parameters = Page::parameters();
-        let text = format!("Only these: {}; several with commas", words().join(", "));
+impl FromRequest for ListWebhookEvents {
+    fn describe(_: &mut Schemas) -> RequestSpec {
+        let mut parameters = PageParameters::parameters();
+        let text = format!("Only these: {}; several with commas", event_kind_words().join(", "));
         parameters.push(schema::query_parameter("types", &text, json!({"type": "string"})));
         let order = json!({"type": "string", "enum": ["asc", "desc"], "default": "desc"});
         let text = "`asc`: oldest first, with a cursor on the last page too, to ask again with; `desc`: newest first";
         parameters.push(schema::query_parameter("order", text, order));
         let text = "Of server-sent events: the `id` of the last one that was seen";
         parameters.push(schema::header_parameter("last-event-id", text));
-        Takes { parameters, ..Takes::default() }
+        RequestSpec { parameters, ..RequestSpec::default() }
     }
 
-    fn read(call: &Call) -> Result<Self, Problem> {
-        let parameters = page::parameters(&call.query)?;
-        let page = Page::read(&call.query)?;
+    fn read(call: &Request) -> Result<Self, Problem> {
+        let parameters = page::parse_query(&call.query)?;
+        let page = PageParameters::from_query(&call.query)?;
         let live = call.headers.get(ACCEPT).and_then(|value| value.to_str().ok());
         let live = live.is_some_and(|accepted| accepted.to_ascii_lowercase().contains(EVENT_STREAM));
-        let direction = match page::one(&parameters, "order")? {
-            Some("asc") => Direction::OldestFirst,
-            None | Some("desc") => Direction::NewestFirst,
+        let direction = match page::single_value(&parameters, "order")? {
+            Some("asc") => SortDirection::OldestFirst,
+            None | Some("desc") => SortDirection::NewestFirst,
             Some(_) => return Err(Problem::field("order", "must be asc or desc")),
         };
-        let mut cursor = page.number(KIND_STREAM)?;
+        let mut cursor = page.cursor_number(KIND_STREAM)?;
         if let Some(seen) = call.headers.get("last-event-id").filter(|seen| live && !seen.is_empty()) {
-            let seen = seen.to_str().ok().and_then(|seen| page::number_of(KIND_STREAM, seen));
-            cursor = Some(seen.ok_or_else(page::invalid)?);
+            let seen = seen.to_str().ok().and_then(|seen| page::decode_number(KIND_STREAM, seen));
+            cursor = Some(seen.ok_or_else(page::invalid_cursor)?);
         }
-        let kinds = page::words(&call.query, "types", &words(), EventKind::of_name)?;
+        let kinds = page::parse_words(&call.query, "types", &event_kind_words(), EventKind::from_name)?;
         Ok(Self { limit: page.limit, cursor, direction, kinds, live })
     }
 }
 
 /// An event as it is told.
 #[derive(Debug, Serialize)]
-struct EventView {
+struct WebhookEventView {
     id: EventId,
     r#type: &'static str,
-    created_at: Moment,
+    created_at: JsonTimestamp,
     data: Map<String, Value>,
 }
 
-impl From<ToldEvent> for EventView {
-    fn from(told: ToldEvent) -> Self {
-        let ToldEvent { event, data, .. } = told;
-        Self { id: event.id, r#type: event.kind.name(), created_at: Moment(event.created_at), data }
+impl From<DispatchedEvent> for WebhookEventView {
+    fn from(told: DispatchedEvent) -> Self {
+        let DispatchedEvent { event, data, .. } = told;
+        Self { id: event.id, r#type: event.kind.name(), created_at: JsonTimestamp(event.created_at), data }
     }
 }
 
 /// A page of events.
 #[derive(Debug, Serialize)]
-struct EventPage {
-    events: Vec<EventView>,
+struct WebhookEventPage {
+    events: Vec<WebhookEventView>,
     has_more: bool,
     next_cursor: Option<String>,
 }
 
 /// A page, or the stream as it grows.
 #[derive(Debug)]
-pub struct Listed(Form);
+pub struct WebhookEventsResponse(WebhookEventsBody);
 
 #[derive(Debug)]
-enum Form {
-    Page(EventPage),
-    Live(crate::call::Pieces),
+enum WebhookEventsBody {
+    Page(WebhookEventPage),
+    Live(crate::call::BodyStream),
 }
 
-impl Reply for Listed {
-    const ALSO: &'static [Also] = &[Also {
+impl IntoResponse for WebhookEventsResponse {
+    const EXTRA_RESPONSES: &'static [ExtraResponse] = &[ExtraResponse {
         status: 200,
         media_type: Some(EVENT_STREAM),
         about: "The stream as it grows, where `accept` asks for it: `id` is a cursor, `event` the type, `data` an \
@@ -150,18 +150,18 @@ impl Reply for Listed {
     }];
 
     fn describe(schemas: &mut Schemas) -> Value {
-        let entry = schemas.named("StreamEvent", |_| {
+        let entry = schemas.component("StreamEvent", |_| {
             schema::object(
                 "An event, as webhooks tell it",
                 [
                     ("id", schema::string("`evt_…`")),
-                    ("type", schema::words(&words(), "What happened")),
+                    ("type", schema::string_enum(&event_kind_words(), "What happened")),
                     ("created_at", schema::time("When")),
                     ("data", json!({"type": "object", "description": "What a webhook has as its `data`"})),
                 ],
             )
         });
-        schemas.named("StreamEventList", |_| {
+        schemas.component("StreamEventList", |_| {
             schema::object(
                 "A page of the stream",
                 [
@@ -169,29 +169,27 @@ impl Reply for Listed {
                     ("has_more", schema::boolean("Whether there are more now")),
                     (
                         "next_cursor",
-                        schema::nullable_string(
-                            "Where to go on; oldest first, also where there is nothing more yet",
-                        ),
+                        schema::nullable_string("Where to go on; oldest first, also where there is nothing more yet"),
                     ),
                 ],
             )
         })
     }
 
-    fn write(self) -> Result<Bytes, Problem> {
+    fn into_body(self) -> Result<Bytes, Problem> {
         match self.0 {
-            Form::Page(page) => serde_json::to_vec(&page).map(Bytes::from).map_err(Problem::internal),
-            Form::Live(_) => Ok(live::BEGINNING),
+            WebhookEventsBody::Page(page) => serde_json::to_vec(&page).map(Bytes::from).map_err(Problem::internal),
+            WebhookEventsBody::Live(_) => Ok(live::BEGINNING),
         }
     }
 
-    fn answer(self) -> Result<Answer, Problem> {
+    fn into_response(self) -> Result<Response, Problem> {
         let (body, media_type, more) = match self.0 {
-            Form::Live(more) => (live::BEGINNING, EVENT_STREAM, Some(more)),
-            page @ Form::Page(_) => (Self(page).write()?, Self::MEDIA_TYPE, None),
+            WebhookEventsBody::Live(more) => (live::BEGINNING, EVENT_STREAM, Some(more)),
+            page @ WebhookEventsBody::Page(_) => (Self(page).into_body()?, Self::MEDIA_TYPE, None),
         };
         let media_type = http::HeaderValue::from_static(media_type);
-        Ok(Answer { status: Self::STATUS, media_type, headers: Vec::new(), body, more })
+        Ok(Response { status: Self::STATUS, media_type, headers: Vec::new(), body, stream: more })
     }
 }
 
@@ -199,38 +197,44 @@ impl Reply for Listed {
 ///
 /// # Errors
 /// The cursor is none of this list's; too many follow already; the store cannot be read.
-pub async fn list(room: Arc<Room>, tenant: Tenant, input: ListEvents) -> Result<Listed, Problem> {
+pub async fn list(
+    room: Arc<AppState>,
+    tenant: Tenant,
+    input: ListWebhookEvents,
+) -> Result<WebhookEventsResponse, Problem> {
     if input.live {
-        return live::begin(&room, &tenant, input).await.map(|more| Listed(Form::Live(more)));
+        return live::start(&room, &tenant, input)
+            .await
+            .map(|more| WebhookEventsResponse(WebhookEventsBody::Live(more)));
     }
-    room.hall.tell_within(TELL_MAX).await;
-    let (store, account) = (room.hall.store(), tenant.account().id);
+    room.intake.dispatch_outbox_within(OUTBOX_WAIT_MAX).await;
+    let (store, account) = (room.intake.store(), tenant.account().id);
     let first = match input.direction {
-        Direction::OldestFirst => 0,
-        Direction::NewestFirst => u64::MAX,
+        SortDirection::OldestFirst => 0,
+        SortDirection::NewestFirst => u64::MAX,
     };
     let mut seen = input.cursor.unwrap_or(first);
     let (mut chosen, mut looked, mut has_more) = (Vec::new(), 0, true);
-    'looking: while has_more && looked < LOOK_MAX {
+    'looking: while has_more && looked < SCANNED_ENTRIES_MAX {
         let entries = match input.direction {
-            Direction::OldestFirst => store::stream::after(store, account, seen).await?,
-            Direction::NewestFirst => store::stream::before(store, account, seen).await?,
+            SortDirection::OldestFirst => store::stream::list_after(store, account, seen).await?,
+            SortDirection::NewestFirst => store::stream::list_before(store, account, seen).await?,
         };
         has_more = !entries.is_empty();
         for entry in entries {
-            if chosen.len() == input.limit && input.takes(&entry) {
+            if chosen.len() == input.limit && input.matches(&entry) {
                 break 'looking;
             }
             (seen, looked) = (entry.number, looked + 1);
-            if input.takes(&entry) {
+            if input.matches(&entry) {
                 chosen.push(entry);
             }
         }
     }
-    let events = room.hall.told_events(account, &chosen).await?;
-    let goes_on = has_more || input.direction == Direction::OldestFirst;
-    Ok(Listed(Form::Page(EventPage {
-        events: events.into_iter().map(EventView::from).collect(),
+    let events = room.intake.dispatched_events(account, &chosen).await?;
+    let goes_on = has_more || input.direction == SortDirection::OldestFirst;
+    Ok(WebhookEventsResponse(WebhookEventsBody::Page(WebhookEventPage {
+        events: events.into_iter().map(WebhookEventView::from).collect(),
         has_more,
         next_cursor: goes_on.then(|| page::after_number(KIND_STREAM, seen)),
     })))

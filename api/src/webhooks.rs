@@ -10,101 +10,98 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use http::Method;
-use mail::address::Name;
+use mail::address::DomainName;
 use mail::address_pattern::AddressPattern;
-use mail::credential::Scope;
+use mail::credential::ApiKeyScope;
 use mail::id::{DomainId, WebhookId};
 use mail::quota::Noun;
 use mail::webhook::{DisabledReason, Webhook};
 use queue::webhooks::WebhookError;
 use store::access::Tenant;
 
-use self::request::{ChangeWebhook, CreateWebhook, ListWebhooks, OfWebhook, RotateSecret};
-use self::view::{OneWebhook, WebhookList, WebhookView, WithSecret};
-use crate::done::Done;
+use self::request::{CreateWebhook, ListWebhooks, RotateWebhookSecret, UpdateWebhook, WebhookPath};
+use self::view::{WebhookList, WebhookResponse, WebhookView, WebhookWithSecretResponse};
+use crate::done::OkResponse;
 use crate::operations::{Operation, operation};
 use crate::page;
-use crate::problem::{Code, Problem};
-use crate::room::Room;
+use crate::problem::{ErrorCode, Problem};
+use crate::room::AppState;
 
 /// What can be asked.
 #[must_use]
 pub fn operations() -> Vec<Operation> {
-    use Scope::Full;
+    use ApiKeyScope::Full;
     let of = |method, path, id, summary| operation(method, path, id).about("webhooks", summary);
     let read = |path, id, summary| of(Method::GET, path, id, summary);
     let post = |path, id, summary| of(Method::POST, path, id, summary);
     vec![
         post("/webhooks", "create_webhook", "Create a webhook endpoint; its secret is shown once")
-            .fails(&[Code::NOT_FOUND])
-            .stores(&[(Noun::Webhooks, 1)])
-            .either(Full, create),
-        read("/webhooks", "list_webhooks", "List webhook endpoints, newest first").either(Full, list),
-        read("/webhooks/{id}", "get_webhook", "Get a webhook endpoint").either(Full, get),
-        of(
-            Method::PATCH,
-            "/webhooks/{id}",
-            "update_webhook",
-            "Change a webhook endpoint, or switch it off or on",
-        )
-        .either(Full, update),
+            .errors(&[ErrorCode::NOT_FOUND])
+            .storage_cost(&[(Noun::Webhooks, 1)])
+            .api_key_or_session(Full, create),
+        read("/webhooks", "list_webhooks", "List webhook endpoints, newest first").api_key_or_session(Full, list),
+        read("/webhooks/{id}", "get_webhook", "Get a webhook endpoint").api_key_or_session(Full, get),
+        of(Method::PATCH, "/webhooks/{id}", "update_webhook", "Change a webhook endpoint, or switch it off or on")
+            .api_key_or_session(Full, update),
         of(Method::DELETE, "/webhooks/{id}", "delete_webhook", "Delete a webhook endpoint")
-            .either(Full, delete),
+            .api_key_or_session(Full, delete),
         post(
             "/webhooks/{id}/rotate-secret",
             "rotate_webhook_secret",
             "Give a webhook endpoint a new secret; the old one signs beside it for a while",
         )
-        .either(Full, rotate),
+        .api_key_or_session(Full, rotate_secret),
         post("/webhooks/{id}/test", "test_webhook", "Send an example of an event to a webhook endpoint")
-            .either(Full, trial::test),
+            .api_key_or_session(Full, trial::send_test),
         read("/webhooks/{id}/deliveries", "list_webhook_deliveries", "List deliveries, newest first")
-            .either(Full, deliveries::list),
+            .api_key_or_session(Full, deliveries::list),
         read(
             "/webhooks/{id}/deliveries/{delivery_id}",
             "get_webhook_delivery",
             "Get a delivery, with what was sent and each attempt",
         )
-        .either(Full, deliveries::get),
+        .api_key_or_session(Full, deliveries::get),
         post(
             "/webhooks/{id}/deliveries/{delivery_id}/replay",
             "replay_webhook_delivery",
             "Send a delivery once more, as the same event",
         )
-        .either(Full, deliveries::replay),
+        .api_key_or_session(Full, deliveries::replay),
         post("/webhooks/{id}/replay", "replay_webhook_deliveries", "Send the deliveries of a time once more")
-            .either(Full, deliveries::replay_range),
+            .api_key_or_session(Full, deliveries::replay_many),
     ]
 }
 
 /// What is said of an endpoint that is not there.
-pub(crate) fn no_such_webhook() -> Problem {
+pub(crate) fn webhook_not_found() -> Problem {
     Problem::not_found("webhook")
 }
 
-pub(crate) fn problem(error: WebhookError, room: &Room) -> Problem {
-    let conflict = |text: &str| Problem::new(Code::CONFLICT, text);
+pub(crate) fn webhook_error_problem(error: WebhookError, room: &AppState) -> Problem {
+    let conflict = |text: &str| Problem::new(ErrorCode::CONFLICT, text);
     match error {
-        WebhookError::Unknown => no_such_webhook(),
+        WebhookError::Unknown => webhook_not_found(),
         WebhookError::UnknownDelivery => Problem::not_found("delivery"),
-        WebhookError::TooMany => {
-            conflict("The account has as many webhook endpoints as it may have: delete one")
-        }
+        WebhookError::TooMany => conflict("The account has as many webhook endpoints as it may have: delete one"),
         WebhookError::Disabled => conflict("The webhook endpoint is disabled: enable it first"),
         WebhookError::Pending => conflict("The delivery is being tried: it needs no replay"),
         WebhookError::Changed => conflict("It was changed at the same time; get it and try again"),
         WebhookError::Unavailable => Problem::unavailable("Webhooks cannot be queued at the moment", 1),
         WebhookError::Seal => Problem::internal(error),
         WebhookError::Read(error) => error.into(),
-        WebhookError::Commit(error) => Problem::of_refusal(error.into(), room.upgrade_url()),
+        WebhookError::Commit(error) => Problem::from_refusal(error.into(), room.upgrade_url()),
     }
 }
 
 /// The names of these domains, which must be the account's.
-async fn domains(room: &Room, tenant: &Tenant, ids: &[DomainId]) -> Result<Vec<(DomainId, Name)>, Problem> {
+async fn find_domains(
+    room: &AppState,
+    tenant: &Tenant,
+    ids: &[DomainId],
+) -> Result<Vec<(DomainId, DomainName)>, Problem> {
     let mut domains = Vec::with_capacity(ids.len());
     for id in ids {
-        let found = store::domain::get(room.hall.store(), tenant.account().id, *id).await?;
+        let found = store::domain::get(room.intake.store(), tenant.account().id, *id).await?;
         let Some(domain) = found else {
             return Err(Problem::field("domain_ids", format!("{id} is none of the account's domains")));
         };
@@ -114,12 +111,12 @@ async fn domains(room: &Room, tenant: &Tenant, ids: &[DomainId]) -> Result<Vec<(
 }
 
 /// Mail comes in for an account at its own domains only: at another's, a pattern is a slip of the pen.
-async fn check_addresses(room: &Room, tenant: &Tenant, addresses: &[AddressPattern]) -> Result<(), Problem> {
-    let mut domains: Vec<&Name> = addresses.iter().map(AddressPattern::domain).collect();
+async fn check_addresses(room: &AppState, tenant: &Tenant, addresses: &[AddressPattern]) -> Result<(), Problem> {
+    let mut domains: Vec<&DomainName> = addresses.iter().map(AddressPattern::domain).collect();
     domains.sort_unstable();
     domains.dedup();
     for name in domains {
-        let found = store::domain::by_name(room.hall.store(), name).await?;
+        let found = store::domain::find_by_name(room.intake.store(), name).await?;
         if found.is_none_or(|domain| domain.account != tenant.account().id) {
             let text = format!("`{name}` is none of the account's domains");
             return Err(Problem::field("inbound_addresses", text));
@@ -128,19 +125,23 @@ async fn check_addresses(room: &Room, tenant: &Tenant, addresses: &[AddressPatte
     Ok(())
 }
 
-fn check_url(room: &Room, url: &str) -> Result<(), Problem> {
-    room.hall.check_webhook_url(url).map_err(|text| Problem::field("url", text))
+fn check_url(room: &AppState, url: &str) -> Result<(), Problem> {
+    room.intake.check_webhook_url(url).map_err(|text| Problem::field("url", text))
 }
 
 /// `POST /webhooks`.
 ///
 /// # Errors
 /// What is wrong with the request; 409 when there are too many; the store cannot be written.
-pub async fn create(room: Arc<Room>, tenant: Tenant, input: CreateWebhook) -> Result<WithSecret, Problem> {
+pub async fn create(
+    room: Arc<AppState>,
+    tenant: Tenant,
+    input: CreateWebhook,
+) -> Result<WebhookWithSecretResponse, Problem> {
     check_url(&room, &input.url)?;
-    let domains = domains(&room, &tenant, &input.domain_ids).await?;
+    let domains = find_domains(&room, &tenant, &input.domain_ids).await?;
     check_addresses(&room, &tenant, &input.inbound_addresses).await?;
-    let now = room.hall.clock().now();
+    let now = room.intake.clock().now();
     let mut settings = Webhook {
         id: WebhookId::new(now, 0),
         account: tenant.account().id,
@@ -151,7 +152,7 @@ pub async fn create(room: Arc<Room>, tenant: Tenant, input: CreateWebhook) -> Re
         domains,
         addresses: input.inbound_addresses,
         retry: input.retry,
-        secret: mail::domain::SealedKey(String::new()),
+        secret: mail::domain::SealedSecret(String::new()),
         former_secrets: Vec::new(),
         failing_since: None,
         disabled_reason: None,
@@ -159,27 +160,27 @@ pub async fn create(room: Arc<Room>, tenant: Tenant, input: CreateWebhook) -> Re
         updated_at: now,
     };
     if !input.enabled {
-        settings.switch(Some(DisabledReason::Customer));
+        settings.set_disabled(Some(DisabledReason::Customer));
     }
-    let made = room.hall.create_webhook(settings).await;
-    let (webhook, secret) = made.map_err(|error| problem(error, &room))?;
-    Ok(WithSecret { webhook: WebhookView::of(&webhook), secret })
+    let made = room.intake.create_webhook(settings).await;
+    let (webhook, secret) = made.map_err(|error| webhook_error_problem(error, &room))?;
+    Ok(WebhookWithSecretResponse { webhook: WebhookView::from_webhook(&webhook), secret })
 }
 
 /// `GET /webhooks`.
 ///
 /// # Errors
 /// The cursor is none of this list's; the store cannot be read.
-pub async fn list(room: Arc<Room>, tenant: Tenant, input: ListWebhooks) -> Result<WebhookList, Problem> {
+pub async fn list(room: Arc<AppState>, tenant: Tenant, input: ListWebhooks) -> Result<WebhookList, Problem> {
     let before = input.0.before_id(page::KIND_WEBHOOK)?.map(WebhookId::from_bytes);
-    let mut all = store::webhook::all(room.hall.store(), tenant.account().id).await?;
+    let mut all = store::webhook::list(room.intake.store(), tenant.account().id).await?;
     all.retain(|webhook| before.is_none_or(|before| webhook.id < before));
     all.reverse();
     let has_more = all.len() > input.0.limit;
     all.truncate(input.0.limit);
     let last = all.last().filter(|_| has_more).map(|webhook| webhook.id);
     Ok(WebhookList {
-        webhooks: all.iter().map(WebhookView::of).collect(),
+        webhooks: all.iter().map(WebhookView::from_webhook).collect(),
         has_more,
         next_cursor: last.map(|id| page::after_id(page::KIND_WEBHOOK, id.to_bytes())),
     })
@@ -189,9 +190,13 @@ pub async fn list(room: Arc<Room>, tenant: Tenant, input: ListWebhooks) -> Resul
 ///
 /// # Errors
 /// No such endpoint; the store cannot be read.
-pub async fn get(room: Arc<Room>, tenant: Tenant, OfWebhook(id): OfWebhook) -> Result<OneWebhook, Problem> {
-    let found = room.hall.webhook(tenant.account().id, id).await;
-    Ok(OneWebhook::of(&found.map_err(|error| problem(error, &room))?))
+pub async fn get(
+    room: Arc<AppState>,
+    tenant: Tenant,
+    WebhookPath(id): WebhookPath,
+) -> Result<WebhookResponse, Problem> {
+    let found = room.intake.webhook(tenant.account().id, id).await;
+    Ok(WebhookResponse::from_webhook(&found.map_err(|error| webhook_error_problem(error, &room))?))
 }
 
 /// `PATCH /webhooks/{id}`.
@@ -199,21 +204,21 @@ pub async fn get(room: Arc<Room>, tenant: Tenant, OfWebhook(id): OfWebhook) -> R
 /// # Errors
 /// No such endpoint; what is wrong with the request; the store cannot be written.
 pub async fn update(
-    room: Arc<Room>,
+    room: Arc<AppState>,
     tenant: Tenant,
-    (OfWebhook(id), input): (OfWebhook, ChangeWebhook),
-) -> Result<OneWebhook, Problem> {
+    (WebhookPath(id), input): (WebhookPath, UpdateWebhook),
+) -> Result<WebhookResponse, Problem> {
     if let Some(url) = &input.url {
         check_url(&room, url)?;
     }
     let domains = match &input.domain_ids {
-        Some(ids) => Some(domains(&room, &tenant, ids).await?),
+        Some(ids) => Some(find_domains(&room, &tenant, ids).await?),
         None => None,
     };
     if let Some(addresses) = &input.inbound_addresses {
         check_addresses(&room, &tenant, addresses).await?;
     }
-    let changed = room.hall.change_webhook(tenant.account().id, id, |webhook| {
+    let changed = room.intake.change_webhook(tenant.account().id, id, |webhook| {
         if let Some(url) = &input.url {
             webhook.url.clone_from(url);
         }
@@ -231,35 +236,35 @@ pub async fn update(
         }
         webhook.retry = input.retry.unwrap_or(webhook.retry);
         match input.enabled {
-            Some(true) if !webhook.enabled => webhook.switch(None),
-            Some(false) if webhook.enabled => webhook.switch(Some(DisabledReason::Customer)),
+            Some(true) if !webhook.enabled => webhook.set_disabled(None),
+            Some(false) if webhook.enabled => webhook.set_disabled(Some(DisabledReason::Customer)),
             _ => {}
         }
     });
-    Ok(OneWebhook::of(&changed.await.map_err(|error| problem(error, &room))?))
+    Ok(WebhookResponse::from_webhook(&changed.await.map_err(|error| webhook_error_problem(error, &room))?))
 }
 
 /// `DELETE /webhooks/{id}`.
 ///
 /// # Errors
 /// No such endpoint; the store cannot be written.
-pub async fn delete(room: Arc<Room>, tenant: Tenant, OfWebhook(id): OfWebhook) -> Result<Done, Problem> {
-    let deleted = room.hall.delete_webhook(tenant.account().id, id).await;
-    deleted.map_err(|error| problem(error, &room))?;
-    Ok(Done::OK)
+pub async fn delete(room: Arc<AppState>, tenant: Tenant, WebhookPath(id): WebhookPath) -> Result<OkResponse, Problem> {
+    let deleted = room.intake.delete_webhook(tenant.account().id, id).await;
+    deleted.map_err(|error| webhook_error_problem(error, &room))?;
+    Ok(OkResponse::OK)
 }
 
 /// `POST /webhooks/{id}/rotate-secret`.
 ///
 /// # Errors
 /// No such endpoint; the store cannot be written.
-pub async fn rotate(
-    room: Arc<Room>,
+pub async fn rotate_secret(
+    room: Arc<AppState>,
     tenant: Tenant,
-    (OfWebhook(id), RotateSecret { grace_hours }): (OfWebhook, RotateSecret),
-) -> Result<WithSecret, Problem> {
+    (WebhookPath(id), RotateWebhookSecret { grace_hours }): (WebhookPath, RotateWebhookSecret),
+) -> Result<WebhookWithSecretResponse, Problem> {
     let grace = Duration::from_secs(u64::from(grace_hours) * 3_600);
-    let rotated = room.hall.rotate_webhook_secret(tenant.account().id, id, grace).await;
-    let (webhook, secret) = rotated.map_err(|error| problem(error, &room))?;
-    Ok(WithSecret { webhook: WebhookView::of(&webhook), secret })
+    let rotated = room.intake.rotate_webhook_secret(tenant.account().id, id, grace).await;
+    let (webhook, secret) = rotated.map_err(|error| webhook_error_problem(error, &room))?;
+    Ok(WebhookWithSecretResponse { webhook: WebhookView::from_webhook(&webhook), secret })
 }

@@ -12,10 +12,10 @@ use clap::Args;
 use dns::dkim_key::{DkimKey, KeyAlgorithm};
 use dns::seal::Vault;
 use jiff::Timestamp;
-use mail::domain::{DeliverySettings, Dkim, Domain, DomainState, SealedKey};
+use mail::domain::{DeliverySettings, DomainState, SealedDkimKeys, SealedSecret, SendingDomain};
 use mail::id::{AccountId, DomainId};
-use mail::setup::{Setup, next_look};
-use store::engine::{Batch, Options, Store};
+use mail::setup::{DomainSetup, next_check};
+use store::engine::{Batch, RedbOptions, Store};
 
 use crate::sender;
 
@@ -54,15 +54,15 @@ pub(crate) fn run(plan: &Plan) -> Result<(), Box<dyn Error>> {
         vault: Vault::load_or_create(&plan.data_dir.join("secret.key"), store::engine::private::create_file)?,
     };
     tokio::runtime::Builder::new_multi_thread().enable_all().build()?.block_on(async {
-        let store = Store::open(&Options::new(plan.data_dir.join("store")))?;
+        let store = Store::open(&RedbOptions::new(plan.data_dir.join("store")))?;
         for first in (0..plan.domains).step_by(AT_ONCE as usize) {
             let before = store::domain::count(&store, plan.account).await?;
             let mut batch = Batch::progress();
             for number in first..plan.domains.min(first + AT_ONCE) {
                 let domain = domain(plan.account, number, &keys)?;
-                let mut setup = Setup::new(domain.created_at);
-                setup.due = next_look(&domain, &setup, domain.created_at, u64::from(number));
-                store::setup::create(&mut batch, store::setup::about(&domain), &setup);
+                let mut setup = DomainSetup::new(domain.created_at);
+                setup.due = next_check(&domain, &setup, domain.created_at, u64::from(number));
+                store::setup::create(&mut batch, store::setup::setup_key(&domain), &setup);
                 // Each counts what is written before it: the last one's word stands.
                 let mut count = before.clone();
                 count.number += number - first;
@@ -76,20 +76,20 @@ pub(crate) fn run(plan: &Plan) -> Result<(), Box<dyn Error>> {
     })
 }
 
-fn domain(account: AccountId, number: u32, keys: &Keys) -> Result<Domain, Box<dyn Error>> {
+fn domain(account: AccountId, number: u32, keys: &Keys) -> Result<SendingDomain, Box<dyn Error>> {
     let now = now();
     let id = DomainId::new(now, u128::from(number));
     // As queue/src/sender.rs binds a key to its row.
-    let seal = |key: &DkimKey, kind: u8| -> Result<SealedKey, Box<dyn Error>> {
+    let seal = |key: &DkimKey, kind: u8| -> Result<SealedSecret, Box<dyn Error>> {
         let row = [id.to_bytes().as_slice(), &[kind]].concat();
-        Ok(SealedKey(STANDARD.encode(keys.vault.seal(&row, key.pkcs8())?)))
+        Ok(SealedSecret(STANDARD.encode(keys.vault.seal(&row, key.pkcs8())?)))
     };
-    Ok(Domain {
+    Ok(SendingDomain {
         id,
         account,
         name: format!("s{number}.stored.bench.test").parse()?,
         state: DomainState::Verified,
-        dkim: Dkim {
+        dkim: SealedDkimKeys {
             selector: format!("s{number}"),
             rsa_record: keys.rsa.txt_record(),
             rsa: seal(&keys.rsa, 1)?,

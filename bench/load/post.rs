@@ -82,8 +82,7 @@ fn content(plan: &Plan) -> String {
 }
 
 fn body(plan: &Plan, content: &str, number: usize) -> String {
-    let email =
-        |number: usize| format!(r#"{{"to":"{}",{content}}}"#, plan.rcpt.replace("{n}", &number.to_string()));
+    let email = |number: usize| format!(r#"{{"to":"{}",{content}}}"#, plan.rcpt.replace("{n}", &number.to_string()));
     if plan.batch <= 1 {
         return email(number);
     }

@@ -8,7 +8,7 @@ use std::path::Path;
 use dns::dkim_key::DkimKey;
 use dns::sign::Signer;
 use jiff::Timestamp;
-use mail::address::{Address, Name};
+use mail::address::{Address, DomainName};
 
 /// The selector of every domain's key.
 pub(crate) const SELECTOR: &str = "bench";
@@ -38,8 +38,7 @@ pub(crate) fn senders(
         .map(|number| {
             let address = from.replace("{s}", &number.to_string());
             let message = message(&address, key.is_some().then_some(number), size_bytes);
-            let mut content =
-                key.map(|key| signature(&address, key, &message)).transpose()?.unwrap_or_default();
+            let mut content = key.map(|key| signature(&address, key, &message)).transpose()?.unwrap_or_default();
             content.extend_from_slice(&message);
             content.extend_from_slice(b".\r\n");
             Ok(Sender { address, content })
@@ -69,7 +68,7 @@ fn message(from: &str, id: Option<usize>, size_bytes: usize) -> Vec<u8> {
 
 /// The DKIM-Signature field of an address's domain.
 fn signature(address: &str, key: &DkimKey, message: &[u8]) -> Result<Vec<u8>, Box<dyn Error>> {
-    let domain: Name = address.parse::<Address>()?.domain().clone();
+    let domain: DomainName = address.parse::<Address>()?.domain().clone();
     let signer = Signer::new(&domain, Some((SELECTOR, key)), None)?;
     Ok(signer.sign(&[message], now())?)
 }

@@ -242,8 +242,7 @@ impl<'a> Session<'a> {
     /// Writes down whom `RCPT TO:<…>` names, and when.
     fn note(&self, line: &[u8]) -> io::Result<()> {
         let text = String::from_utf8_lossy(line);
-        let address =
-            text.split_once('<').and_then(|(_, rest)| rest.split_once('>')).map(|(inside, _)| inside);
+        let address = text.split_once('<').and_then(|(_, rest)| rest.split_once('>')).map(|(inside, _)| inside);
         let mut log = self.shared.log.lock().unwrap_or_else(PoisonError::into_inner);
         writeln!(log, "{} {}", address.unwrap_or_default(), wall_us())
     }

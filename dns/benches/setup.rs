@@ -8,10 +8,10 @@ mod zone;
 use std::hint::black_box;
 
 use dns::dkim_key::DkimKeys;
-use dns::setup::{Answers, Data, Inspector, Look, Settings, judge};
+use dns::setup::{DomainCheckSettings, DomainChecker, RecordData, RecordObservation, RecordSet, apply_rules};
 use jiff::Timestamp;
-use mail::address::Name;
-use mail::setup::{Purpose, Record, RecordType};
+use mail::address::DomainName;
+use mail::setup::{DomainRecord, RecordPurpose, RecordType};
 use tokio::time::Instant;
 use zone::NameServer;
 
@@ -24,10 +24,10 @@ fn main() {
     let records = records();
     let now = Timestamp::UNIX_EPOCH;
     for record in &records {
-        let answers = Answers::of(Ok(Look { aliases: Vec::new(), data: vec![data(record)] }));
+        let answers = RecordObservation::from_records(Ok(RecordSet { aliases: Vec::new(), data: vec![data(record)] }));
         let start = Instant::now();
         for _ in 0..JUDGEMENTS {
-            black_box(judge("example.com", record, black_box(&answers), now));
+            black_box(apply_rules("example.com", record, black_box(&answers), now));
         }
         let each = start.elapsed().as_secs_f64() * 1e6 / JUDGEMENTS as f64;
         println!("judge {:30} {each:8.2} µs", format!("{:?}", record.purpose));
@@ -37,23 +37,23 @@ fn main() {
 }
 
 /// The server runs on a thread of its own, so that what this thread uses is the inspection's.
-async fn whole_domain(records: &[Record]) {
+async fn whole_domain(records: &[DomainRecord]) {
     let server = served(records);
-    let settings = Settings {
+    let settings = DomainCheckSettings {
         servers: vec![server.address],
         authority_port: server.address.port(),
         allow_private: true,
-        ..Settings::default()
+        ..DomainCheckSettings::default()
     };
-    let inspector = Inspector::new(settings).unwrap();
-    let domain: Name = "example.com".parse().unwrap();
+    let inspector = DomainChecker::new(settings).unwrap();
+    let domain: DomainName = "example.com".parse().unwrap();
     let start = Instant::now();
-    let first = inspector.inspect(&domain, records, Timestamp::UNIX_EPOCH).await;
+    let first = inspector.check(&domain, records, Timestamp::UNIX_EPOCH).await;
     assert!(first.iter().all(|finding| finding.error.is_none()), "{first:#?}");
     println!("a domain, the first time {:19.2} ms", start.elapsed().as_secs_f64() * 1e3);
     let (start, used, asked) = (Instant::now(), cpu_seconds(), server.queries());
     for _ in 0..INSPECTIONS {
-        black_box(inspector.inspect(&domain, records, Timestamp::UNIX_EPOCH).await);
+        black_box(inspector.check(&domain, records, Timestamp::UNIX_EPOCH).await);
     }
     let count = INSPECTIONS as f64;
     println!("a domain, again {:28.2} ms", start.elapsed().as_secs_f64() * 1e3 / count);
@@ -63,11 +63,11 @@ async fn whole_domain(records: &[Record]) {
     println!("questions of it {:28.1}", (server.queries() - asked) as f64 / count);
 }
 
-fn served(records: &[Record]) -> NameServer {
+fn served(records: &[DomainRecord]) -> NameServer {
     let mut zone = "example.com NS ns.example.net.\nns.example.net A 127.0.0.1\n\
         spf.service.example TXT \"v=spf1 ip4:192.0.2.0/24 -all\"\n"
         .to_owned();
-    for Record { record_type, name, value, .. } in records {
+    for DomainRecord { record_type, name, value, .. } in records {
         zone += &match record_type {
             RecordType::Txt => format!("{name} TXT \"{value}\"\n"),
             RecordType::Cname => format!("{name} CNAME {value}.\n"),
@@ -86,9 +86,9 @@ fn served(records: &[Record]) -> NameServer {
     receiver.recv().unwrap()
 }
 
-fn records() -> Vec<Record> {
+fn records() -> Vec<DomainRecord> {
     let keys = DkimKeys::generate().unwrap();
-    let text = |purpose, name: &str, value: String| Record {
+    let text = |purpose, name: &str, value: String| DomainRecord {
         purpose,
         record_type: RecordType::Txt,
         name: name.to_owned(),
@@ -97,31 +97,27 @@ fn records() -> Vec<Record> {
         priority: None,
         required: true,
     };
-    let host = |purpose, record_type, name: &str, value: &str| Record {
+    let host = |purpose, record_type, name: &str, value: &str| DomainRecord {
         record_type,
         ..text(purpose, name, value.to_owned())
     };
     vec![
-        text(Purpose::Ownership, "_service.example.com", "service-verification=1".to_owned()),
-        text(Purpose::Dkim, "s1._domainkey.example.com", keys.rsa.txt_record()),
-        text(Purpose::Dkim, "s1e._domainkey.example.com", keys.ed25519.txt_record()),
-        text(Purpose::Spf, "example.com", "v=spf1 include:spf.service.example ~all".to_owned()),
-        text(
-            Purpose::Dmarc,
-            "_dmarc.example.com",
-            "v=DMARC1; p=none; rua=mailto:d@service.example".to_owned(),
-        ),
-        host(Purpose::ReturnPath, RecordType::Cname, "rp.example.com", "rp.service.example"),
-        host(Purpose::Tracking, RecordType::Cname, "track.example.com", "track.service.example"),
-        host(Purpose::Inbound, RecordType::Mx, "example.com", "mx.service.example"),
+        text(RecordPurpose::Ownership, "_service.example.com", "service-verification=1".to_owned()),
+        text(RecordPurpose::Dkim, "s1._domainkey.example.com", keys.rsa.txt_record()),
+        text(RecordPurpose::Dkim, "s1e._domainkey.example.com", keys.ed25519.txt_record()),
+        text(RecordPurpose::Spf, "example.com", "v=spf1 include:spf.service.example ~all".to_owned()),
+        text(RecordPurpose::Dmarc, "_dmarc.example.com", "v=DMARC1; p=none; rua=mailto:d@service.example".to_owned()),
+        host(RecordPurpose::ReturnPath, RecordType::Cname, "rp.example.com", "rp.service.example"),
+        host(RecordPurpose::Tracking, RecordType::Cname, "track.example.com", "track.service.example"),
+        host(RecordPurpose::Inbound, RecordType::Mx, "example.com", "mx.service.example"),
     ]
 }
 
-fn data(record: &Record) -> Data {
+fn data(record: &DomainRecord) -> RecordData {
     match record.record_type {
-        RecordType::Txt => Data::Text(record.value.clone()),
-        RecordType::Cname => Data::Alias(record.value.clone()),
-        RecordType::Mx => Data::MailHost { preference: 10, host: record.value.clone() },
+        RecordType::Txt => RecordData::Text(record.value.clone()),
+        RecordType::Cname => RecordData::Alias(record.value.clone()),
+        RecordType::Mx => RecordData::MailHost { preference: 10, host: record.value.clone() },
     }
 }
 

@@ -10,7 +10,7 @@ use dns::dkim_key::DkimKeys;
 use dns::sign::{Signer, dkim2};
 use dns::signing_pool::SigningPool;
 use jiff::Timestamp;
-use mail::address::{Address, Name};
+use mail::address::{Address, DomainName};
 use tokio::time::Instant;
 
 const ROUNDS: usize = 7;
@@ -29,7 +29,7 @@ fn main() {
         let of = |message: &[u8], count| per_call(count, |_| signer.sign(&[message], now()).unwrap());
         println!("{name:40} {:12.1} {:12.1}", of(&small, 300), of(&large, 50));
     }
-    let of = |message: &[u8], count| per_call(count, |_| dkim2::instance(&[message]).unwrap());
+    let of = |message: &[u8], count| per_call(count, |_| dkim2::message_instance(&[message]).unwrap());
     println!("{:40} {:12.1} {:12.1}", "DKIM2: what the message is", of(&small, 300), of(&large, 50));
     transactions(&keys, &small);
     println!();
@@ -45,7 +45,7 @@ fn main() {
 
 /// What each recipient costs beside that: whatever the size of the message.
 fn transactions(keys: &DkimKeys, message: &[u8]) {
-    let instance = dkim2::instance(&[message]).unwrap().unwrap();
+    let instance = dkim2::message_instance(&[message]).unwrap().unwrap();
     let sender: Address = "b-01kb3yx8m0000000000000000-0-abcdefgh@rp.d0.example.com".parse().unwrap();
     let recipient: Address = "bob@example.net".parse().unwrap();
     for (name, ed25519) in [("RSA-2048", false), ("Ed25519", true)] {
@@ -92,21 +92,18 @@ fn pool(keys: &DkimKeys, message: &[u8]) {
 }
 
 fn signer(keys: &DkimKeys, n: usize, rsa: bool, ed25519: bool) -> Signer {
-    let domain: Name = format!("d{n}.example.com").parse().unwrap();
+    let domain: DomainName = format!("d{n}.example.com").parse().unwrap();
     Signer::new(&domain, rsa.then_some(("s1", &keys.rsa)), ed25519.then_some(("s1e", &keys.ed25519))).unwrap()
 }
 
 fn message(bytes: usize) -> Vec<u8> {
-    let mut message =
-        b"Received: from client.example.com by mx1.example.net with ESMTPSA id 01ARZ3NDEKTSV4\r\n\
+    let mut message = b"Received: from client.example.com by mx1.example.net with ESMTPSA id 01ARZ3NDEKTSV4\r\n\
         From: Ada <ada@example.com>\r\nTo: Bob <bob@example.net>\r\nSubject: A benchmark of signatures\r\n\
         Date: Mon, 21 Sep 2026 10:00:00 +0000\r\nMessage-ID: <1@example.com>\r\nMIME-Version: 1.0\r\n\
         Content-Type: text/plain; charset=utf-8\r\n\r\n"
-            .to_vec();
+        .to_vec();
     while message.len() < bytes {
-        message.extend_from_slice(
-            b"The quick brown fox jumps over the lazy dog, and again, until the line ends.\r\n",
-        );
+        message.extend_from_slice(b"The quick brown fox jumps over the lazy dog, and again, until the line ends.\r\n");
     }
     message
 }

@@ -31,7 +31,7 @@ pub(crate) enum DnsAnswer {
     /// The name has no records of this kind (RFC 2308 2.2).
     NoData(Duration),
     /// There is no such name (RFC 2308 2.1).
-    NoName(Duration),
+    NxDomain(Duration),
 }
 
 impl DnsAnswer {
@@ -56,18 +56,18 @@ fn weight_of(record: &Record) -> usize {
     RECORD_BYTES + data
 }
 
-type Question = (WireName, RecordType);
+type AnswerKey = (WireName, RecordType);
 
 /// The cache.
 #[derive(Debug)]
 pub(crate) struct AnswerCache {
-    answers: Cache<Question, DnsAnswer>,
+    answers: Cache<AnswerKey, DnsAnswer>,
 }
 
 impl AnswerCache {
     /// A cache of about so many bytes, which keeps refusals no longer than `negative_ttl_max`.
     pub(crate) fn new(bytes_max: u64, negative_ttl_max: Duration) -> Self {
-        let weigh = |_: &Question, answer: &DnsAnswer| u32::try_from(answer.weight()).unwrap_or(u32::MAX);
+        let weigh = |_: &AnswerKey, answer: &DnsAnswer| u32::try_from(answer.weight()).unwrap_or(u32::MAX);
         let expiry = AnswerExpiry { negative_ttl_max };
         Self { answers: Cache::builder().max_capacity(bytes_max).weigher(weigh).expire_after(expiry).build() }
     }
@@ -99,17 +99,17 @@ struct AnswerExpiry {
     negative_ttl_max: Duration,
 }
 
-impl Expiry<Question, DnsAnswer> for AnswerExpiry {
-    fn expire_after_create(&self, _: &Question, answer: &DnsAnswer, now: Instant) -> Option<Duration> {
+impl Expiry<AnswerKey, DnsAnswer> for AnswerExpiry {
+    fn expire_after_create(&self, _: &AnswerKey, answer: &DnsAnswer, now: Instant) -> Option<Duration> {
         Some(match answer {
             DnsAnswer::Records(lookup) => lookup.valid_until().saturating_duration_since(now),
-            DnsAnswer::NoData(ttl) | DnsAnswer::NoName(ttl) => (*ttl).min(self.negative_ttl_max),
+            DnsAnswer::NoData(ttl) | DnsAnswer::NxDomain(ttl) => (*ttl).min(self.negative_ttl_max),
         })
     }
 
     fn expire_after_update(
         &self,
-        question: &Question,
+        question: &AnswerKey,
         answer: &DnsAnswer,
         now: Instant,
         _: Option<Duration>,
@@ -166,7 +166,7 @@ mod tests {
         let cache = AnswerCache::new(MB, Duration::from_secs(900));
         cache.put(&name(1), RecordType::A, answer(1, addresses(1)));
         cache.put(&name(1), RecordType::AAAA, DnsAnswer::NoData(Duration::from_secs(60)));
-        cache.put(&name(2), RecordType::A, DnsAnswer::NoName(Duration::ZERO));
+        cache.put(&name(2), RecordType::A, DnsAnswer::NxDomain(Duration::ZERO));
         assert!(matches!(cache.get(&name(1), RecordType::A), Some(DnsAnswer::Records(_))));
         assert!(matches!(cache.get(&name(1), RecordType::AAAA), Some(DnsAnswer::NoData(_))));
         assert!(cache.get(&name(2), RecordType::A).is_none(), "its time was over at once");

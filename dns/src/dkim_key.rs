@@ -11,14 +11,14 @@ use aws_lc_rs::rsa::KeySize;
 use aws_lc_rs::signature::{Ed25519KeyPair, KeyPair as _, RsaKeyPair};
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD as BASE64;
-use mail::address::{AddressError, Name};
+use mail::address::{AddressError, DomainName};
 use rustls_pki_types::PrivateKeyDer;
 use rustls_pki_types::pem::PemObject as _;
 use thiserror::Error;
 
 /// What may be wrong with a key.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Error)]
-pub enum KeyError {
+pub enum DkimKeyError {
     /// The bytes are no PKCS#8 key of that algorithm: the row is damaged.
     #[error("the bytes are no such key")]
     Malformed,
@@ -70,16 +70,16 @@ impl DkimKey {
     ///
     /// # Errors
     /// [`KeyError::Generate`].
-    pub fn generate(algorithm: KeyAlgorithm) -> Result<Self, KeyError> {
+    pub fn generate(algorithm: KeyAlgorithm) -> Result<Self, DkimKeyError> {
         let pkcs8 = match algorithm {
             KeyAlgorithm::Rsa => {
-                let pair = RsaKeyPair::generate(KeySize::Rsa2048).map_err(|_| KeyError::Generate)?;
-                let der: Pkcs8V1Der<'_> = pair.as_der().map_err(|_| KeyError::Generate)?;
+                let pair = RsaKeyPair::generate(KeySize::Rsa2048).map_err(|_| DkimKeyError::Generate)?;
+                let der: Pkcs8V1Der<'_> = pair.as_der().map_err(|_| DkimKeyError::Generate)?;
                 der.as_ref().to_vec()
             }
             KeyAlgorithm::Ed25519 => {
-                let pair = Ed25519KeyPair::generate().map_err(|_| KeyError::Generate)?;
-                pair.to_pkcs8().map_err(|_| KeyError::Generate)?.as_ref().to_vec()
+                let pair = Ed25519KeyPair::generate().map_err(|_| DkimKeyError::Generate)?;
+                pair.to_pkcs8().map_err(|_| DkimKeyError::Generate)?.as_ref().to_vec()
             }
         };
         Self::from_pkcs8(algorithm, pkcs8)
@@ -89,16 +89,15 @@ impl DkimKey {
     ///
     /// # Errors
     /// [`KeyError::Malformed`].
-    pub fn from_pkcs8(algorithm: KeyAlgorithm, pkcs8: Vec<u8>) -> Result<Self, KeyError> {
+    pub fn from_pkcs8(algorithm: KeyAlgorithm, pkcs8: Vec<u8>) -> Result<Self, DkimKeyError> {
         let public = match algorithm {
             KeyAlgorithm::Rsa => {
-                let pair = RsaKeyPair::from_pkcs8(&pkcs8).map_err(|_| KeyError::Malformed)?;
-                let der: PublicKeyX509Der<'_> =
-                    pair.public_key().as_der().map_err(|_| KeyError::Malformed)?;
+                let pair = RsaKeyPair::from_pkcs8(&pkcs8).map_err(|_| DkimKeyError::Malformed)?;
+                let der: PublicKeyX509Der<'_> = pair.public_key().as_der().map_err(|_| DkimKeyError::Malformed)?;
                 BASE64.encode(der.as_ref())
             }
             KeyAlgorithm::Ed25519 => {
-                let pair = Ed25519KeyPair::from_pkcs8(&pkcs8).map_err(|_| KeyError::Malformed)?;
+                let pair = Ed25519KeyPair::from_pkcs8(&pkcs8).map_err(|_| DkimKeyError::Malformed)?;
                 BASE64.encode(pair.public_key().as_ref())
             }
         };
@@ -109,16 +108,16 @@ impl DkimKey {
     ///
     /// # Errors
     /// [`KeyError::Malformed`].
-    pub fn rsa_from_pem(pem: &str) -> Result<Self, KeyError> {
-        let malformed = |_| KeyError::Malformed;
-        let pkcs8 = match PrivateKeyDer::from_pem_slice(pem.as_bytes()).map_err(|_| KeyError::Malformed)? {
+    pub fn rsa_from_pem(pem: &str) -> Result<Self, DkimKeyError> {
+        let malformed = |_| DkimKeyError::Malformed;
+        let pkcs8 = match PrivateKeyDer::from_pem_slice(pem.as_bytes()).map_err(|_| DkimKeyError::Malformed)? {
             PrivateKeyDer::Pkcs8(der) => der.secret_pkcs8_der().to_vec(),
             PrivateKeyDer::Pkcs1(der) => {
-                let pair = RsaKeyPair::from_der(der.secret_pkcs1_der()).map_err(|_| KeyError::Malformed)?;
+                let pair = RsaKeyPair::from_der(der.secret_pkcs1_der()).map_err(|_| DkimKeyError::Malformed)?;
                 let der: Pkcs8V1Der<'_> = pair.as_der().map_err(malformed)?;
                 der.as_ref().to_vec()
             }
-            _ => return Err(KeyError::Malformed),
+            _ => return Err(DkimKeyError::Malformed),
         };
         Self::from_pkcs8(KeyAlgorithm::Rsa, pkcs8)
     }
@@ -149,7 +148,7 @@ impl DkimKey {
 
     /// The public key, Base64.
     #[must_use]
-    pub fn public(&self) -> &str {
+    pub fn public_key_base64(&self) -> &str {
         &self.public
     }
 
@@ -179,11 +178,8 @@ impl DkimKeys {
     ///
     /// # Errors
     /// [`KeyError::Generate`].
-    pub fn generate() -> Result<Self, KeyError> {
-        Ok(Self {
-            rsa: DkimKey::generate(KeyAlgorithm::Rsa)?,
-            ed25519: DkimKey::generate(KeyAlgorithm::Ed25519)?,
-        })
+    pub fn generate() -> Result<Self, DkimKeyError> {
+        Ok(Self { rsa: DkimKey::generate(KeyAlgorithm::Rsa)?, ed25519: DkimKey::generate(KeyAlgorithm::Ed25519)? })
     }
 }
 
@@ -191,12 +187,12 @@ impl DkimKeys {
 ///
 /// # Errors
 /// [`KeyError::Selector`] when that is no DNS name.
-pub fn record_name(selector: &str, domain: &Name) -> Result<Name, KeyError> {
+pub fn record_name(selector: &str, domain: &DomainName) -> Result<DomainName, DkimKeyError> {
     // Not mapped from other scripts: `s=` must say what stands in the DNS.
     if !selector.is_ascii() {
-        return Err(KeyError::Selector);
+        return Err(DkimKeyError::Selector);
     }
-    domain.child(&format!("{selector}._domainkey")).map_err(|_: AddressError| KeyError::Selector)
+    domain.child(&format!("{selector}._domainkey")).map_err(|_: AddressError| DkimKeyError::Selector)
 }
 
 #[cfg(test)]
@@ -214,18 +210,15 @@ mod tests {
         assert!(!shown.contains("pkcs8") && shown.len() < 200, "{shown}");
         let again = DkimKey::from_pkcs8(KeyAlgorithm::Rsa, keys.rsa.pkcs8().to_vec()).unwrap();
         assert_eq!(again, keys.rsa);
-        assert_eq!(
-            DkimKey::from_pkcs8(KeyAlgorithm::Ed25519, keys.rsa.pkcs8().to_vec()),
-            Err(KeyError::Malformed)
-        );
+        assert_eq!(DkimKey::from_pkcs8(KeyAlgorithm::Ed25519, keys.rsa.pkcs8().to_vec()), Err(DkimKeyError::Malformed));
     }
 
     #[test]
     fn names_of_records() {
-        let domain: Name = "example.com".parse().unwrap();
+        let domain: DomainName = "example.com".parse().unwrap();
         assert_eq!(record_name("sel1", &domain).unwrap().as_str(), "sel1._domainkey.example.com");
         for bad in ["a b", "", "s;", "s.", "\u{fc}", "s\r\n"] {
-            assert_eq!(record_name(bad, &domain), Err(KeyError::Selector), "{bad:?}");
+            assert_eq!(record_name(bad, &domain), Err(DkimKeyError::Selector), "{bad:?}");
         }
     }
 }

@@ -10,19 +10,19 @@ use std::time::Duration;
 use tokio::time::Instant;
 
 /// How long an answer is taken as given.
-const HOLDS: Duration = Duration::from_secs(30);
+const PROBE_TTL: Duration = Duration::from_secs(30);
 /// Any address of the range from which all global ones are (RFC 4291 2.4).
-const SOMEWHERE: Ipv6Addr = Ipv6Addr::new(0x2000, 0, 0, 0, 0, 0, 0, 1);
+const PROBE_ADDRESS: Ipv6Addr = Ipv6Addr::new(0x2000, 0, 0, 0, 0, 0, 0, 1);
 
 /// Knows whether there is a route.
 #[derive(Debug)]
-pub(crate) struct Ipv6 {
+pub(crate) struct Ipv6Route {
     /// Not asked: taken as there.
     assumed: bool,
     known: Mutex<Option<(Instant, bool)>>,
 }
 
-impl Ipv6 {
+impl Ipv6Route {
     /// `assumed`: without asking there is one.
     pub(crate) fn new(assumed: bool) -> Self {
         Self { assumed, known: Mutex::new(None) }
@@ -38,15 +38,15 @@ impl Ipv6 {
         match *known {
             Some((until, there)) if until > now => there,
             _ => {
-                let there = ask();
-                *known = Some((now + HOLDS, there));
+                let there = probe_route();
+                *known = Some((now + PROBE_TTL, there));
                 there
             }
         }
     }
 }
 
-fn ask() -> bool {
+fn probe_route() -> bool {
     let any = SocketAddr::from((Ipv6Addr::UNSPECIFIED, 0));
-    UdpSocket::bind(any).and_then(|socket| socket.connect((SOMEWHERE, 9))).is_ok()
+    UdpSocket::bind(any).and_then(|socket| socket.connect((PROBE_ADDRESS, 9))).is_ok()
 }

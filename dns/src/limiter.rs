@@ -14,14 +14,14 @@ const KEYS_MAX: usize = 65_536;
 
 /// A rate, and how much of it may be asked at once.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct Rate {
+pub struct QueryRate {
     /// Questions a second.
     pub per_second: u32,
     /// Questions at once.
     pub burst: u32,
 }
 
-impl Rate {
+impl QueryRate {
     fn interval_ns(self) -> u64 {
         SECOND_NS / u64::from(self.per_second.max(1))
     }
@@ -33,18 +33,18 @@ impl Rate {
 
 /// Counts the questions of every key.
 #[derive(Debug)]
-pub struct Limiter<K> {
+pub struct QueryLimiter<K> {
     /// When each has nothing spent any more.
     empty_at_ns: Mutex<HashMap<K, u64>>,
 }
 
-impl<K> Default for Limiter<K> {
+impl<K> Default for QueryLimiter<K> {
     fn default() -> Self {
         Self { empty_at_ns: Mutex::default() }
     }
 }
 
-impl<K: Eq + Hash + Clone> Limiter<K> {
+impl<K: Eq + Hash + Clone> QueryLimiter<K> {
     fn lock(&self) -> MutexGuard<'_, HashMap<K, u64>> {
         self.empty_at_ns.lock().unwrap_or_else(PoisonError::into_inner)
     }
@@ -53,9 +53,9 @@ impl<K: Eq + Hash + Clone> Limiter<K> {
     ///
     /// # Errors
     /// How long it is until it may.
-    pub fn take(&self, key: &K, questions: u32, (rate, now_ns): (Rate, u64)) -> Result<(), Duration> {
+    pub fn acquire(&self, key: &K, questions: u32, (rate, now_ns): (QueryRate, u64)) -> Result<(), Duration> {
         let mut kept = self.lock();
-        if let Some(wait) = wait(&kept, key, rate, now_ns) {
+        if let Some(wait) = wait_time(&kept, key, rate, now_ns) {
             return Err(wait);
         }
         spend(&mut kept, key.clone(), questions, (rate, now_ns));
@@ -63,26 +63,25 @@ impl<K: Eq + Hash + Clone> Limiter<K> {
     }
 
     /// A key has not asked so many of the questions that it took.
-    pub fn give_back(&self, key: &K, questions: u32, rate: Rate) {
+    pub fn refund(&self, key: &K, questions: u32, rate: QueryRate) {
         if let Some(empty_at_ns) = self.lock().get_mut(key) {
-            *empty_at_ns =
-                empty_at_ns.saturating_sub(rate.interval_ns().saturating_mul(u64::from(questions)));
+            *empty_at_ns = empty_at_ns.saturating_sub(rate.interval_ns().saturating_mul(u64::from(questions)));
         }
     }
 
     /// A key has asked so many questions.
-    pub fn spend(&self, key: K, questions: u32, rate: Rate, now_ns: u64) {
+    pub fn charge(&self, key: K, questions: u32, rate: QueryRate, now_ns: u64) {
         spend(&mut self.lock(), key, questions, (rate, now_ns));
     }
 }
 
-fn wait<K: Eq + Hash>(kept: &HashMap<K, u64>, key: &K, rate: Rate, now_ns: u64) -> Option<Duration> {
+fn wait_time<K: Eq + Hash>(kept: &HashMap<K, u64>, key: &K, rate: QueryRate, now_ns: u64) -> Option<Duration> {
     let spent_ns = kept.get(key).map_or(0, |at| spent_ns(*at, rate, now_ns));
     let over_ns = (spent_ns + rate.interval_ns()).saturating_sub(rate.burst_ns());
     (over_ns > 0).then(|| Duration::from_nanos(over_ns))
 }
 
-fn spend<K: Eq + Hash>(kept: &mut HashMap<K, u64>, key: K, questions: u32, (rate, now_ns): (Rate, u64)) {
+fn spend<K: Eq + Hash>(kept: &mut HashMap<K, u64>, key: K, questions: u32, (rate, now_ns): (QueryRate, u64)) {
     if kept.len() >= KEYS_MAX && !kept.contains_key(&key) {
         kept.retain(|_, at| *at > now_ns);
         if kept.len() >= KEYS_MAX {
@@ -95,7 +94,7 @@ fn spend<K: Eq + Hash>(kept: &mut HashMap<K, u64>, key: K, questions: u32, (rate
 }
 
 /// What is spent. More than twice the burst is not counted: the clock went back, or much was asked at once.
-fn spent_ns(empty_at_ns: u64, rate: Rate, now_ns: u64) -> u64 {
+fn spent_ns(empty_at_ns: u64, rate: QueryRate, now_ns: u64) -> u64 {
     empty_at_ns.saturating_sub(now_ns).min(rate.burst_ns().saturating_mul(2))
 }
 
@@ -103,15 +102,15 @@ fn spent_ns(empty_at_ns: u64, rate: Rate, now_ns: u64) -> u64 {
 mod tests {
     use super::*;
 
-    const RATE: Rate = Rate { per_second: 10, burst: 20 };
+    const RATE: QueryRate = QueryRate { per_second: 10, burst: 20 };
 
-    fn take(limiter: &Limiter<u32>, key: u32, questions: u32, now_ns: u64) -> Result<(), Duration> {
-        limiter.take(&key, questions, (RATE, now_ns))
+    fn take(limiter: &QueryLimiter<u32>, key: u32, questions: u32, now_ns: u64) -> Result<(), Duration> {
+        limiter.acquire(&key, questions, (RATE, now_ns))
     }
 
     #[test]
     fn the_burst_then_the_rate() {
-        let limiter = Limiter::default();
+        let limiter = QueryLimiter::default();
         let granted = |from_ns: u64, until_ns: u64| {
             let (mut granted, mut now_ns) = (0, from_ns);
             while now_ns < until_ns {
@@ -130,30 +129,30 @@ mod tests {
 
     #[test]
     fn what_was_asked_beyond_it_is_waited_for() {
-        let limiter = Limiter::default();
+        let limiter = QueryLimiter::default();
         take(&limiter, 1, 25, SECOND_NS).unwrap();
-        limiter.spend(1, 5, RATE, SECOND_NS);
+        limiter.charge(1, 5, RATE, SECOND_NS);
         assert_eq!(take(&limiter, 1, 1, SECOND_NS), Err(Duration::from_millis(1_100)));
         assert_eq!(take(&limiter, 1, 1, 3 * SECOND_NS), Ok(()));
         // However much it was, and however far the clock goes back: not longer than that.
-        limiter.spend(1, 1_000_000, RATE, 1_000 * SECOND_NS);
+        limiter.charge(1, 1_000_000, RATE, 1_000 * SECOND_NS);
         assert!(take(&limiter, 1, 1, SECOND_NS).is_err_and(|wait| wait < Duration::from_secs(3)));
     }
 
     #[test]
     fn what_was_not_asked_is_given_back() {
-        let limiter = Limiter::default();
+        let limiter = QueryLimiter::default();
         take(&limiter, 1, 30, SECOND_NS).unwrap();
-        limiter.give_back(&1, 11, RATE);
+        limiter.refund(&1, 11, RATE);
         assert_eq!(take(&limiter, 1, 1, SECOND_NS), Ok(()));
         assert_eq!(take(&limiter, 1, 1, SECOND_NS), Err(Duration::from_millis(100)));
     }
 
     #[test]
     fn memory_is_bounded() {
-        let limiter = Limiter::default();
+        let limiter = QueryLimiter::default();
         for key in 0..2 * KEYS_MAX {
-            limiter.spend(key, 1, RATE, SECOND_NS);
+            limiter.charge(key, 1, RATE, SECOND_NS);
         }
         assert!(limiter.lock().len() <= KEYS_MAX);
     }

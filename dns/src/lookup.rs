@@ -20,9 +20,7 @@ use std::time::Duration;
 
 use futures_util::future::BoxFuture;
 use hickory_resolver::TokioResolver;
-use hickory_resolver::config::{
-    ConnectionConfig, NameServerConfig, ResolveHosts, ResolverConfig, ResolverOpts,
-};
+use hickory_resolver::config::{ConnectionConfig, NameServerConfig, ResolveHosts, ResolverConfig, ResolverOpts};
 use hickory_resolver::lookup::Lookup;
 use hickory_resolver::net::runtime::TokioRuntimeProvider;
 use hickory_resolver::net::{DnsError, NetError};
@@ -31,7 +29,7 @@ use hickory_resolver::proto::op::ResponseCode;
 use hickory_resolver::proto::rr::rdata::TLSA;
 use hickory_resolver::proto::rr::{Name as WireName, RData, Record, RecordType};
 use hickory_resolver::proto::serialize::txt::ParseError;
-use mail::address::Name;
+use mail::address::DomainName;
 use mail::dane::Tlsa;
 use mail::outage::Outage;
 use thiserror::Error;
@@ -40,8 +38,8 @@ use tokio::time::error::Elapsed;
 use tokio::time::{Instant, timeout};
 
 use crate::answer_cache::{AnswerCache, DnsAnswer};
-use crate::ipv6::Ipv6;
-use crate::mail_hosts::{MailHosts, MxHost, tidy};
+use crate::ipv6::Ipv6Route;
+use crate::mail_hosts::{MailHosts, MxHost, normalize_hosts};
 
 /// Addresses used of one host, both families together.
 pub const ADDRESSES_MAX: usize = 16;
@@ -66,7 +64,7 @@ const PORT: u16 = 53;
 
 /// How to ask.
 #[derive(Debug, Clone)]
-pub struct Settings {
+pub struct ResolverSettings {
     /// The servers to ask; empty means those of the system (`/etc/resolv.conf`).
     pub servers: Vec<SocketAddr>,
     /// How long one try may take.
@@ -83,13 +81,13 @@ pub struct Settings {
     /// to notice a repaired zone sooner).
     pub negative_ttl_max: Duration,
     /// Whether signatures are checked (RFC 4035), and from which keys on.
-    pub validation: Validation,
+    pub validation: DnssecMode,
     /// Where the machine has no way to the IPv6 internet, a host that has IPv4 addresses is not asked for
     /// others: they could not be used.
     pub ipv4_where_no_route: bool,
 }
 
-impl Default for Settings {
+impl Default for ResolverSettings {
     fn default() -> Self {
         Self {
             servers: Vec::new(),
@@ -100,7 +98,7 @@ impl Default for Settings {
             cache_bytes_max: 64 << 20,
             ttl_max: Duration::from_secs(86_400),
             negative_ttl_max: Duration::from_secs(900),
-            validation: Validation::Off,
+            validation: DnssecMode::Off,
             ipv4_where_no_route: false,
         }
     }
@@ -108,7 +106,7 @@ impl Default for Settings {
 
 /// Whether the signatures of answers are checked.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
-pub enum Validation {
+pub enum DnssecMode {
     /// They are not asked for: whoever we ask is believed.
     #[default]
     Off,
@@ -155,11 +153,11 @@ pub enum LookupError {
 /// The resolver could not be set up: the system's settings are unreadable or name no server.
 #[derive(Debug, Clone, PartialEq, Eq, Error)]
 #[error("no DNS resolver: {0}")]
-pub struct SetupError(String);
+pub struct ResolverSetupError(String);
 
 /// What was found, and for how long it holds.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Answer<T> {
+pub struct LookupAnswer<T> {
     /// What was found.
     pub data: T,
     /// For how long it may be kept.
@@ -168,7 +166,7 @@ pub struct Answer<T> {
     pub is_secure: bool,
 }
 
-impl<T> Answer<T> {
+impl<T> LookupAnswer<T> {
     fn unsigned(data: T, ttl: Duration) -> Self {
         Self { data, ttl, is_secure: false }
     }
@@ -176,20 +174,20 @@ impl<T> Answer<T> {
 
 /// Asks the DNS; a clone asks the same servers through the same cache.
 #[derive(Clone)]
-pub struct Resolver(Arc<Shared>);
+pub struct Resolver(Arc<ResolverInner>);
 
-struct Shared {
+struct ResolverInner {
     resolver: TokioResolver,
     cache: AnswerCache,
     turns: Semaphore,
     bursts: Semaphore,
     deadline: Duration,
-    ipv6: Ipv6,
+    ipv6: Ipv6Route,
     outage: Mutex<Outage>,
     began: Instant,
 }
 
-impl Shared {
+impl ResolverInner {
     /// Logs that the name servers do not answer, or do again. An error code is an answer: it is the zone's fault.
     fn note_answer(&self, name: &WireName, kind: RecordType, asked: Option<&Result<Lookup, NetError>>) {
         let error: Option<&dyn std::fmt::Display> = match asked {
@@ -224,7 +222,7 @@ impl std::fmt::Debug for Resolver {
 
 /// What a host's name says of its certificate (RFC 7672 2.2).
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub enum Dane {
+pub enum DaneRecords {
     /// Nothing, or nothing that is signed.
     None,
     /// Records of which none can be used: TLS, with any certificate.
@@ -232,7 +230,7 @@ pub enum Dane {
     /// Records of which one must name the certificate.
     Records {
         /// Whose they are: the host's, or those at the end of its alias. It is the name that a certificate is for.
-        base: Name,
+        base: DomainName,
         /// They.
         records: Vec<Tlsa>,
     },
@@ -243,8 +241,8 @@ impl Resolver {
     ///
     /// # Errors
     /// [`SetupError`] when the system's settings cannot be read.
-    pub fn new(settings: &Settings) -> Result<Self, SetupError> {
-        let setup = |error: NetError| SetupError(error.to_string());
+    pub fn new(settings: &ResolverSettings) -> Result<Self, ResolverSetupError> {
+        let setup = |error: NetError| ResolverSetupError(error.to_string());
         let servers: Vec<NameServerConfig> = if settings.servers.is_empty() {
             system_servers()?
         } else {
@@ -265,19 +263,19 @@ impl Resolver {
         let resolver = TokioResolver::builder_with_config(config, TokioRuntimeProvider::default());
         let resolver = resolver.with_options(options);
         let resolver = match &settings.validation {
-            Validation::Off => resolver,
-            Validation::Root => resolver.with_trust_anchor(Arc::new(TrustAnchors::default())),
-            Validation::Anchors(path) => {
-                let unread = |error: ParseError| SetupError(format!("{}: {error}", path.display()));
+            DnssecMode::Off => resolver,
+            DnssecMode::Root => resolver.with_trust_anchor(Arc::new(TrustAnchors::default())),
+            DnssecMode::Anchors(path) => {
+                let unread = |error: ParseError| ResolverSetupError(format!("{}: {error}", path.display()));
                 resolver.with_trust_anchor(Arc::new(TrustAnchors::from_file(path).map_err(unread)?))
             }
         };
         let resolver = resolver.build().map_err(setup)?;
         let turns = Semaphore::new(LOOKUPS_MAX);
         let bursts = Semaphore::new(BURST_MAX);
-        let ipv6 = Ipv6::new(!settings.ipv4_where_no_route);
+        let ipv6 = Ipv6Route::new(!settings.ipv4_where_no_route);
         let cache = AnswerCache::new(settings.cache_bytes_max, settings.negative_ttl_max);
-        Ok(Self(Arc::new(Shared {
+        Ok(Self(Arc::new(ResolverInner {
             resolver,
             cache,
             turns,
@@ -290,7 +288,7 @@ impl Resolver {
     }
 
     /// Forgets every answer kept.
-    pub fn forget(&self) {
+    pub fn clear_cache(&self) {
         self.0.cache.clear();
     }
 
@@ -298,17 +296,17 @@ impl Resolver {
     ///
     /// # Errors
     /// [`LookupError`].
-    pub async fn mx(&self, domain: &Name) -> Result<Answer<MailHosts>, LookupError> {
-        match self.ask(&wire(domain)?, RecordType::MX).await? {
-            DnsAnswer::NoName(ttl) => Ok(Answer::unsigned(MailHosts::NoSuchDomain, ttl)),
-            DnsAnswer::NoData(ttl) => self.without_mx(domain, ttl).await,
+    pub async fn mx(&self, domain: &DomainName) -> Result<LookupAnswer<MailHosts>, LookupError> {
+        match self.cached_query(&to_wire_name(domain)?, RecordType::MX).await? {
+            DnsAnswer::NxDomain(ttl) => Ok(LookupAnswer::unsigned(MailHosts::NoSuchDomain, ttl)),
+            DnsAnswer::NoData(ttl) => self.implicit_mx(domain, ttl).await,
             ref found @ DnsAnswer::Records(ref lookup) => {
-                let (ttl, is_secure) = (ttl_of(lookup), found.is_secure());
-                match mail_hosts(lookup) {
-                    Mx::Absent => self.without_mx(domain, ttl).await,
-                    Mx::Null => Ok(Answer { data: MailHosts::NullMx, ttl, is_secure }),
-                    Mx::Hosts(hosts) => Ok(Answer { data: MailHosts::Mx(hosts), ttl, is_secure }),
-                    Mx::Unusable => Err(LookupError::Malformed {
+                let (ttl, is_secure) = (minimum_ttl(lookup), found.is_secure());
+                match classify_mx(lookup) {
+                    MxAnswer::Absent => self.implicit_mx(domain, ttl).await,
+                    MxAnswer::Null => Ok(LookupAnswer { data: MailHosts::NullMx, ttl, is_secure }),
+                    MxAnswer::Hosts(hosts) => Ok(LookupAnswer { data: MailHosts::Mx(hosts), ttl, is_secure }),
+                    MxAnswer::Unusable => Err(LookupError::Malformed {
                         name: domain.to_string(),
                         reason: "its MX records name no host (an MX must name a host, not an address)",
                     }),
@@ -318,11 +316,10 @@ impl Resolver {
     }
 
     /// RFC 5321 5.1: without MX records the domain's own address is an implicit MX of preference 0.
-    async fn without_mx(&self, domain: &Name, ttl: Duration) -> Result<Answer<MailHosts>, LookupError> {
+    async fn implicit_mx(&self, domain: &DomainName, ttl: Duration) -> Result<LookupAnswer<MailHosts>, LookupError> {
         let addresses = self.addresses(domain).await?;
-        let data =
-            if addresses.data.is_empty() { MailHosts::NoMail } else { MailHosts::ImplicitMx(domain.clone()) };
-        Ok(Answer { data, ttl: ttl.min(addresses.ttl), is_secure: addresses.is_secure })
+        let data = if addresses.data.is_empty() { MailHosts::NoMail } else { MailHosts::ImplicitMx(domain.clone()) };
+        Ok(LookupAnswer { data, ttl: ttl.min(addresses.ttl), is_secure: addresses.is_secure })
     }
 
     /// The addresses of a host, IPv6 and IPv4 in turns, at most [`ADDRESSES_MAX`]; none when there are
@@ -331,25 +328,25 @@ impl Resolver {
     ///
     /// # Errors
     /// [`LookupError::Temporary`] when no address is known and at least one family gave no answer.
-    pub async fn addresses(&self, host: &Name) -> Result<Answer<Vec<IpAddr>>, LookupError> {
-        let name = wire(host)?;
+    pub async fn addresses(&self, host: &DomainName) -> Result<LookupAnswer<Vec<IpAddr>>, LookupError> {
+        let name = to_wire_name(host)?;
         if !self.0.ipv6.has_route() {
-            let four = self.ask(&name, RecordType::A).await.map(|found| ips(&found));
+            let four = self.cached_query(&name, RecordType::A).await.map(|found| ip_addresses(&found));
             if let Ok(four) = four
                 && !four.data.is_empty()
             {
                 return Ok(four);
             }
         }
-        let mut six = pin!(self.ask(&name, RecordType::AAAA));
-        let mut four = pin!(self.ask(&name, RecordType::A));
+        let mut six = pin!(self.cached_query(&name, RecordType::AAAA));
+        let mut four = pin!(self.cached_query(&name, RecordType::A));
         let (v6, v4) = tokio::select! {
             v6 = &mut six => {
-                let v4 = beside(&v6, four, host).await;
+                let v4 = await_other_family(&v6, four, host).await;
                 (v6, v4)
             }
             v4 = &mut four => {
-                let v6 = beside(&v4, six, host).await;
+                let v6 = await_other_family(&v4, six, host).await;
                 (v6, v4)
             }
         };
@@ -357,13 +354,13 @@ impl Resolver {
         let (six, four) = match (v6, v4) {
             (Err(error), Err(_)) => return Err(error),
             (Ok(found), Err(error)) | (Err(error), Ok(found)) => {
-                let one = ips(&found);
+                let one = ip_addresses(&found);
                 if one.data.is_empty() {
                     return Err(error);
                 }
-                (one, Answer::unsigned(Vec::new(), TTL_UNKNOWN))
+                (one, LookupAnswer::unsigned(Vec::new(), TTL_UNKNOWN))
             }
-            (Ok(six), Ok(four)) => (ips(&six), ips(&four)),
+            (Ok(six), Ok(four)) => (ip_addresses(&six), ip_addresses(&four)),
         };
         // The lack of one family is no reason to forget the other early.
         let ttl = match (six.data.is_empty(), four.data.is_empty()) {
@@ -372,16 +369,16 @@ impl Resolver {
             _ => six.ttl.min(four.ttl),
         };
         let is_secure = [&six, &four].iter().all(|one| one.data.is_empty() || one.is_secure);
-        Ok(Answer { data: in_turns(&six.data, &four.data), ttl, is_secure })
+        Ok(LookupAnswer { data: interleave(&six.data, &four.data), ttl, is_secure })
     }
 
     /// The TXT records of a name, each with its strings joined; none when there are none.
     ///
     /// # Errors
     /// [`LookupError::Temporary`].
-    pub async fn txt(&self, name: &Name) -> Result<Answer<Vec<String>>, LookupError> {
-        let found = self.ask(&wire(name)?, RecordType::TXT).await?;
-        Ok(collect(&found, RECORDS_MAX, text))
+    pub async fn txt(&self, name: &DomainName) -> Result<LookupAnswer<Vec<String>>, LookupError> {
+        let found = self.cached_query(&to_wire_name(name)?, RecordType::TXT).await?;
+        Ok(collect_records(&found, RECORDS_MAX, txt_string))
     }
 
     /// The TLSA records for mail at a host (RFC 7672 3.1), as far as signatures say that they are its own.
@@ -392,17 +389,17 @@ impl Resolver {
     ///
     /// # Errors
     /// [`LookupError::Temporary`] and [`LookupError::Bogus`]: the host is not to be used now.
-    pub async fn dane(&self, host: &Name, port: u16) -> Result<Answer<Dane>, LookupError> {
+    pub async fn dane(&self, host: &DomainName, port: u16) -> Result<LookupAnswer<DaneRecords>, LookupError> {
         let addresses = self.addresses(host).await?;
         let mut ttl = addresses.ttl;
         if addresses.data.is_empty() {
-            return Ok(Answer::unsigned(Dane::None, ttl));
+            return Ok(LookupAnswer::unsigned(DaneRecords::None, ttl));
         }
         for base in self.tlsa_bases(host, addresses.is_secure).await? {
             let Ok(name) = base.child(&format!("_{port}._tcp")) else { continue };
-            let found = self.ask(&wire(&name)?, RecordType::TLSA).await?;
-            let records = collect(&found, RECORDS_MAX, |data| match data {
-                RData::TLSA(tlsa) => Some(tlsa_of(tlsa)),
+            let found = self.cached_query(&to_wire_name(&name)?, RecordType::TLSA).await?;
+            let records = collect_records(&found, RECORDS_MAX, |data| match data {
+                RData::TLSA(tlsa) => Some(parse_tlsa(tlsa)),
                 _ => None,
             });
             ttl = ttl.min(records.ttl);
@@ -410,18 +407,18 @@ impl Resolver {
                 continue;
             }
             let records: Vec<Tlsa> = records.data.into_iter().flatten().collect();
-            let data = if records.is_empty() { Dane::Unusable } else { Dane::Records { base, records } };
-            return Ok(Answer { data, ttl, is_secure: true });
+            let data = if records.is_empty() { DaneRecords::Unusable } else { DaneRecords::Records { base, records } };
+            return Ok(LookupAnswer { data, ttl, is_secure: true });
         }
-        Ok(Answer::unsigned(Dane::None, ttl))
+        Ok(LookupAnswer::unsigned(DaneRecords::None, ttl))
     }
 
     /// The names whose TLSA records count for a host, in order. Its addresses are in the cache by now.
-    async fn tlsa_bases(&self, host: &Name, is_secure: bool) -> Result<Vec<Name>, LookupError> {
-        let wired = wire(host)?;
-        let mut found = self.ask(&wired, RecordType::A).await;
+    async fn tlsa_bases(&self, host: &DomainName, is_secure: bool) -> Result<Vec<DomainName>, LookupError> {
+        let wired = to_wire_name(host)?;
+        let mut found = self.cached_query(&wired, RecordType::A).await;
         if !matches!(found, Ok(DnsAnswer::Records(_))) {
-            found = self.ask(&wired, RecordType::AAAA).await;
+            found = self.cached_query(&wired, RecordType::AAAA).await;
         }
         let Ok(DnsAnswer::Records(lookup)) = found else {
             return Ok(if is_secure { vec![host.clone()] } else { Vec::new() });
@@ -434,7 +431,7 @@ impl Resolver {
             return Ok(records.iter().find(begins).map(|_| host.clone()).into_iter().collect());
         }
         let ends = records.iter().find(|record| matches!(record.data, RData::A(_) | RData::AAAA(_)));
-        let end: Option<Name> = ends.and_then(|record| record.name.to_ascii().parse().ok());
+        let end: Option<DomainName> = ends.and_then(|record| record.name.to_ascii().parse().ok());
         Ok(end.into_iter().filter(|end| end != host).chain([host.clone()]).collect())
     }
 
@@ -442,9 +439,9 @@ impl Resolver {
     ///
     /// # Errors
     /// [`LookupError::Temporary`].
-    pub async fn ptr(&self, address: IpAddr) -> Result<Answer<Vec<Name>>, LookupError> {
-        let found = self.ask(&WireName::from(address), RecordType::PTR).await?;
-        Ok(collect(&found, RECORDS_MAX, |data| match data {
+    pub async fn ptr(&self, address: IpAddr) -> Result<LookupAnswer<Vec<DomainName>>, LookupError> {
+        let found = self.cached_query(&WireName::from(address), RecordType::PTR).await?;
+        Ok(collect_records(&found, RECORDS_MAX, |data| match data {
             RData::PTR(ptr) => ptr.to_ascii().parse().ok(),
             _ => None,
         }))
@@ -455,14 +452,10 @@ impl Resolver {
     ///
     /// # Errors
     /// [`LookupError::Temporary`].
-    pub(crate) async fn records(
-        &self,
-        name: &WireName,
-        kind: RecordType,
-    ) -> Result<Option<Arc<Lookup>>, LookupError> {
-        Ok(match self.ask(name, kind).await? {
+    pub(crate) async fn records(&self, name: &WireName, kind: RecordType) -> Result<Option<Arc<Lookup>>, LookupError> {
+        Ok(match self.cached_query(name, kind).await? {
             DnsAnswer::Records(lookup) => Some(lookup),
-            DnsAnswer::NoData(_) | DnsAnswer::NoName(_) => None,
+            DnsAnswer::NoData(_) | DnsAnswer::NxDomain(_) => None,
         })
     }
 
@@ -470,14 +463,14 @@ impl Resolver {
     ///
     /// # Errors
     /// [`LookupError`].
-    pub(crate) async fn exists(&self, name: &Name) -> Result<bool, LookupError> {
-        Ok(!matches!(self.ask(&wire(name)?, RecordType::A).await?, DnsAnswer::NoName(_)))
+    pub(crate) async fn exists(&self, name: &DomainName) -> Result<bool, LookupError> {
+        Ok(!matches!(self.cached_query(&to_wire_name(name)?, RecordType::A).await?, DnsAnswer::NxDomain(_)))
     }
 
     /// Whether the server that we ask validates, and passes signatures on: those of the root hold here too, and it says of
     /// its answer that it has checked it (RFC 4035 3.2.3, AD).
-    pub async fn is_validated(&self) -> bool {
-        let found = self.ask(&WireName::root(), RecordType::NS).await;
+    pub async fn is_validating(&self) -> bool {
+        let found = self.cached_query(&WireName::root(), RecordType::NS).await;
         matches!(found, Ok(ref found @ DnsAnswer::Records(ref lookup))
             if found.is_secure() && lookup.message().metadata.authentic_data)
     }
@@ -487,11 +480,11 @@ impl Resolver {
     ///
     /// # Errors
     /// [`LookupError::Temporary`].
-    pub async fn zone(&self, name: &Name) -> Result<Option<Name>, LookupError> {
+    pub async fn find_zone(&self, name: &DomainName) -> Result<Option<DomainName>, LookupError> {
         let mut candidate = name.clone();
         while let Some(parent) = candidate.parent() {
-            let wire = wire(&candidate)?;
-            if let DnsAnswer::Records(lookup) = self.ask(&wire, RecordType::NS).await?
+            let wire = to_wire_name(&candidate)?;
+            if let DnsAnswer::Records(lookup) = self.cached_query(&wire, RecordType::NS).await?
                 // An alias may lead to a zone; the name itself is none then.
                 && lookup.answers().iter().any(|record| {
                     record.record_type() == RecordType::NS && record.name == wire
@@ -505,15 +498,15 @@ impl Resolver {
     }
 
     /// Boxed, its type unsaid: the client is compiled here once, and not in each room that asks.
-    fn ask<'a>(
+    fn cached_query<'a>(
         &'a self,
         name: &'a WireName,
         kind: RecordType,
     ) -> BoxFuture<'a, Result<DnsAnswer, LookupError>> {
-        Box::pin(self.asked(name, kind))
+        Box::pin(self.cached_query_with_deadline(name, kind))
     }
 
-    async fn asked(&self, name: &WireName, kind: RecordType) -> Result<DnsAnswer, LookupError> {
+    async fn cached_query_with_deadline(&self, name: &WireName, kind: RecordType) -> Result<DnsAnswer, LookupError> {
         if let Some(answer) = self.0.cache.get(name, kind) {
             return Ok(answer);
         }
@@ -561,14 +554,12 @@ impl Resolver {
                 let ttl = none.negative_ttl.map_or(TTL_UNKNOWN, |s| Duration::from_secs(u64::from(s)));
                 let is_timed = none.negative_ttl.is_some();
                 match none.response_code {
-                    ResponseCode::NXDomain => Ok((DnsAnswer::NoName(ttl), is_timed)),
+                    ResponseCode::NXDomain => Ok((DnsAnswer::NxDomain(ttl), is_timed)),
                     ResponseCode::NoError => Ok((DnsAnswer::NoData(ttl), is_timed)),
                     code => Err(temporary(code.to_string())),
                 }
             }
-            Ok(Err(NetError::Dns(DnsError::DnssecBogus))) => {
-                Err(LookupError::Bogus { name: name.to_ascii() })
-            }
+            Ok(Err(NetError::Dns(DnsError::DnssecBogus))) => Err(LookupError::Bogus { name: name.to_ascii() }),
             Ok(Err(NetError::Dns(DnsError::Nsec { proof: Proof::Bogus, .. }))) => {
                 Err(LookupError::Bogus { name: name.to_ascii() })
             }
@@ -583,7 +574,7 @@ fn count_lookup(answer: &Result<(DnsAnswer, bool), LookupError>, took: Duration)
     let outcome = match answer {
         Ok((DnsAnswer::Records(_), _)) => "records",
         Ok((DnsAnswer::NoData(_), _)) => "no_data",
-        Ok((DnsAnswer::NoName(_), _)) => "no_name",
+        Ok((DnsAnswer::NxDomain(_), _)) => "no_name",
         Err(LookupError::Temporary { .. }) => "failed",
         Err(LookupError::Bogus { .. }) => "bogus",
         Err(LookupError::Malformed { .. }) => "malformed",
@@ -594,12 +585,12 @@ fn count_lookup(answer: &Result<(DnsAnswer, bool), LookupError>, took: Duration)
 
 /// The answer for the other family: with addresses in hand it is not waited for long, for there are
 /// servers that never answer a question for AAAA.
-async fn beside(
+async fn await_other_family(
     first: &Result<DnsAnswer, LookupError>,
     other: impl Future<Output = Result<DnsAnswer, LookupError>>,
-    host: &Name,
+    host: &DomainName,
 ) -> Result<DnsAnswer, LookupError> {
-    if !first.as_ref().is_ok_and(|found| !ips(found).data.is_empty()) {
+    if !first.as_ref().is_ok_and(|found| !ip_addresses(found).data.is_empty()) {
         return other.await;
     }
     timeout(FAMILY_GRACE, other).await.unwrap_or_else(|_| {
@@ -607,14 +598,14 @@ async fn beside(
     })
 }
 
-fn system_servers() -> Result<Vec<NameServerConfig>, SetupError> {
+fn system_servers() -> Result<Vec<NameServerConfig>, ResolverSetupError> {
     let (system, _) =
-        hickory_resolver::system_conf::read_system_conf().map_err(|error| SetupError(error.to_string()))?;
+        hickory_resolver::system_conf::read_system_conf().map_err(|error| ResolverSetupError(error.to_string()))?;
     Ok(system.name_servers().to_vec())
 }
 
 /// The servers to ask: those configured, or else those of the system.
-pub(crate) fn servers(configured: &[SocketAddr]) -> Result<Vec<SocketAddr>, SetupError> {
+pub(crate) fn configured_or_system_servers(configured: &[SocketAddr]) -> Result<Vec<SocketAddr>, ResolverSetupError> {
     if !configured.is_empty() {
         return Ok(configured.to_vec());
     }
@@ -622,7 +613,7 @@ pub(crate) fn servers(configured: &[SocketAddr]) -> Result<Vec<SocketAddr>, Setu
     let servers: Vec<SocketAddr> =
         system_servers()?.iter().map(|server| SocketAddr::new(server.ip, port(server))).collect();
     if servers.is_empty() {
-        return Err(SetupError("the system names no DNS server".to_owned()));
+        return Err(ResolverSetupError("the system names no DNS server".to_owned()));
     }
     Ok(servers)
 }
@@ -635,7 +626,7 @@ fn name_server(server: SocketAddr) -> NameServerConfig {
     NameServerConfig::new(server.ip(), true, connections.into())
 }
 
-fn wire(name: &Name) -> Result<WireName, LookupError> {
+fn to_wire_name(name: &DomainName) -> Result<WireName, LookupError> {
     let mut wire = WireName::from_ascii(name.as_str())
         .map_err(|_| LookupError::Malformed { name: name.to_string(), reason: "it is no DNS name" })?;
     wire.set_fqdn(true);
@@ -643,7 +634,7 @@ fn wire(name: &Name) -> Result<WireName, LookupError> {
 }
 
 /// A name of whatever bytes, as strangers write them where they name one; none where a label is empty or too long.
-pub(crate) fn any_name(name: &str) -> Option<WireName> {
+pub(crate) fn parse_wire_name(name: &str) -> Option<WireName> {
     let mut labels = name.strip_suffix('.').unwrap_or(name).split('.');
     let mut wire = WireName::from_labels(labels.clone().map(str::as_bytes)).ok()?;
     wire.set_fqdn(true);
@@ -651,34 +642,34 @@ pub(crate) fn any_name(name: &str) -> Option<WireName> {
 }
 
 /// The TXT records of an answer, each with its strings joined.
-pub(crate) fn texts(found: Option<&Lookup>) -> impl Iterator<Item = String> {
-    found.into_iter().flat_map(Lookup::answers).filter_map(|record| text(&record.data))
+pub(crate) fn txt_strings(found: Option<&Lookup>) -> impl Iterator<Item = String> {
+    found.into_iter().flat_map(Lookup::answers).filter_map(|record| txt_string(&record.data))
 }
 
-fn text(data: &RData) -> Option<String> {
+fn txt_string(data: &RData) -> Option<String> {
     match data {
         RData::TXT(txt) => Some(String::from_utf8_lossy(&txt.txt_data.concat()).into_owned()),
         _ => None,
     }
 }
 
-fn ttl_of(lookup: &Lookup) -> Duration {
+fn minimum_ttl(lookup: &Lookup) -> Duration {
     Instant::from_std(lookup.valid_until()).saturating_duration_since(Instant::now())
 }
 
-fn collect<T>(found: &DnsAnswer, max: usize, pick: impl Fn(&RData) -> Option<T>) -> Answer<Vec<T>> {
+fn collect_records<T>(found: &DnsAnswer, max: usize, pick: impl Fn(&RData) -> Option<T>) -> LookupAnswer<Vec<T>> {
     match found {
-        DnsAnswer::NoData(ttl) | DnsAnswer::NoName(ttl) => Answer::unsigned(Vec::new(), *ttl),
-        DnsAnswer::Records(lookup) => Answer {
+        DnsAnswer::NoData(ttl) | DnsAnswer::NxDomain(ttl) => LookupAnswer::unsigned(Vec::new(), *ttl),
+        DnsAnswer::Records(lookup) => LookupAnswer {
             data: lookup.answers().iter().filter_map(|record| pick(&record.data)).take(max).collect(),
-            ttl: ttl_of(lookup),
+            ttl: minimum_ttl(lookup),
             is_secure: found.is_secure(),
         },
     }
 }
 
-fn ips(found: &DnsAnswer) -> Answer<Vec<IpAddr>> {
-    collect(found, ADDRESSES_MAX, |data| match data {
+fn ip_addresses(found: &DnsAnswer) -> LookupAnswer<Vec<IpAddr>> {
+    collect_records(found, ADDRESSES_MAX, |data| match data {
         RData::A(a) => Some(IpAddr::V4(a.0)),
         RData::AAAA(aaaa) => Some(IpAddr::V6(aaaa.0)),
         _ => None,
@@ -686,7 +677,7 @@ fn ips(found: &DnsAnswer) -> Answer<Vec<IpAddr>> {
 }
 
 /// One of each in turns, so that a long list of one family never crowds out the other.
-fn in_turns(six: &[IpAddr], four: &[IpAddr]) -> Vec<IpAddr> {
+fn interleave(six: &[IpAddr], four: &[IpAddr]) -> Vec<IpAddr> {
     (0..six.len().max(four.len()))
         .flat_map(|n| [six.get(n), four.get(n)])
         .flatten()
@@ -695,11 +686,11 @@ fn in_turns(six: &[IpAddr], four: &[IpAddr]) -> Vec<IpAddr> {
         .collect()
 }
 
-fn tlsa_of(tlsa: &TLSA) -> Option<Tlsa> {
-    Tlsa::usable(tlsa.cert_usage.into(), tlsa.selector.into(), tlsa.matching.into(), tlsa.cert_data.clone())
+fn parse_tlsa(tlsa: &TLSA) -> Option<Tlsa> {
+    Tlsa::from_fields(tlsa.cert_usage.into(), tlsa.selector.into(), tlsa.matching.into(), tlsa.cert_data.clone())
 }
 
-enum Mx {
+enum MxAnswer {
     Absent,
     Null,
     Hosts(Vec<MxHost>),
@@ -707,7 +698,7 @@ enum Mx {
 }
 
 /// A lone root name is a null MX (RFC 7505 3); beside others it is ignored.
-fn mail_hosts(lookup: &Lookup) -> Mx {
+fn classify_mx(lookup: &Lookup) -> MxAnswer {
     let records = || {
         lookup.answers().iter().filter_map(|record| match &record.data {
             RData::MX(mx) => Some(mx),
@@ -716,14 +707,12 @@ fn mail_hosts(lookup: &Lookup) -> Mx {
     };
     let hosts: Vec<MxHost> = records()
         .filter(|mx| !mx.exchange.is_root())
-        .filter_map(|mx| {
-            Some(MxHost { preference: mx.preference, host: mx.exchange.to_ascii().parse().ok()? })
-        })
+        .filter_map(|mx| Some(MxHost { preference: mx.preference, host: mx.exchange.to_ascii().parse().ok()? }))
         .collect();
     match hosts.is_empty() {
-        false => Mx::Hosts(tidy(hosts)),
-        true if records().next().is_none() => Mx::Absent,
-        true if records().all(|mx| mx.exchange.is_root()) => Mx::Null,
-        true => Mx::Unusable,
+        false => MxAnswer::Hosts(normalize_hosts(hosts)),
+        true if records().next().is_none() => MxAnswer::Absent,
+        true if records().all(|mx| mx.exchange.is_root()) => MxAnswer::Null,
+        true => MxAnswer::Unusable,
     }
 }

@@ -4,7 +4,7 @@
 //! what would loop ([`drop_at_or_below`]), then shuffles equals ([`order`]) with a seed of its own.
 //! Follows RFC 5321 5.1 and RFC 7505.
 
-use mail::address::Name;
+use mail::address::DomainName;
 
 /// MX hosts kept of one answer, best preference first. Nobody needs more; an answer of hundreds is a
 /// way to make us connect to hundreds of third parties.
@@ -16,7 +16,7 @@ pub struct MxHost {
     /// Lower is tried first.
     pub preference: u16,
     /// The host.
-    pub host: Name,
+    pub host: DomainName,
 }
 
 /// What the DNS says about where a domain's mail goes.
@@ -25,7 +25,7 @@ pub enum MailHosts {
     /// MX records: at most [`HOSTS_MAX`] hosts, by rising preference, each host once, never empty.
     Mx(Vec<MxHost>),
     /// No MX record, but an address: the domain itself is the host (RFC 5321 5.1).
-    ImplicitMx(Name),
+    ImplicitMx(DomainName),
     /// `MX 0 .`: the domain takes no mail (RFC 7505): 556 5.1.10, final.
     NullMx,
     /// The name exists, with neither MX nor address: final.
@@ -36,7 +36,7 @@ pub enum MailHosts {
 
 /// Sorts by preference, keeps the best entry of each host, and at most [`HOSTS_MAX`] of them.
 #[must_use]
-pub fn tidy(mut hosts: Vec<MxHost>) -> Vec<MxHost> {
+pub fn normalize_hosts(mut hosts: Vec<MxHost>) -> Vec<MxHost> {
     hosts.sort_by(|a, b| (a.preference, &a.host).cmp(&(b.preference, &b.host)));
     let mut kept: Vec<MxHost> = Vec::with_capacity(hosts.len().min(HOSTS_MAX));
     for host in hosts {
@@ -52,20 +52,20 @@ pub fn tidy(mut hosts: Vec<MxHost>) -> Vec<MxHost> {
 
 /// Puts hosts into the order to try them: by preference, equals shuffled (RFC 5321 5.1: the sender
 /// MUST randomize them to spread the load). The same seed gives the same order.
-pub fn order(hosts: &mut [MxHost], seed: u64) {
+pub fn shuffle_equal_preferences(hosts: &mut [MxHost], seed: u64) {
     hosts.sort_by_key(|host| host.preference);
     let mut state = seed;
     for equals in hosts.chunk_by_mut(|a, b| a.preference == b.preference) {
         for last in (1..equals.len()).rev() {
             // The bias of the remainder is below 2^-59 for so few hosts.
-            let pick = next(&mut state) % (last as u64 + 1);
+            let pick = next_random(&mut state) % (last as u64 + 1);
             equals.swap(last, usize::try_from(pick).unwrap_or(last));
         }
     }
 }
 
 /// One step of splitmix64: enough to spread load; no secret depends on it.
-fn next(state: &mut u64) -> u64 {
+fn next_random(state: &mut u64) -> u64 {
     *state = state.wrapping_add(0x9e37_79b9_7f4a_7c15);
     let mut z = *state;
     z = (z ^ (z >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
@@ -77,7 +77,7 @@ fn next(state: &mut u64) -> u64 {
 /// preference are dropped, or mail would go in circles (RFC 5321 5.1). What is left may be empty:
 /// then we are the best MX of a domain that we do not know, and the mail must go back as a loop.
 #[must_use]
-pub fn drop_at_or_below(hosts: Vec<MxHost>, own_names: &[Name]) -> Vec<MxHost> {
+pub fn drop_own_and_less_preferred(hosts: Vec<MxHost>, own_names: &[DomainName]) -> Vec<MxHost> {
     let Some(ours) = hosts.iter().filter(|h| own_names.contains(&h.host)).map(|h| h.preference).min() else {
         return hosts;
     };
@@ -95,12 +95,12 @@ mod tests {
 
     #[test]
     fn best_preference_first_each_host_once_and_bounded() {
-        let kept = tidy(hosts(&[(20, "b.example"), (10, "a.example"), (5, "b.example")]));
+        let kept = normalize_hosts(hosts(&[(20, "b.example"), (10, "a.example"), (5, "b.example")]));
         assert_eq!(kept, hosts(&[(5, "b.example"), (10, "a.example")]));
         let many: Vec<_> = (0..500u16)
             .map(|n| MxHost { preference: 500 - n, host: format!("mx{n}.example").parse().unwrap() })
             .collect();
-        let kept = tidy(many);
+        let kept = normalize_hosts(many);
         assert_eq!(kept.len(), HOSTS_MAX);
         assert_eq!(kept[0].preference, 1);
     }
@@ -111,7 +111,7 @@ mod tests {
         let mut first = [0; 3];
         for seed in 0..3_000 {
             let mut tried = given.clone();
-            order(&mut tried, seed);
+            shuffle_equal_preferences(&mut tried, seed);
             assert_eq!(tried[3].host.as_str(), "d.example");
             first[given.iter().position(|h| h == &tried[0]).unwrap()] += 1;
         }
@@ -121,11 +121,10 @@ mod tests {
     #[test]
     fn a_host_of_ours_ends_the_list() {
         let own = ["mx2.example".parse().unwrap(), "other.example".parse().unwrap()];
-        let given =
-            hosts(&[(5, "mx1.example"), (10, "mx2.example"), (10, "mx3.example"), (20, "mx4.example")]);
-        assert_eq!(drop_at_or_below(given.clone(), &own), hosts(&[(5, "mx1.example")]));
-        assert_eq!(drop_at_or_below(given[1..].to_vec(), &own), []);
-        assert_eq!(drop_at_or_below(given.clone(), &["elsewhere.example".parse().unwrap()]), given);
+        let given = hosts(&[(5, "mx1.example"), (10, "mx2.example"), (10, "mx3.example"), (20, "mx4.example")]);
+        assert_eq!(drop_own_and_less_preferred(given.clone(), &own), hosts(&[(5, "mx1.example")]));
+        assert_eq!(drop_own_and_less_preferred(given[1..].to_vec(), &own), []);
+        assert_eq!(drop_own_and_less_preferred(given.clone(), &["elsewhere.example".parse().unwrap()]), given);
     }
 
     proptest! {
@@ -135,8 +134,8 @@ mod tests {
                 .map(|(n, &preference)| MxHost { preference, host: format!("m{n}.example").parse().unwrap() })
                 .collect();
             let (mut once, mut twice) = (given.clone(), given.clone());
-            order(&mut once, seed);
-            order(&mut twice, seed);
+            shuffle_equal_preferences(&mut once, seed);
+            shuffle_equal_preferences(&mut twice, seed);
             prop_assert_eq!(&once, &twice);
             prop_assert!(once.is_sorted_by_key(|h| h.preference));
             prop_assert!(given.iter().all(|h| once.contains(h)));

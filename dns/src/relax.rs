@@ -7,7 +7,7 @@
 use memchr::memmem::Finder;
 
 /// RFC 6376 3.4.2: name in lower case, value unfolded, runs of blanks one space, none at either end.
-pub(crate) fn relax_field(name: &str, value: &[u8], out: &mut Vec<u8>) {
+pub(crate) fn canonicalize_field(name: &str, value: &[u8], out: &mut Vec<u8>) {
     out.extend(name.bytes().map(|b| b.to_ascii_lowercase()));
     out.push(b':');
     let start = out.len();
@@ -30,7 +30,7 @@ pub(crate) fn relax_field(name: &str, value: &[u8], out: &mut Vec<u8>) {
 
 /// RFC 6376 3.4.4: runs of blanks one space, none at a line's end, no empty lines at the end of the
 /// body, one CRLF behind a body that is not empty. The pieces are one body in any cuts.
-pub(crate) fn relax_body(mut pieces: Vec<&[u8]>, mut write: impl FnMut(&[u8])) {
+pub(crate) fn canonicalize_body(mut pieces: Vec<&[u8]>, mut write: impl FnMut(&[u8])) {
     while let Some(last) = pieces.last_mut() {
         *last = trim_end(last);
         if !last.is_empty() {
@@ -42,12 +42,11 @@ pub(crate) fn relax_body(mut pieces: Vec<&[u8]>, mut write: impl FnMut(&[u8])) {
     // Whether the piece before ended in blanks.
     let mut open = false;
     for &piece in &pieces {
-        let mut runs =
-            Runs { piece, double: &double, line_end: &line_end, next: [Some(0); 3], stale: [true; 3] };
+        let mut runs = BlankRuns { piece, double: &double, line_end: &line_end, next: [Some(0); 3], stale: [true; 3] };
         let mut done = 0;
         while let Some(start) = if open { Some(0) } else { runs.next(done) } {
             write(piece.get(done..start).unwrap_or_default());
-            let end = start + blanks(piece.get(start..).unwrap_or_default());
+            let end = start + leading_blanks(piece.get(start..).unwrap_or_default());
             done = end;
             open = false;
             match piece.get(end) {
@@ -72,12 +71,12 @@ pub(crate) fn trim_end(body: &[u8]) -> &[u8] {
     body.get(..end).unwrap_or_default()
 }
 
-fn blanks(text: &[u8]) -> usize {
+fn leading_blanks(text: &[u8]) -> usize {
     text.iter().position(|b| !matches!(b, b' ' | b'\t')).unwrap_or(text.len())
 }
 
 /// Finds the runs of blanks that are not one space between words.
-struct Runs<'a> {
+struct BlankRuns<'a> {
     piece: &'a [u8],
     double: &'a Finder<'a>,
     line_end: &'a Finder<'a>,
@@ -87,7 +86,7 @@ struct Runs<'a> {
     stale: [bool; 3],
 }
 
-impl Runs<'_> {
+impl BlankRuns<'_> {
     /// The start of the next such run at or behind `from`.
     fn next(&mut self, from: usize) -> Option<usize> {
         let rest = self.piece.get(from..)?;
@@ -136,7 +135,7 @@ mod tests {
 
     fn relaxed(pieces: Vec<&[u8]>) -> Vec<u8> {
         let mut out = Vec::new();
-        relax_body(pieces, |run| out.extend_from_slice(run));
+        canonicalize_body(pieces, |run| out.extend_from_slice(run));
         out
     }
 
@@ -168,7 +167,7 @@ mod tests {
             ("a,\r\n\tb \r\n  c\t\r\n", "subject:a, b c\r\n"),
         ] {
             let mut out = Vec::new();
-            relax_field("Subject", value.as_bytes(), &mut out);
+            canonicalize_field("Subject", value.as_bytes(), &mut out);
             assert_eq!(String::from_utf8(out).unwrap(), expected);
         }
     }

@@ -79,10 +79,7 @@ impl Vault {
     ///
     /// # Errors
     /// [`SealError::KeyFile`], [`SealError::Exposed`], [`SealError::Io`].
-    pub fn load_or_create(
-        path: &Path,
-        create: impl FnOnce(&Path) -> io::Result<File>,
-    ) -> Result<Self, SealError> {
+    pub fn load_or_create(path: &Path, create: impl FnOnce(&Path) -> io::Result<File>) -> Result<Self, SealError> {
         match fs::read_to_string(path) {
             Ok(text) => {
                 if fs::metadata(path)?.permissions().mode() & 0o007 != 0 {
@@ -108,8 +105,7 @@ impl Vault {
     pub fn seal(&self, row_id: &[u8], plaintext: &[u8]) -> Result<Vec<u8>, SealError> {
         let mut nonce = [0; NONCE_LEN];
         rand::fill(&mut nonce).map_err(|_| SealError::Cipher)?;
-        let mut blob =
-            Vec::with_capacity(HEAD_BYTES + NONCE_LEN + plaintext.len() + AES_256_GCM_SIV.tag_len());
+        let mut blob = Vec::with_capacity(HEAD_BYTES + NONCE_LEN + plaintext.len() + AES_256_GCM_SIV.tag_len());
         blob.push(VERSION);
         blob.extend_from_slice(&self.id);
         let aad = Aad::from([blob.as_slice(), row_id].concat());

@@ -17,12 +17,12 @@ use std::time::Duration;
 
 use futures_util::future::BoxFuture;
 use jiff::Timestamp;
-use mail::address::Name;
+use mail::address::DomainName;
 use tokio::time::timeout;
 
-use self::evaluate::Check;
+use self::evaluate::SpfEvaluation;
 pub(crate) use self::evaluate::{HOSTS_MAX, LOOKUPS_MAX, VOIDS_MAX};
-pub(crate) use self::target::Target;
+pub(crate) use self::target::DomainSpec;
 use crate::lookup::Resolver;
 
 /// How long an evaluation may take: RFC 7208 4.6.4 asks for at least 20 s.
@@ -30,7 +30,7 @@ const DEADLINE: Duration = Duration::from_secs(20);
 
 /// The result, in the words of RFC 7208 2.6.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
-pub enum PolicyResult {
+pub enum SpfResult {
     /// The address may send.
     Pass,
     /// It may not.
@@ -47,7 +47,7 @@ pub enum PolicyResult {
     PermError,
 }
 
-impl PolicyResult {
+impl SpfResult {
     /// As it stands in an Authentication-Results field (RFC 8601 2.7.2).
     #[must_use]
     pub fn as_str(self) -> &'static str {
@@ -65,7 +65,7 @@ impl PolicyResult {
 
 /// Who sends, in whose name, and who asks (RFC 7208 4.1).
 #[derive(Debug, Clone, Copy)]
-pub struct Asked<'a> {
+pub struct SpfQuery<'a> {
     /// Who hands the mail in.
     pub peer: IpAddr,
     /// What that host calls itself.
@@ -80,35 +80,31 @@ pub struct Asked<'a> {
 
 /// What was found.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Checked {
+pub struct SpfOutcome {
     /// In one word.
-    pub result: PolicyResult,
+    pub result: SpfResult,
     /// Why it fails, says the domain's owner, who may say anything (`exp=`).
     pub explanation: Option<String>,
 }
 
 /// What the SPF record of a sender's domain says of who hands its mail in, within a time.
-pub fn check_host<'a>(
-    resolver: &'a Resolver,
-    asked: &'a Asked<'a>,
-    within: Duration,
-) -> BoxFuture<'a, Checked> {
+pub fn check_host<'a>(resolver: &'a Resolver, asked: &'a SpfQuery<'a>, within: Duration) -> BoxFuture<'a, SpfOutcome> {
     Box::pin(async move {
-        match timeout(within, Check::new(resolver, asked).run()).await {
-            Ok((result, explanation)) => Checked { result, explanation },
-            Err(_) => Checked { result: PolicyResult::TempError, explanation: None },
+        match timeout(within, SpfEvaluation::new(resolver, asked).evaluate()).await {
+            Ok((result, explanation)) => SpfOutcome { result, explanation },
+            Err(_) => SpfOutcome { result: SpfResult::TempError, explanation: None },
         }
     })
 }
 
 /// What the SPF record of `domain` says of mail from `address`, whose host says `hello`.
-pub fn check<'a>(
+pub fn check_domain<'a>(
     resolver: &'a Resolver,
-    domain: &'a Name,
-    (address, hello): (IpAddr, &'a Name),
-) -> BoxFuture<'a, PolicyResult> {
+    domain: &'a DomainName,
+    (address, hello): (IpAddr, &'a DomainName),
+) -> BoxFuture<'a, SpfResult> {
     Box::pin(async move {
-        let asked = Asked {
+        let asked = SpfQuery {
             peer: address,
             hello: hello.as_str(),
             local: "",

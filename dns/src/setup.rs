@@ -31,27 +31,27 @@ use std::time::Duration;
 use futures_util::future::{BoxFuture, join_all};
 use hickory_proto::rr::RecordType as WireType;
 use jiff::Timestamp;
-use mail::address::Name;
-use mail::setup::{Finding, Record};
+use mail::address::DomainName;
+use mail::setup::{DomainRecord, RecordFinding};
 use tokio::sync::Semaphore;
 
-pub use evidence::{Answers, SpfAnswers};
-pub use exchange::Trouble;
-pub use judge::judge;
-pub use look::{Data, Look, Seen};
-pub use spf::mechanisms;
-pub use spf::walk::Walk;
+pub use evidence::{RecordObservation, SpfObservation};
+pub use exchange::QueryError;
+pub use judge::apply_rules;
+pub use look::{RecordData, RecordSet, RecordSetResult};
+pub use spf::include_mechanisms;
+pub use spf::walk::SpfLookups;
 
-use crate::lookup::SetupError;
-use asker::Asker;
-use look::{Looker, wire};
+use crate::lookup::ResolverSetupError;
+use asker::AuthoritativeResolver;
+use look::{RecordFetcher, to_wire_name};
 
 /// Inspections under way at once.
 const INSPECTIONS_MAX: usize = 32;
 
 /// How to look.
 #[derive(Debug, Clone)]
-pub struct Settings {
+pub struct DomainCheckSettings {
     /// The servers that know the way to a zone, and are asked where none leads there; empty means those of
     /// the system.
     pub servers: Vec<SocketAddr>,
@@ -67,7 +67,7 @@ pub struct Settings {
     pub deadline: Duration,
 }
 
-impl Default for Settings {
+impl Default for DomainCheckSettings {
     fn default() -> Self {
         Self {
             servers: Vec::new(),
@@ -82,52 +82,54 @@ impl Default for Settings {
 
 /// Looks for the records of domains.
 #[derive(Debug)]
-pub struct Inspector {
-    asker: Asker,
+pub struct DomainChecker {
+    asker: AuthoritativeResolver,
     turns: Semaphore,
 }
 
-impl Inspector {
+impl DomainChecker {
     /// Sets one up.
     ///
     /// # Errors
     /// [`SetupError`] when no server is configured and those of the system cannot be read.
-    pub fn new(settings: Settings) -> Result<Self, SetupError> {
-        Ok(Self { asker: Asker::new(settings)?, turns: Semaphore::new(INSPECTIONS_MAX) })
+    pub fn new(settings: DomainCheckSettings) -> Result<Self, ResolverSetupError> {
+        Ok(Self { asker: AuthoritativeResolver::new(settings)?, turns: Semaphore::new(INSPECTIONS_MAX) })
     }
 
     /// One finding for each record, in their order. When many inspections are under way, this one waits for its
     /// turn before its time begins: a crowd makes nothing pending.
-    pub fn inspect<'a>(
+    pub fn check<'a>(
         &'a self,
-        domain: &'a Name,
-        records: &'a [Record],
+        domain: &'a DomainName,
+        records: &'a [DomainRecord],
         now: Timestamp,
-    ) -> BoxFuture<'a, Vec<Finding>> {
+    ) -> BoxFuture<'a, Vec<RecordFinding>> {
         Box::pin(async move {
             let asked = AtomicU32::new(0);
-            self.inspect_counting((domain, records), now, &asked).await
+            self.check_counting((domain, records), now, &asked).await
         })
     }
 
     /// The same; `asked` counts the questions as they are asked, each to a server, so that who gives it up midway knows
     /// how many they were.
-    pub fn inspect_counting<'a>(
+    pub fn check_counting<'a>(
         &'a self,
-        (domain, records): (&'a Name, &'a [Record]),
+        (domain, records): (&'a DomainName, &'a [DomainRecord]),
         now: Timestamp,
         asked: &'a AtomicU32,
-    ) -> BoxFuture<'a, Vec<Finding>> {
+    ) -> BoxFuture<'a, Vec<RecordFinding>> {
         Box::pin(async move {
             let name = domain.as_str();
-            let unknown = |record: &Record| judge(name, record, &Answers::of(Err(Trouble::Garbled)), now);
-            let Some(wire) = wire(name) else { return records.iter().map(unknown).collect() };
+            let unknown = |record: &DomainRecord| {
+                apply_rules(name, record, &RecordObservation::from_records(Err(QueryError::Garbled)), now)
+            };
+            let Some(wire) = to_wire_name(name) else { return records.iter().map(unknown).collect() };
             // The semaphore is never closed; if it were, we would look without waiting.
             let _turn = self.turns.acquire().await;
-            let looker = Looker::new(&self.asker, wire, asked).await;
+            let looker = RecordFetcher::new(&self.asker, wire, asked).await;
             let found = records.iter().map(async |record| {
-                let answers = Answers::gather(&looker, name, record).await;
-                judge(name, record, &answers, now)
+                let answers = RecordObservation::observe(&looker, name, record).await;
+                apply_rules(name, record, &answers, now)
             });
             join_all(found).await
         })
@@ -135,22 +137,22 @@ impl Inspector {
 
     /// Whether domains of private networks are seen.
     #[must_use]
-    pub fn sees_private(&self) -> bool {
-        self.asker.sees_private()
+    pub fn allows_private(&self) -> bool {
+        self.asker.allows_private()
     }
 
     /// The zone that a domain is in, and the texts at a label below the zone's own name; none when no NS records lead
     /// to a zone.
-    pub async fn texts_below_zone(
+    pub async fn txt_below_zone(
         &self,
-        domain: &Name,
+        domain: &DomainName,
         label: &str,
-    ) -> Option<(Name, Result<Vec<String>, Trouble>)> {
+    ) -> Option<(DomainName, Result<Vec<String>, QueryError>)> {
         let _turn = self.turns.acquire().await;
         let asked = AtomicU32::new(0);
-        let looker = Looker::new(&self.asker, wire(domain.as_str())?, &asked).await;
-        let zone: Name = looker.zone().filter(|zone| zone.contains('.'))?.parse().ok()?;
-        let look = looker.look(&format!("{label}.{zone}"), WireType::TXT).await;
+        let looker = RecordFetcher::new(&self.asker, to_wire_name(domain.as_str())?, &asked).await;
+        let zone: DomainName = looker.zone().filter(|zone| zone.contains('.'))?.parse().ok()?;
+        let look = looker.fetch(&format!("{label}.{zone}"), WireType::TXT).await;
         Some((zone, look.map(|look| look.texts().map(str::to_owned).collect())))
     }
 }

@@ -23,13 +23,13 @@ use aws_lc_rs::digest;
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD as BASE64;
 use jiff::Timestamp;
-use mail::address::Name;
+use mail::address::DomainName;
 use mail_auth::common::crypto::{DkimKey as KeyPair, Ed25519Key, RsaKey, Sha256, SigningKey};
 use rustls_pki_types::{PrivateKeyDer, PrivatePkcs8KeyDer};
 use thiserror::Error;
 
-use crate::dkim_key::{DkimKey, KeyAlgorithm, KeyError, record_name};
-use crate::relax::{relax_body, relax_field};
+use crate::dkim_key::{DkimKey, DkimKeyError, KeyAlgorithm, record_name};
+use crate::relax::{canonicalize_body, canonicalize_field};
 
 /// Signed wherever they occur, and once more.
 pub const OVERSIGNED: [&str; 14] = [
@@ -79,7 +79,7 @@ pub enum SignError {
 /// What signs for one domain. Keys are loaded once (about 0.1 ms for RSA), so keep it
 /// ([`crate::signers`]).
 pub struct Signer {
-    domain: Name,
+    domain: DomainName,
     keys: Vec<(String, KeyPair)>,
 }
 
@@ -96,28 +96,28 @@ impl Signer {
     /// # Errors
     /// [`KeyError`].
     pub fn new(
-        domain: &Name,
+        domain: &DomainName,
         rsa: Option<(&str, &DkimKey)>,
         ed25519: Option<(&str, &DkimKey)>,
-    ) -> Result<Self, KeyError> {
+    ) -> Result<Self, DkimKeyError> {
         let mut keys = Vec::with_capacity(2);
         for (wanted, given) in [(KeyAlgorithm::Rsa, rsa), (KeyAlgorithm::Ed25519, ed25519)] {
             let Some((selector, key)) = given else { continue };
             if key.algorithm() != wanted {
-                return Err(KeyError::Malformed);
+                return Err(DkimKeyError::Malformed);
             }
             record_name(selector, domain)?;
-            keys.push((selector.to_owned(), load(key)?));
+            keys.push((selector.to_owned(), load_key(key)?));
         }
         if keys.is_empty() {
-            return Err(KeyError::NoKey);
+            return Err(DkimKeyError::NoKey);
         }
         Ok(Self { domain: domain.clone(), keys })
     }
 
     /// Who signs.
     #[must_use]
-    pub fn domain(&self) -> &Name {
+    pub fn domain(&self) -> &DomainName {
         &self.domain
     }
 
@@ -127,7 +127,7 @@ impl Signer {
     /// # Errors
     /// [`SignError`].
     pub fn sign(&self, chunks: &[&[u8]], now: Timestamp) -> Result<Vec<u8>, SignError> {
-        let message = split(chunks)?;
+        let message = split_message(chunks)?;
         let (names, mut input) = canonical_headers(&message.fields)?;
         let headers_end = input.len();
         let bh = BASE64.encode(body_hash(message.body_start, message.body_rest));
@@ -143,10 +143,10 @@ impl Signer {
             lines.extend_from_slice(text.as_bytes());
             // The signature's own field is signed with an empty `b=` and no line end (RFC 6376 3.7).
             input.truncate(headers_end);
-            relax_field(FIELD, lines.get(start + FIELD.len() + 1..).unwrap_or_default(), &mut input);
+            canonicalize_field(FIELD, lines.get(start + FIELD.len() + 1..).unwrap_or_default(), &mut input);
             input.truncate(input.len() - b"\r\n".len());
             let value = key.sign(input.as_slice()).map_err(|_| SignError::Failed)?;
-            fold(BASE64.encode(value).as_bytes(), &mut lines);
+            fold_value(BASE64.encode(value).as_bytes(), &mut lines);
             // There must be no blank behind the value, not even before a `;`. RFC 6376 3.7 would have the verifier drop
             // it; some do not.
             lines.extend_from_slice(b"\r\n");
@@ -156,7 +156,7 @@ impl Signer {
 }
 
 /// Writes a value in lines; nothing stands behind it.
-fn fold(value: &[u8], lines: &mut Vec<u8>) {
+fn fold_value(value: &[u8], lines: &mut Vec<u8>) {
     for (n, piece) in value.chunks(LINE_BYTES).enumerate() {
         if n > 0 {
             lines.extend_from_slice(b"\r\n\t");
@@ -165,7 +165,7 @@ fn fold(value: &[u8], lines: &mut Vec<u8>) {
     }
 }
 
-fn load(key: &DkimKey) -> Result<KeyPair, KeyError> {
+fn load_key(key: &DkimKey) -> Result<KeyPair, DkimKeyError> {
     match key.algorithm() {
         KeyAlgorithm::Rsa => {
             let der = PrivateKeyDer::Pkcs8(PrivatePkcs8KeyDer::from(key.pkcs8()));
@@ -173,27 +173,27 @@ fn load(key: &DkimKey) -> Result<KeyPair, KeyError> {
         }
         KeyAlgorithm::Ed25519 => Ed25519Key::from_pkcs8_der(key.pkcs8()).map(KeyPair::Ed25519),
     }
-    .map_err(|_| KeyError::Malformed)
+    .map_err(|_| DkimKeyError::Malformed)
 }
 
 /// A header field: its name, and its value up to and with the last line's end.
-type Field<'a> = (&'a [u8], &'a [u8]);
+type RawField<'a> = (&'a [u8], &'a [u8]);
 
-struct Message<'a> {
-    fields: Vec<Field<'a>>,
+struct SplitMessage<'a> {
+    fields: Vec<RawField<'a>>,
     body_start: &'a [u8],
     body_rest: &'a [&'a [u8]],
 }
 
 /// Finds the fields and the body. A message without an empty line is all header.
-fn split<'a>(chunks: &'a [&'a [u8]]) -> Result<Message<'a>, SignError> {
+fn split_message<'a>(chunks: &'a [&'a [u8]]) -> Result<SplitMessage<'a>, SignError> {
     let mut fields = Vec::with_capacity(32);
     let mut rest_of_chunks = chunks;
     while let Some((&chunk, after)) = rest_of_chunks.split_first() {
         let mut rest = chunk;
         while !rest.is_empty() {
             if let Some(body) = rest.strip_prefix(b"\r\n").or_else(|| rest.strip_prefix(b"\n")) {
-                return Ok(Message { fields, body_start: body, body_rest: after });
+                return Ok(SplitMessage { fields, body_start: body, body_rest: after });
             }
             let (field, next) = rest.split_at(field_end(rest));
             let colon = memchr::memchr(b':', field).ok_or(SignError::Malformed)?;
@@ -207,7 +207,7 @@ fn split<'a>(chunks: &'a [&'a [u8]]) -> Result<Message<'a>, SignError> {
         }
         rest_of_chunks = after;
     }
-    Ok(Message { fields, body_start: b"", body_rest: &[] })
+    Ok(SplitMessage { fields, body_start: b"", body_rest: &[] })
 }
 
 /// Where the field at the start of `text` ends: at a line end that no blank follows.
@@ -219,15 +219,14 @@ fn field_end(text: &[u8]) -> usize {
 
 /// The list of names for `h=`, and the fields in the relaxed form, in the same order: of each name the
 /// last field first (RFC 6376 5.4.2).
-fn canonical_headers(fields: &[Field<'_>]) -> Result<(String, Vec<u8>), SignError> {
-    let mut names = Names::default();
+fn canonical_headers(fields: &[RawField<'_>]) -> Result<(String, Vec<u8>), SignError> {
+    let mut names = SignedFieldNames::default();
     let mut bytes = Vec::with_capacity(2 * SIGNATURE_BYTES);
     let wanted = OVERSIGNED.iter().map(|name| (name, true)).chain(SIGNED.iter().map(|name| (name, false)));
     for (name, over) in wanted {
-        for (_, value) in fields.iter().rev().filter(|(given, _)| given.eq_ignore_ascii_case(name.as_bytes()))
-        {
+        for (_, value) in fields.iter().rev().filter(|(given, _)| given.eq_ignore_ascii_case(name.as_bytes())) {
             names.push(name)?;
-            relax_field(name, value, &mut bytes);
+            canonicalize_field(name, value, &mut bytes);
         }
         if *name == "From" && names.count == 0 {
             return Err(SignError::NoFrom);
@@ -241,13 +240,13 @@ fn canonical_headers(fields: &[Field<'_>]) -> Result<(String, Vec<u8>), SignErro
 
 /// The value of `h=`, folded.
 #[derive(Default)]
-struct Names {
+struct SignedFieldNames {
     text: String,
     count: usize,
     line_bytes: usize,
 }
 
-impl Names {
+impl SignedFieldNames {
     fn push(&mut self, name: &str) -> Result<(), SignError> {
         if self.count >= FIELDS_MAX {
             return Err(SignError::TooManyFields);
@@ -268,6 +267,6 @@ impl Names {
 
 fn body_hash(start: &[u8], rest: &[&[u8]]) -> digest::Digest {
     let mut hash = digest::Context::new(&digest::SHA256);
-    relax_body(std::iter::once(start).chain(rest.iter().copied()).collect(), |run| hash.update(run));
+    canonicalize_body(std::iter::once(start).chain(rest.iter().copied()).collect(), |run| hash.update(run));
     hash.finish()
 }

@@ -18,7 +18,7 @@ pub const SIGNERS_MAX: usize = 10_000;
 
 /// Which signer: whose, and with which of its keys.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Hash)]
-pub struct SignerId {
+pub struct SignerKey {
     /// The domain.
     pub domain: DomainId,
     /// The selector of its keys.
@@ -27,34 +27,34 @@ pub struct SignerId {
     pub ed25519: bool,
 }
 
-type Cell = Arc<OnceCell<Arc<Signer>>>;
+type SignerCell = Arc<OnceCell<Arc<Signer>>>;
 
 #[derive(Default)]
-struct Shelf {
-    by_id: HashMap<SignerId, (u64, Cell)>,
-    by_use: BTreeMap<u64, SignerId>,
+struct LruSigners {
+    by_id: HashMap<SignerKey, (u64, SignerCell)>,
+    by_use: BTreeMap<u64, SignerKey>,
     uses: u64,
 }
 
 /// The cache of signers.
-pub struct Signers {
-    shelf: Mutex<Shelf>,
+pub struct SignerCache {
+    shelf: Mutex<LruSigners>,
     signers_max: usize,
 }
 
-impl std::fmt::Debug for Signers {
+impl std::fmt::Debug for SignerCache {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         f.debug_struct("Signers").field("signers_max", &self.signers_max).finish_non_exhaustive()
     }
 }
 
-impl Default for Signers {
+impl Default for SignerCache {
     fn default() -> Self {
         Self::new(SIGNERS_MAX)
     }
 }
 
-impl Signers {
+impl SignerCache {
     /// Keeps at most `signers_max` (at least one).
     #[must_use]
     pub fn new(signers_max: usize) -> Self {
@@ -65,7 +65,7 @@ impl Signers {
     ///
     /// # Errors
     /// Whatever `load` says.
-    pub async fn get_or_load<E, F, Load>(&self, id: SignerId, load: F) -> Result<Arc<Signer>, E>
+    pub async fn get_or_load<E, F, Load>(&self, id: SignerKey, load: F) -> Result<Arc<Signer>, E>
     where
         F: FnOnce() -> Load,
         Load: Future<Output = Result<Signer, E>>,
@@ -75,7 +75,7 @@ impl Signers {
         match loaded {
             Ok(signer) => Ok(Arc::clone(signer)),
             Err(error) => {
-                self.forget_cell(&id, &cell);
+                self.evict_empty_cell(&id, &cell);
                 Err(error)
             }
         }
@@ -93,14 +93,14 @@ impl Signers {
         self.len() == 0
     }
 
-    fn cell(&self, id: &SignerId) -> Cell {
+    fn cell(&self, id: &SignerKey) -> SignerCell {
         let mut shelf = self.lock();
         shelf.uses += 1;
         let use_number = shelf.uses;
         let (before, cell) = match shelf.by_id.get_mut(id) {
             Some((used, cell)) => (Some(std::mem::replace(used, use_number)), Arc::clone(cell)),
             None => {
-                let cell = Cell::default();
+                let cell = SignerCell::default();
                 shelf.by_id.insert(id.clone(), (use_number, Arc::clone(&cell)));
                 (None, cell)
             }
@@ -117,7 +117,7 @@ impl Signers {
     }
 
     /// Drops an empty cell, unless another has taken its place or a second load has filled it.
-    fn forget_cell(&self, id: &SignerId, cell: &Cell) {
+    fn evict_empty_cell(&self, id: &SignerKey, cell: &SignerCell) {
         let mut shelf = self.lock();
         let ours = shelf.by_id.get(id).filter(|(_, kept)| Arc::ptr_eq(kept, cell) && !kept.initialized());
         if let Some(&(used, _)) = ours {
@@ -127,7 +127,7 @@ impl Signers {
     }
 
     /// A panic cannot leave the shelf half changed: nothing in here panics.
-    fn lock(&self) -> MutexGuard<'_, Shelf> {
+    fn lock(&self) -> MutexGuard<'_, LruSigners> {
         self.shelf.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
@@ -135,23 +135,23 @@ impl Signers {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::dkim_key::{DkimKey, KeyAlgorithm, KeyError};
+    use crate::dkim_key::{DkimKey, DkimKeyError, KeyAlgorithm};
     use jiff::Timestamp;
     use std::sync::atomic::{AtomicUsize, Ordering};
 
-    fn id(n: u128) -> SignerId {
+    fn id(n: u128) -> SignerKey {
         let domain = DomainId::new(Timestamp::UNIX_EPOCH, n);
-        SignerId { domain, selector: "s".to_owned(), ed25519: true }
+        SignerKey { domain, selector: "s".to_owned(), ed25519: true }
     }
 
-    fn signer() -> Result<Signer, KeyError> {
+    fn signer() -> Result<Signer, DkimKeyError> {
         let key = DkimKey::generate(KeyAlgorithm::Ed25519)?;
         Signer::new(&"example.com".parse().unwrap(), None, Some(("se", &key)))
     }
 
     #[tokio::test]
     async fn the_least_recently_used_leaves() {
-        let signers = Signers::new(2);
+        let signers = SignerCache::new(2);
         let loads = AtomicUsize::new(0);
         let load = async || {
             loads.fetch_add(1, Ordering::Relaxed);
@@ -162,14 +162,14 @@ mod tests {
             assert_eq!(loads.load(Ordering::Relaxed), loads_after, "after {n}");
             assert!(signers.len() <= 2);
         }
-        let other_keys = SignerId { selector: "t".to_owned(), ..id(3) };
+        let other_keys = SignerKey { selector: "t".to_owned(), ..id(3) };
         signers.get_or_load(other_keys, load).await.unwrap();
         assert_eq!(loads.load(Ordering::Relaxed), 6);
     }
 
     #[tokio::test]
     async fn one_load_serves_all_who_wait_and_a_failure_is_not_kept() {
-        let signers = Signers::new(10);
+        let signers = SignerCache::new(10);
         let loads = AtomicUsize::new(0);
         let one = || {
             signers.get_or_load(id(1), async || {
@@ -182,8 +182,8 @@ mod tests {
         assert!(Arc::ptr_eq(&a.unwrap(), &b.unwrap()));
         assert_eq!(loads.load(Ordering::Relaxed), 1);
 
-        let failed = signers.get_or_load(id(2), async || Err(KeyError::Malformed)).await;
-        assert_eq!(failed.unwrap_err(), KeyError::Malformed);
+        let failed = signers.get_or_load(id(2), async || Err(DkimKeyError::Malformed)).await;
+        assert_eq!(failed.unwrap_err(), DkimKeyError::Malformed);
         assert_eq!(signers.len(), 1);
         signers.get_or_load(id(2), async || signer()).await.unwrap();
         assert_eq!(signers.len(), 2);

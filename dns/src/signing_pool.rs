@@ -22,39 +22,39 @@ use crate::sign::{SignError, Signer, dkim2};
 const JOBS_PER_THREAD: usize = 128;
 
 /// What comes of a job: lines to put before a message.
-type Signed = Result<Vec<u8>, SignError>;
+type SignResult = Result<Vec<u8>, SignError>;
 
-struct Job {
-    work: Box<dyn FnOnce() -> Signed + Send>,
-    answer: oneshot::Sender<Signed>,
+struct SigningJob {
+    work: Box<dyn FnOnce() -> SignResult + Send>,
+    answer: oneshot::Sender<SignResult>,
     /// Given back when the job is done or dropped, so that the queue stays bounded whoever goes away.
-    _place: OwnedSemaphorePermit,
+    _permit: OwnedSemaphorePermit,
 }
 
 #[derive(Default)]
-struct Queue {
-    jobs: VecDeque<Job>,
+struct SigningQueue {
+    jobs: VecDeque<SigningJob>,
     idle: usize,
     closed: bool,
 }
 
 #[derive(Default)]
-struct Shared {
-    queue: Mutex<Queue>,
+struct SigningPoolInner {
+    queue: Mutex<SigningQueue>,
     wake: Condvar,
 }
 
-impl Shared {
+impl SigningPoolInner {
     /// A panic cannot leave the queue half changed: jobs run outside the lock.
-    fn lock(&self) -> MutexGuard<'_, Queue> {
+    fn lock(&self) -> MutexGuard<'_, SigningQueue> {
         self.queue.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 
 /// The pool.
 pub struct SigningPool {
-    shared: Arc<Shared>,
-    places: Arc<Semaphore>,
+    shared: Arc<SigningPoolInner>,
+    permits: Arc<Semaphore>,
 }
 
 impl std::fmt::Debug for SigningPool {
@@ -69,15 +69,12 @@ impl SigningPool {
     /// # Errors
     /// When the system gives no thread.
     pub fn start(threads: Option<usize>) -> std::io::Result<Self> {
-        let threads = threads
-            .or_else(|| std::thread::available_parallelism().ok().map(usize::from))
-            .unwrap_or(1)
-            .max(1);
-        let pool =
-            Self { shared: Arc::default(), places: Arc::new(Semaphore::new(threads * JOBS_PER_THREAD)) };
+        let threads =
+            threads.or_else(|| std::thread::available_parallelism().ok().map(usize::from)).unwrap_or(1).max(1);
+        let pool = Self { shared: Arc::default(), permits: Arc::new(Semaphore::new(threads * JOBS_PER_THREAD)) };
         for n in 0..threads {
             let shared = Arc::clone(&pool.shared);
-            std::thread::Builder::new().name(format!("sign-{n}")).spawn(move || work(&shared))?;
+            std::thread::Builder::new().name(format!("sign-{n}")).spawn(move || run_worker(&shared))?;
         }
         Ok(pool)
     }
@@ -86,8 +83,8 @@ impl SigningPool {
     ///
     /// # Errors
     /// [`SignError`].
-    pub async fn sign(&self, signer: Arc<Signer>, chunks: Vec<Bytes>, now: Timestamp) -> Signed {
-        self.run(move || signer.sign(&slices(&chunks), now)).await
+    pub async fn sign(&self, signer: Arc<Signer>, chunks: Vec<Bytes>, now: Timestamp) -> SignResult {
+        self.run_job(move || signer.sign(&slices(&chunks), now)).await
     }
 
     /// Signs a message, and says what it is, so that [`Self::sign_transaction`] can sign it for each transaction:
@@ -95,16 +92,11 @@ impl SigningPool {
     ///
     /// # Errors
     /// [`SignError`].
-    pub async fn sign_with_instance(
-        &self,
-        signer: Arc<Signer>,
-        chunks: Vec<Bytes>,
-        now: Timestamp,
-    ) -> Signed {
-        self.run(move || {
+    pub async fn sign_with_instance(&self, signer: Arc<Signer>, chunks: Vec<Bytes>, now: Timestamp) -> SignResult {
+        self.run_job(move || {
             let chunks = slices(&chunks);
             let signatures = signer.sign(&chunks, now)?;
-            let mut lines = dkim2::instance(&chunks)?.unwrap_or_default();
+            let mut lines = dkim2::message_instance(&chunks)?.unwrap_or_default();
             lines.extend_from_slice(&signatures);
             Ok(lines)
         })
@@ -121,18 +113,18 @@ impl SigningPool {
         instance: Bytes,
         (sender, recipient): (Option<Address>, Address),
         now: Timestamp,
-    ) -> Signed {
-        self.run(move || signer.sign_transaction(&instance, (sender.as_ref(), &recipient), now)).await
+    ) -> SignResult {
+        self.run_job(move || signer.sign_transaction(&instance, (sender.as_ref(), &recipient), now)).await
     }
 
     /// Works on one of the threads; waits when all places are taken. A caller that goes away takes its
     /// job with it, unless that has begun.
-    async fn run(&self, work: impl FnOnce() -> Signed + Send + 'static) -> Signed {
-        let place = Arc::clone(&self.places).acquire_owned().await.map_err(|_| SignError::Failed)?;
+    async fn run_job(&self, work: impl FnOnce() -> SignResult + Send + 'static) -> SignResult {
+        let place = Arc::clone(&self.permits).acquire_owned().await.map_err(|_| SignError::Failed)?;
         let (answer, signed) = oneshot::channel();
         let wake = {
             let mut queue = self.shared.lock();
-            queue.jobs.push_back(Job { work: Box::new(work), answer, _place: place });
+            queue.jobs.push_back(SigningJob { work: Box::new(work), answer, _permit: place });
             queue.idle > 0
         };
         // A busy thread looks into the queue before it sleeps: no need to wake anybody then.
@@ -154,8 +146,8 @@ fn slices(chunks: &[Bytes]) -> Vec<&[u8]> {
     chunks.iter().map(Bytes::as_ref).collect()
 }
 
-fn work(shared: &Shared) {
-    while let Some(job) = next(shared) {
+fn run_worker(shared: &SigningPoolInner) {
+    while let Some(job) = next_job(shared) {
         if job.answer.is_closed() {
             continue;
         }
@@ -166,7 +158,7 @@ fn work(shared: &Shared) {
     }
 }
 
-fn next(shared: &Shared) -> Option<Job> {
+fn next_job(shared: &SigningPoolInner) -> Option<SigningJob> {
     let mut queue = shared.lock();
     loop {
         if let Some(job) = queue.jobs.pop_front() {

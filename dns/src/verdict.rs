@@ -25,26 +25,26 @@ use mail_auth::dkim::{Canonicalization, DkimError};
 use mail_auth::{AuthenticatedMessage, DkimOutput, DkimResult, Error, Parameters};
 use tokio::sync::Semaphore;
 
-use self::keys::{Keys, offline};
+use self::keys::{FetchedKeys, offline_authenticator};
 use crate::lookup::Resolver;
 use crate::relax::trim_end;
 
 /// Signatures looked at per message; each may cost a lookup.
 pub const SIGNATURES_MAX: usize = 10;
 /// Messages looked at at once.
-const VERDICTS_MAX: usize = 8;
+const VERIFICATIONS_MAX: usize = 8;
 /// How long the keys of one message may take to come.
 const DEADLINE: Duration = Duration::from_secs(30);
 
-static PLACES: Semaphore = Semaphore::const_new(VERDICTS_MAX);
+static PERMITS: Semaphore = Semaphore::const_new(VERIFICATIONS_MAX);
 
 /// Where public keys come from.
 #[derive(Debug, Clone)]
-pub enum PublicKeys {
+pub enum DkimKeySource {
     /// From the DNS.
     Dns(Resolver),
     /// These, and no others: pairs of record name (`sel._domainkey.example.com`) and TXT value.
-    Given(Vec<(String, String)>),
+    Fixed(Vec<(String, String)>),
 }
 
 /// The result of one signature, in the words of RFC 8601 2.7.1.
@@ -93,26 +93,20 @@ pub struct DkimVerdict {
 
 impl DkimVerdict {
     fn without_signature(result: DkimResultCode, reason: &str) -> Self {
-        Self {
-            domain: String::new(),
-            selector: String::new(),
-            algorithm: "",
-            result,
-            reason: reason.to_owned(),
-        }
+        Self { domain: String::new(), selector: String::new(), algorithm: "", result, reason: reason.to_owned() }
     }
 }
 
 /// The verdicts on the DKIM signatures of a message, in the order of its header; none when it has none.
-pub fn dkim(message: Bytes, keys: PublicKeys) -> BoxFuture<'static, Vec<DkimVerdict>> {
+pub fn verify_dkim(message: Bytes, keys: DkimKeySource) -> BoxFuture<'static, Vec<DkimVerdict>> {
     Box::pin(async move {
         // Never closed.
-        let Ok(place) = PLACES.acquire().await else { return Vec::new() };
+        let Ok(place) = PERMITS.acquire().await else { return Vec::new() };
         let runtime = tokio::runtime::Handle::current();
         let judged = tokio::task::spawn_blocking(move || {
             let _place = place;
             // A bug met while reading it ends this verdict, nothing else.
-            catch_unwind(AssertUnwindSafe(|| runtime.block_on(judge(&message, &keys))))
+            catch_unwind(AssertUnwindSafe(|| runtime.block_on(verify_message(&message, &keys))))
         });
         match judged.await {
             Ok(Ok(verdicts)) => verdicts,
@@ -123,41 +117,43 @@ pub fn dkim(message: Bytes, keys: PublicKeys) -> BoxFuture<'static, Vec<DkimVerd
     })
 }
 
-async fn judge(raw: &[u8], keys: &PublicKeys) -> Vec<DkimVerdict> {
+async fn verify_message(raw: &[u8], keys: &DkimKeySource) -> Vec<DkimVerdict> {
     match AuthenticatedMessage::parse(raw) {
-        Some(message) => signatures(&bounded(message), keys, DEADLINE).await,
+        Some(message) => verify_signatures(&limit_signatures(message), keys, DEADLINE).await,
         None => Vec::new(),
     }
 }
 
 /// A message with no more signatures than are looked at.
-fn bounded(mut message: AuthenticatedMessage<'_>) -> AuthenticatedMessage<'_> {
+fn limit_signatures(mut message: AuthenticatedMessage<'_>) -> AuthenticatedMessage<'_> {
     message.dkim_headers.truncate(SIGNATURES_MAX);
     message.errors.truncate(SIGNATURES_MAX);
     for signature in &mut message.dkim_headers {
         // Who may sign for whom by another record (RFC 6541, and where to report, RFC 6651) is not asked for.
         (signature.header.atps, signature.header.r) = (None, false);
     }
-    mend_body_hashes(&mut message);
+    fix_body_hashes(&mut message);
     message
 }
 
 /// The verdicts on the signatures of a message: those that cannot be read, and then the others, in the order of its
 /// header.
-async fn signatures(
+async fn verify_signatures(
     message: &AuthenticatedMessage<'_>,
-    source: &PublicKeys,
+    source: &DkimKeySource,
     within: Duration,
 ) -> Vec<DkimVerdict> {
-    let Some(verifier) = offline() else { return Vec::new() };
+    let Some(verifier) = offline_authenticator() else { return Vec::new() };
     let names: Vec<String> = message.dkim_headers.iter().map(|one| one.header.domain_key()).collect();
-    let keys = Keys::of(&names, source, within).await;
+    let keys = FetchedKeys::fetch(&names, source, within).await;
     let outputs = verifier.verify_dkim(Parameters::new(message).with_txt_cache(&keys)).await;
-    unreadable(message).chain(outputs.iter().map(|output| verdict(output, message, &keys))).collect()
+    unreadable_signatures(message)
+        .chain(outputs.iter().map(|output| signature_verdict(output, message, &keys)))
+        .collect()
 }
 
 /// Of the fields that are no signature at all: mail-auth tells only of those that nearly are one.
-fn unreadable(message: &AuthenticatedMessage<'_>) -> impl Iterator<Item = DkimVerdict> {
+fn unreadable_signatures(message: &AuthenticatedMessage<'_>) -> impl Iterator<Item = DkimVerdict> {
     let is_untold = |name: &[u8], error: &Error| {
         name.trim_ascii().eq_ignore_ascii_case(b"DKIM-Signature") && !matches!(error, Error::Dkim(_))
     };
@@ -167,7 +163,7 @@ fn unreadable(message: &AuthenticatedMessage<'_>) -> impl Iterator<Item = DkimVe
 
 /// mail-auth counts blanks at the end of a relaxed body as a line; RFC 6376 3.4.4 does not. Where there
 /// are some, the hash is made anew without them.
-fn mend_body_hashes(message: &mut AuthenticatedMessage<'_>) {
+fn fix_body_hashes(message: &mut AuthenticatedMessage<'_>) {
     let offset = usize::try_from(message.body_offset).unwrap_or(usize::MAX);
     let body = message.raw_message.get(offset..).unwrap_or_default();
     let trimmed = trim_end(body);
@@ -182,19 +178,19 @@ fn mend_body_hashes(message: &mut AuthenticatedMessage<'_>) {
     }
 }
 
-fn verdict(output: &DkimOutput<'_>, message: &AuthenticatedMessage<'_>, keys: &Keys) -> DkimVerdict {
+fn signature_verdict(output: &DkimOutput<'_>, message: &AuthenticatedMessage<'_>, keys: &FetchedKeys) -> DkimVerdict {
     let (result, reason) = match output.result() {
         DkimResult::Pass => (DkimResultCode::Pass, String::new()),
         DkimResult::None => (DkimResultCode::Neutral, "no result".to_owned()),
         DkimResult::TempError(error) => (DkimResultCode::TempError, error.to_string()),
         DkimResult::PermError(error) => (DkimResultCode::PermError, error.to_string()),
-        DkimResult::Neutral(error) | DkimResult::Fail(error) => (code(error), error.to_string()),
+        DkimResult::Neutral(error) | DkimResult::Fail(error) => (result_for_error(error), error.to_string()),
     };
     let Some(signature) = output.signature() else { return DkimVerdict::without_signature(result, &reason) };
     let field = message.dkim_headers.iter().find(|field| std::ptr::eq(&raw const field.header, signature));
-    let flaw = field.and_then(|field| signature::flaw(field.value, signature::DKIM));
+    let flaw = field.and_then(|field| signature::tag_list_fault(field.value, signature::DKIM_REQUIRED_TAGS));
     let unusable =
-        keys.objection(&signature.domain_key()).or_else(|| signature::objection(signature.a, &signature.h));
+        keys.objection(&signature.domain_key()).or_else(|| signature::signature_objection(signature.a, &signature.h));
     let (result, reason) = match (result, flaw, unusable) {
         (_, Some(flaw), _) => (DkimResultCode::Neutral, flaw.to_owned()),
         (DkimResultCode::Pass, None, Some(why)) => (DkimResultCode::PermError, why.to_owned()),
@@ -210,7 +206,7 @@ fn verdict(output: &DkimOutput<'_>, message: &AuthenticatedMessage<'_>, keys: &K
 }
 
 /// The word for what went wrong with a signature itself (RFC 8601 2.7.1).
-fn code(error: &Error) -> DkimResultCode {
+fn result_for_error(error: &Error) -> DkimResultCode {
     match error {
         // What signs for a name that is not its own, or with a key of another kind.
         Error::Dkim(DkimError::FailedAuidMatch) | Error::Crypto(CryptoError::IncompatibleAlgorithms) => {

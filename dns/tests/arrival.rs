@@ -8,10 +8,10 @@ use std::time::Duration;
 
 use bytes::Bytes;
 use dns::dkim_key::{DkimKey, KeyAlgorithm};
-use dns::lookup::{Resolver, Settings};
+use dns::lookup::{Resolver, ResolverSettings};
 use dns::sign::Signer;
-use dns::verdict::arrival::{Author, Policy, Verdict, Way, judge};
-use dns::verdict::blocklist::listed;
+use dns::verdict::arrival::{AuthenticationVerdict, AuthorDomain, DmarcPolicy, MessageSource, authenticate};
+use dns::verdict::blocklist::find_listing;
 use jiff::Timestamp;
 use mail::received::AuthResult::{self, Fail, None as Nothing, Pass, PermError, SoftFail, TempError};
 use zone::NameServer;
@@ -44,17 +44,17 @@ host.good.example     A 192.0.2.1
 "#;
 
 fn resolver(server: &NameServer) -> Resolver {
-    Resolver::new(&Settings {
+    Resolver::new(&ResolverSettings {
         servers: vec![server.address],
         try_timeout: Duration::from_millis(200),
         retries: 1,
-        ..Settings::default()
+        ..ResolverSettings::default()
     })
     .unwrap()
 }
 
-fn way(sender: &str, peer: &str) -> Way {
-    Way {
+fn way(sender: &str, peer: &str) -> MessageSource {
+    MessageSource {
         peer: peer.parse().unwrap(),
         helo: "host.good.example".to_owned(),
         reverse_path: Some(sender).filter(|sender| !sender.is_empty()).map(|sender| sender.parse().unwrap()),
@@ -63,9 +63,9 @@ fn way(sender: &str, peer: &str) -> Way {
     }
 }
 
-async fn verdict(zone: &str, message: &str, way: Way) -> Verdict {
+async fn verdict(zone: &str, message: &str, way: MessageSource) -> AuthenticationVerdict {
     let server = NameServer::start(zone).await;
-    judge(&resolver(&server), Bytes::from(message.to_owned()), way).await
+    authenticate(&resolver(&server), Bytes::from(message.to_owned()), way).await
 }
 
 fn from(author: &str) -> String {
@@ -97,25 +97,25 @@ async fn spf_says_who_may_send() {
 async fn why_it_fails_is_told() {
     let found = verdict(ZONE, &from("a@nothing.example"), way("eve@macro.example", "192.0.2.1")).await;
     assert_eq!(found.spf_explanation.as_deref(), Some("192.0.2.1 may not (host.good.example)"));
-    let field = found.field();
+    let field = found.header_field();
     assert!(field.contains("spf=fail (192.0.2.1 may not  host.good.example ) smtp.mailfrom"), "{field}");
 }
 
 #[tokio::test]
 async fn dmarc_asks_for_the_author() {
-    let cases: &[(&str, &str, AuthResult, Policy)] = &[
-        ("a@good.example", "Ada <ada@good.example>", Pass, Policy::Reject),
-        ("a@hard.example", "ada@good.example", Fail, Policy::Reject),
-        ("a@nothing.example", "ada@mild.example", Fail, Policy::Quarantine),
-        ("a@good.example", "ada@sub.strict.example", Fail, Policy::Reject),
-        ("a@good.example", "ada@nothing.example", Nothing, Policy::None),
-        ("a@good.example", "ada@double.example", Nothing, Policy::None),
-        ("a@good.example", "ada@broken.example", TempError, Policy::None),
+    let cases: &[(&str, &str, AuthResult, DmarcPolicy)] = &[
+        ("a@good.example", "Ada <ada@good.example>", Pass, DmarcPolicy::Reject),
+        ("a@hard.example", "ada@good.example", Fail, DmarcPolicy::Reject),
+        ("a@nothing.example", "ada@mild.example", Fail, DmarcPolicy::Quarantine),
+        ("a@good.example", "ada@sub.strict.example", Fail, DmarcPolicy::Reject),
+        ("a@good.example", "ada@nothing.example", Nothing, DmarcPolicy::None),
+        ("a@good.example", "ada@double.example", Nothing, DmarcPolicy::None),
+        ("a@good.example", "ada@broken.example", TempError, DmarcPolicy::None),
     ];
     for (sender, author, wanted, policy) in cases {
         let found = verdict(ZONE, &from(author), way(sender, "192.0.2.1")).await;
         assert_eq!((found.auth.dmarc, found.policy), (*wanted, *policy), "{sender} {author}");
-        assert_eq!(found.is_to_be_refused(), (*wanted, *policy) == (Fail, Policy::Reject));
+        assert_eq!(found.is_dmarc_reject(), (*wanted, *policy) == (Fail, DmarcPolicy::Reject));
     }
 }
 
@@ -131,8 +131,8 @@ async fn nobody_stands_for_several_authors_or_none() {
         String::new(),
     ] {
         let found = verdict(ZONE, &message, way("a@good.example", "192.0.2.1")).await;
-        assert_eq!((&found.author, found.auth.dmarc), (&Author::Nobody, PermError), "{message:?}");
-        assert!(found.field().contains("dmarc=permerror (no single author)\r\n"), "{}", found.field());
+        assert_eq!((&found.author, found.auth.dmarc), (&AuthorDomain::Invalid, PermError), "{message:?}");
+        assert!(found.header_field().contains("dmarc=permerror (no single author)\r\n"), "{}", found.header_field());
     }
 }
 
@@ -147,10 +147,10 @@ async fn a_signature_stands_for_its_domain_and_is_told() {
     let zone = format!("{ZONE}\ns._domainkey.mild.example TXT \"{}\"\n", key.txt_record());
     let found = verdict(&zone, &signed, way("a@soft.example", "192.0.2.1")).await;
     assert_eq!((found.auth.dkim, found.auth.dmarc, found.iprev), (Pass, Pass, Pass), "{found:?}");
-    let names: Vec<&str> = found.authenticated.iter().map(mail::address::Name::as_str).collect();
+    let names: Vec<&str> = found.authenticated.iter().map(mail::address::DomainName::as_str).collect();
     assert_eq!(names, ["mild.example"]);
     assert_eq!(
-        found.field(),
+        found.header_field(),
         "Authentication-Results: mx.example;\r\n\tiprev=pass policy.iprev=192.0.2.1;\r\n\t\
          spf=softfail smtp.mailfrom=a@soft.example;\r\n\t\
          dkim=pass header.d=mild.example header.s=s header.a=ed25519-sha256;\r\n\t\
@@ -170,24 +170,23 @@ async fn without_a_reverse_path_the_host_stands_for_itself() {
     let zone = format!("{ZONE}\nhost.good.example TXT \"v=spf1 a -all\"\n");
     let found = verdict(&zone, &from("ada@good.example"), way("", "192.0.2.1")).await;
     assert_eq!((found.auth.spf, found.auth.dmarc), (Pass, Pass));
-    assert!(found.field().contains("spf=pass smtp.helo=host.good.example"), "{}", found.field());
+    assert!(found.header_field().contains("spf=pass smtp.helo=host.good.example"), "{}", found.header_field());
 }
 
 #[tokio::test]
 async fn what_strangers_write_does_not_get_into_the_field() {
-    let odd = Way { helo: "x;\r\n dkim=pass (y".to_owned(), ..way("", "192.0.2.1") };
+    let odd = MessageSource { helo: "x;\r\n dkim=pass (y".to_owned(), ..way("", "192.0.2.1") };
     let found = verdict(ZONE, "DKIM-Signature: v=1; d=x y; s=\"; b\r\n\r\nx", odd).await;
-    assert!(!found.field().contains("dkim=pass"), "{}", found.field());
+    assert!(!found.header_field().contains("dkim=pass"), "{}", found.header_field());
 }
 
 #[tokio::test]
 async fn lists_are_asked() {
     let server = NameServer::start(ZONE).await;
-    let (resolver, lists) =
-        (resolver(&server), ["none.example", "list.example"].map(|list| list.parse().unwrap()));
-    let found = listed(&resolver, "192.0.2.1".parse().unwrap(), &lists).await;
+    let (resolver, lists) = (resolver(&server), ["none.example", "list.example"].map(|list| list.parse().unwrap()));
+    let found = find_listing(&resolver, "192.0.2.1".parse().unwrap(), &lists).await;
     assert_eq!(found.map(|list| list.to_string()).as_deref(), Some("list.example"));
     for free in ["192.0.2.2", "192.0.2.3", "2001:db8::1"] {
-        assert_eq!(listed(&resolver, free.parse().unwrap(), &lists).await, None, "{free}");
+        assert_eq!(find_listing(&resolver, free.parse().unwrap(), &lists).await, None, "{free}");
     }
 }

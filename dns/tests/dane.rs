@@ -6,9 +6,9 @@ mod signed;
 
 use std::time::Duration;
 
-use dns::lookup::{Dane, LookupError, Resolver, Settings, Validation};
-use mail::address::Name;
-use mail::dane::Usage;
+use dns::lookup::{DaneRecords, DnssecMode, LookupError, Resolver, ResolverSettings};
+use mail::address::DomainName;
+use mail::dane::TlsaUsage;
 use signed::SignedNameServer;
 
 const ROOT: &str = "
@@ -42,19 +42,19 @@ mx.forged.test.          A 127.0.0.1
 async fn resolver() -> (SignedNameServer, Resolver) {
     let server = SignedNameServer::start(ROOT, &[("open.test", OPEN), ("forged.test", FORGED)]).await;
     let directory = tempfile::tempdir().unwrap();
-    let settings = Settings {
+    let settings = ResolverSettings {
         servers: vec![server.address],
         try_timeout: Duration::from_millis(500),
         retries: 1,
         deadline: Duration::from_secs(5),
-        validation: Validation::Anchors(server.anchor_in(directory.path())),
-        ..Settings::default()
+        validation: DnssecMode::Anchors(server.anchor_in(directory.path())),
+        ..ResolverSettings::default()
     };
     let resolver = Resolver::new(&settings).unwrap();
     (server, resolver)
 }
 
-fn name(text: &str) -> Name {
+fn name(text: &str) -> DomainName {
     text.parse().unwrap()
 }
 
@@ -76,13 +76,13 @@ async fn answers_say_whether_they_are_signed() {
 async fn hosts_say_what_their_certificates_are() {
     let (_server, resolver) = resolver().await;
     let found = resolver.dane(&name("mx.good.test"), 25).await.unwrap();
-    let Dane::Records { records, .. } = found.data else { panic!("{found:?}") };
-    assert_eq!(records.iter().map(|record| record.usage).collect::<Vec<_>>(), [Usage::EndEntity]);
+    let DaneRecords::Records { records, .. } = found.data else { panic!("{found:?}") };
+    assert_eq!(records.iter().map(|record| record.usage).collect::<Vec<_>>(), [TlsaUsage::EndEntity]);
     for (host, wanted) in [
-        ("mx.odd.test", Dane::Unusable),
-        ("mx.bare.test", Dane::None),
+        ("mx.odd.test", DaneRecords::Unusable),
+        ("mx.bare.test", DaneRecords::None),
         // Not signed, so that nobody is bound by it.
-        ("mx.open.test", Dane::None),
+        ("mx.open.test", DaneRecords::None),
     ] {
         assert_eq!(resolver.dane(&name(host), 25).await.unwrap().data, wanted, "{host}");
     }
@@ -92,8 +92,8 @@ async fn hosts_say_what_their_certificates_are() {
 #[tokio::test]
 async fn who_does_not_check_sees_no_difference() {
     let server = SignedNameServer::start(ROOT, &[]).await;
-    let settings = Settings { servers: vec![server.address], ..Settings::default() };
+    let settings = ResolverSettings { servers: vec![server.address], ..ResolverSettings::default() };
     let resolver = Resolver::new(&settings).unwrap();
     assert!(!resolver.mx(&name("good.test")).await.unwrap().is_secure);
-    assert_eq!(resolver.dane(&name("mx.good.test"), 25).await.unwrap().data, Dane::None);
+    assert_eq!(resolver.dane(&name("mx.good.test"), 25).await.unwrap().data, DaneRecords::None);
 }

@@ -12,9 +12,9 @@ use std::sync::LazyLock;
 
 use dns::dkim_key::{DkimKeys, record_name};
 use dns::sign::Signer;
-use dns::sign::dkim2::{instance, instance_length};
+use dns::sign::dkim2::{instance_length, message_instance};
 use jiff::Timestamp;
-use mail::address::{Address, Name};
+use mail::address::{Address, DomainName};
 use zone::NameServer;
 
 static KEYS: LazyLock<DkimKeys> = LazyLock::new(|| DkimKeys::generate().unwrap());
@@ -49,7 +49,7 @@ fn now() -> Timestamp {
     Timestamp::now()
 }
 
-fn domain() -> Name {
+fn domain() -> DomainName {
     "example.com".parse().unwrap()
 }
 
@@ -69,7 +69,7 @@ async fn names() -> NameServer {
 
 /// The message as it goes out in a transaction.
 fn signed(signer: &Signer, message: &str, (from, to): (&str, &str)) -> String {
-    let instance = instance(&[message.as_bytes()]).unwrap().expect("it is for us to sign");
+    let instance = message_instance(&[message.as_bytes()]).unwrap().expect("it is for us to sign");
     let from = (!from.is_empty()).then(|| from.parse::<Address>().unwrap());
     let to: Address = to.parse().unwrap();
     let signature = signer.sign_transaction(&instance, (from.as_ref(), &to), now()).unwrap();
@@ -109,12 +109,9 @@ async fn one_key_signs_and_it_is_ed25519_where_there_is_one() {
 async fn it_holds_for_its_transaction_alone() {
     let (names, signer) = (names().await, signer(true, true));
     let message = "From: a@example.com\r\n\r\nHello\r\n";
-    for (from, to) in [
-        (SENDER, RECIPIENT),
-        ("", RECIPIENT),
-        (SENDER, "\u{fc}@xn--mnchen-3ya.example"),
-        ("a@example.com", "a=b@c.d"),
-    ] {
+    for (from, to) in
+        [(SENDER, RECIPIENT), ("", RECIPIENT), (SENDER, "\u{fc}@xn--mnchen-3ya.example"), ("a@example.com", "a=b@c.d")]
+    {
         let message = signed(&signer, message, (from, to));
         let judged = async |from: &str, to: &str| {
             verifier::verdict(names.address, &message, (if from.is_empty() { "<>" } else { from }, to)).await
@@ -158,12 +155,12 @@ async fn what_is_added_or_changed_breaks_it() {
 #[test]
 fn chunks_are_one_message() {
     let message = format!("{}\r\nHello \r\n there\r\n \r\n\r\n\r\n", HEADERS[2]).into_bytes();
-    let whole = instance(&[&message]).unwrap();
+    let whole = message_instance(&[&message]).unwrap();
     let headers = message.windows(4).position(|w| w == b"\r\n\r\n").unwrap() + 2;
     let line_ends = message[..headers].iter().enumerate().filter(|(_, b)| **b == b'\n').map(|(at, _)| at + 1);
     for cut in line_ends.chain(headers + 2..=message.len()) {
         let (a, b) = message.split_at(cut);
-        assert_eq!(instance(&[a, b"", b, b""]).unwrap(), whole, "cut at {cut}");
+        assert_eq!(message_instance(&[a, b"", b, b""]).unwrap(), whole, "cut at {cut}");
     }
 }
 
@@ -176,14 +173,14 @@ fn what_is_not_for_us_to_sign() {
         "Original-Recipient: rfc822;a@b.example",
     ] {
         let message = format!("From: a@example.com\r\n{field}\r\n\r\nHello\r\n");
-        assert_eq!(instance(&[message.as_bytes()]).unwrap(), None, "{field}");
+        assert_eq!(message_instance(&[message.as_bytes()]).unwrap(), None, "{field}");
     }
 }
 
 #[test]
 fn the_instance_is_found_again() {
     let message = b"From: a@example.com\r\n\r\nMessage-Instance: x\r\n";
-    let instance = instance(&[message]).unwrap().unwrap();
+    let instance = message_instance(&[message]).unwrap().unwrap();
     let whole = [instance.as_slice(), message].concat();
     assert_eq!(instance_length(&whole), Some(instance.len()));
     assert_eq!(instance_length(&instance), Some(instance.len()));

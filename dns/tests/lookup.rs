@@ -6,23 +6,23 @@ mod zone;
 
 use std::time::Duration;
 
-use dns::lookup::{ADDRESSES_MAX, LookupError, Resolver, Settings, parse_server};
+use dns::lookup::{ADDRESSES_MAX, LookupError, Resolver, ResolverSettings, parse_server};
 use dns::mail_hosts::{HOSTS_MAX, MailHosts};
-use mail::address::Name;
+use mail::address::DomainName;
 use zone::NameServer;
 
 fn resolver(server: &NameServer) -> Resolver {
-    Resolver::new(&Settings {
+    Resolver::new(&ResolverSettings {
         servers: vec![server.address],
         try_timeout: Duration::from_millis(100),
         retries: 1,
         deadline: Duration::from_secs(2),
-        ..Settings::default()
+        ..ResolverSettings::default()
     })
     .unwrap()
 }
 
-fn name(text: &str) -> Name {
+fn name(text: &str) -> DomainName {
     text.parse().unwrap()
 }
 
@@ -69,9 +69,7 @@ $SERVFAIL implicitbroken.example A
 
 fn hosts(list: &[(u16, &str)]) -> MailHosts {
     MailHosts::Mx(
-        list.iter()
-            .map(|&(preference, host)| dns::mail_hosts::MxHost { preference, host: name(host) })
-            .collect(),
+        list.iter().map(|&(preference, host)| dns::mail_hosts::MxHost { preference, host: name(host) }).collect(),
     )
 }
 
@@ -125,7 +123,7 @@ async fn no_answer_is_for_later() {
     let gone = server.address;
     drop(server);
     let settings =
-        Settings { servers: vec![gone], deadline: Duration::from_millis(300), ..Settings::default() };
+        ResolverSettings { servers: vec![gone], deadline: Duration::from_millis(300), ..ResolverSettings::default() };
     let found = Resolver::new(&settings).unwrap().mx(&name("mx.example")).await;
     assert!(matches!(found, Err(LookupError::Temporary { .. })), "{found:?}");
 }
@@ -148,10 +146,7 @@ async fn addresses_of_both_families() {
         assert_eq!(found.data, expected, "{host}");
     }
     for host in ["broken.example", "slow.example", "implicitbroken.example"] {
-        assert!(
-            matches!(resolver.addresses(&name(host)).await, Err(LookupError::Temporary { .. })),
-            "{host}"
-        );
+        assert!(matches!(resolver.addresses(&name(host)).await, Err(LookupError::Temporary { .. })), "{host}");
     }
 }
 
@@ -199,7 +194,7 @@ async fn answers_and_refusals_are_kept_until_forgotten() {
 
     server.set("b.example A 192.0.2.1\n");
     assert_eq!((ask("a.example").await, ask("b.example").await), (1, 0));
-    resolver.forget();
+    resolver.clear_cache();
     assert_eq!((ask("a.example").await, ask("b.example").await), (0, 1));
 }
 
@@ -207,7 +202,7 @@ async fn answers_and_refusals_are_kept_until_forgotten() {
 async fn one_silent_server_of_two_is_no_harm() {
     let silent = NameServer::start("$TIMEOUT a.example\n").await;
     let good = NameServer::start("a.example A 192.0.2.1\n").await;
-    let settings = Settings { servers: vec![silent.address, good.address], ..Settings::default() };
+    let settings = ResolverSettings { servers: vec![silent.address, good.address], ..ResolverSettings::default() };
     let found = Resolver::new(&settings).unwrap().addresses(&name("a.example")).await.unwrap();
     assert_eq!(found.data.len(), 1);
 }
@@ -215,7 +210,8 @@ async fn one_silent_server_of_two_is_no_harm() {
 #[tokio::test(flavor = "multi_thread")]
 async fn thousands_at_once() {
     let server = NameServer::start("*.many.example MX 10 a.example.\n*.many.example A 192.0.2.1\n").await;
-    let resolver = Resolver::new(&Settings { servers: vec![server.address], ..Settings::default() }).unwrap();
+    let resolver =
+        Resolver::new(&ResolverSettings { servers: vec![server.address], ..ResolverSettings::default() }).unwrap();
     let tasks: Vec<_> = (0..3_000)
         .map(|n| {
             let (resolver, domain) = (resolver.clone(), name(&format!("d{n}.many.example")));

@@ -1,8 +1,8 @@
 //! Planning: what stands and what is wanted, and what is done about it.
 #![allow(missing_docs, clippy::unwrap_used, clippy::expect_used)]
 
-use dns::plan::{Action, Change, Kind, Merge, Standing, plan};
-use mail::setup::{Purpose, RecordType};
+use dns::plan::{ChangeAction, ExistingRecord, ExistingRecordType, MergePolicy, RecordChange, plan_changes};
+use mail::setup::{RecordPurpose, RecordType};
 
 use self::domain::{DOMAIN, wanted};
 
@@ -12,101 +12,108 @@ mod domain;
 /// Somebody else's key, whole.
 const OTHER_KEY: &str = "11qYAYKxCrfVS/7TyWQHOg7hcvPapiMlrwIaaPcHURo=";
 
-fn standing(kind: Kind, name: &str, value: &str) -> Standing {
-    Standing { name: name.to_owned(), kind, value: value.to_owned() }
+fn standing(kind: ExistingRecordType, name: &str, value: &str) -> ExistingRecord {
+    ExistingRecord { name: name.to_owned(), kind, value: value.to_owned() }
 }
 
 /// The change of the one record with this purpose.
-fn change(there: &[Standing], purpose: Purpose, merge: Merge) -> Change {
-    let changes = plan(there, &wanted(), merge);
+fn change(there: &[ExistingRecord], purpose: RecordPurpose, merge: MergePolicy) -> RecordChange {
+    let changes = plan_changes(there, &wanted(), merge);
     changes.into_iter().find(|change| change.record.purpose == purpose).unwrap()
 }
 
-fn action(there: &[Standing], purpose: Purpose) -> Action {
-    change(there, purpose, Merge::default()).action
+fn action(there: &[ExistingRecord], purpose: RecordPurpose) -> ChangeAction {
+    change(there, purpose, MergePolicy::default()).action
 }
 
-const MERGE: Merge = Merge { spf: true, mx: true };
+const MERGE: MergePolicy = MergePolicy { spf: true, mx: true };
 
 #[test]
 fn an_empty_zone_gets_all_and_a_full_one_nothing() {
-    let made = plan(&[], &wanted(), MERGE);
-    assert!(made.iter().all(|change| change.action == Action::Create));
+    let made = plan_changes(&[], &wanted(), MERGE);
+    assert!(made.iter().all(|change| change.action == ChangeAction::Create));
     assert_eq!(made.iter().map(|change| change.record.clone()).collect::<Vec<_>>(), wanted());
-    let there: Vec<Standing> = wanted()
+    let there: Vec<ExistingRecord> = wanted()
         .iter()
         .map(|record| {
             let kind = match record.record_type {
-                RecordType::Txt => Kind::Txt,
-                RecordType::Cname => Kind::Cname,
-                RecordType::Mx => Kind::Mx,
+                RecordType::Txt => ExistingRecordType::Txt,
+                RecordType::Cname => ExistingRecordType::Cname,
+                RecordType::Mx => ExistingRecordType::Mx,
             };
             standing(kind, &record.name.to_uppercase(), &record.value)
         })
         .collect();
-    assert!(plan(&there, &wanted(), MERGE).iter().all(|change| change.action == Action::Skip));
+    assert!(plan_changes(&there, &wanted(), MERGE).iter().all(|change| change.action == ChangeAction::Skip));
 }
 
 #[test]
 fn other_texts_at_the_apex_stay() {
     let there = [
-        standing(Kind::Txt, DOMAIN, "google-site-verification=xyz"),
-        standing(Kind::Txt, DOMAIN, "v=spf1 mx -all"),
-        standing(Kind::Txt, DOMAIN, "MS=ms123"),
+        standing(ExistingRecordType::Txt, DOMAIN, "google-site-verification=xyz"),
+        standing(ExistingRecordType::Txt, DOMAIN, "v=spf1 mx -all"),
+        standing(ExistingRecordType::Txt, DOMAIN, "MS=ms123"),
     ];
-    let merged = change(&there, Purpose::Spf, MERGE);
-    assert_eq!(merged.action, Action::Update);
+    let merged = change(&there, RecordPurpose::Spf, MERGE);
+    assert_eq!(merged.action, ChangeAction::Update);
     assert_eq!(merged.record.value, "v=spf1 mx include:spf.post.example -all");
     assert_eq!(merged.replaces.as_deref(), Some("v=spf1 mx -all"));
-    assert_eq!(action(&there[..1], Purpose::Spf), Action::Create);
+    assert_eq!(action(&there[..1], RecordPurpose::Spf), ChangeAction::Create);
 }
 
 #[test]
 fn an_spf_record_is_merged_only_when_that_is_allowed() {
-    let there = [standing(Kind::Txt, DOMAIN, "v=spf1 mx -all")];
-    let kept = change(&there, Purpose::Spf, Merge::default());
-    assert_eq!(kept.action, Action::Conflict);
+    let there = [standing(ExistingRecordType::Txt, DOMAIN, "v=spf1 mx -all")];
+    let kept = change(&there, RecordPurpose::Spf, MergePolicy::default());
+    assert_eq!(kept.action, ChangeAction::Conflict);
     assert_eq!(kept.record.value, "v=spf1 mx include:spf.post.example -all");
     assert!(kept.reason.unwrap().contains("allow merging"));
-    let two = [standing(Kind::Txt, DOMAIN, "v=spf1 mx -all"), standing(Kind::Txt, DOMAIN, "v=spf1 a -all")];
-    let void = change(&two, Purpose::Spf, MERGE);
-    assert_eq!(void.action, Action::Conflict);
+    let two = [
+        standing(ExistingRecordType::Txt, DOMAIN, "v=spf1 mx -all"),
+        standing(ExistingRecordType::Txt, DOMAIN, "v=spf1 a -all"),
+    ];
+    let void = change(&two, RecordPurpose::Spf, MERGE);
+    assert_eq!(void.action, ChangeAction::Conflict);
     assert!(void.reason.unwrap().contains("2 SPF records"));
     let full = format!("v=spf1 {}-all", (0..10).map(|n| format!("include:{n}.example ")).collect::<String>());
-    assert_eq!(change(&[standing(Kind::Txt, DOMAIN, &full)], Purpose::Spf, MERGE).action, Action::Conflict);
+    assert_eq!(
+        change(&[standing(ExistingRecordType::Txt, DOMAIN, &full)], RecordPurpose::Spf, MERGE).action,
+        ChangeAction::Conflict
+    );
 }
 
 #[test]
 fn an_alias_stands_alone() {
-    let other = [standing(Kind::Cname, "rp.shop.example", "elsewhere.example")];
-    assert_eq!(change(&other, Purpose::ReturnPath, MERGE).action, Action::Conflict);
-    let same = [standing(Kind::Cname, "rp.shop.example", "RP.post.example.")];
-    assert_eq!(action(&same, Purpose::ReturnPath), Action::Skip);
-    for kind in [Kind::Address, Kind::Txt, Kind::Mx] {
+    let other = [standing(ExistingRecordType::Cname, "rp.shop.example", "elsewhere.example")];
+    assert_eq!(change(&other, RecordPurpose::ReturnPath, MERGE).action, ChangeAction::Conflict);
+    let same = [standing(ExistingRecordType::Cname, "rp.shop.example", "RP.post.example.")];
+    assert_eq!(action(&same, RecordPurpose::ReturnPath), ChangeAction::Skip);
+    for kind in [ExistingRecordType::Address, ExistingRecordType::Txt, ExistingRecordType::Mx] {
         let there = [standing(kind, "rp.shop.example", "192.0.2.1")];
-        assert_eq!(change(&there, Purpose::ReturnPath, MERGE).action, Action::Conflict);
+        assert_eq!(change(&there, RecordPurpose::ReturnPath, MERGE).action, ChangeAction::Conflict);
     }
-    let alias = [standing(Kind::Cname, DOMAIN, "hosting.example")];
-    assert_eq!(change(&alias, Purpose::Spf, MERGE).action, Action::Conflict);
-    assert_eq!(change(&alias, Purpose::Inbound, MERGE).action, Action::Conflict);
-    assert_eq!(action(&alias, Purpose::Dkim), Action::Create);
+    let alias = [standing(ExistingRecordType::Cname, DOMAIN, "hosting.example")];
+    assert_eq!(change(&alias, RecordPurpose::Spf, MERGE).action, ChangeAction::Conflict);
+    assert_eq!(change(&alias, RecordPurpose::Inbound, MERGE).action, ChangeAction::Conflict);
+    assert_eq!(action(&alias, RecordPurpose::Dkim), ChangeAction::Create);
 }
 
 #[test]
 fn what_is_the_owners_stays() {
-    let policy = [standing(Kind::Txt, "_dmarc.shop.example", "v=DMARC1; p=reject; rua=mailto:a@b.example")];
-    let kept = change(&policy, Purpose::Dmarc, MERGE);
-    assert_eq!(kept.action, Action::Skip);
+    let policy =
+        [standing(ExistingRecordType::Txt, "_dmarc.shop.example", "v=DMARC1; p=reject; rua=mailto:a@b.example")];
+    let kept = change(&policy, RecordPurpose::Dmarc, MERGE);
+    assert_eq!(kept.action, ChangeAction::Skip);
     assert!(kept.reason.unwrap().contains("of its own"));
-    let noise = [standing(Kind::Txt, "_dmarc.shop.example", "not a policy")];
-    assert_eq!(action(&noise, Purpose::Dmarc), Action::Create);
+    let noise = [standing(ExistingRecordType::Txt, "_dmarc.shop.example", "not a policy")];
+    assert_eq!(action(&noise, RecordPurpose::Dmarc), ChangeAction::Create);
     let key = "pr1._domainkey.shop.example";
     let spaced = format!("{};", wanted()[1].value.replace("; ", ";").replace("kqh", "kqh "));
-    assert_eq!(action(&[standing(Kind::Txt, key, &spaced)], Purpose::Dkim), Action::Skip);
+    assert_eq!(action(&[standing(ExistingRecordType::Txt, key, &spaced)], RecordPurpose::Dkim), ChangeAction::Skip);
     let other = format!("v=DKIM1; k=rsa; p={OTHER_KEY}");
-    assert_eq!(action(&[standing(Kind::Txt, key, &other)], Purpose::Dkim), Action::Conflict);
-    let claim = [standing(Kind::Txt, "_postrider.shop.example", "postrider-verify=of-another-account")];
-    assert_eq!(action(&claim, Purpose::Ownership), Action::Create);
+    assert_eq!(action(&[standing(ExistingRecordType::Txt, key, &other)], RecordPurpose::Dkim), ChangeAction::Conflict);
+    let claim = [standing(ExistingRecordType::Txt, "_postrider.shop.example", "postrider-verify=of-another-account")];
+    assert_eq!(action(&claim, RecordPurpose::Ownership), ChangeAction::Create);
 }
 
 /// What the inspection calls right is left alone, and what it calls wrong is mended.
@@ -116,7 +123,11 @@ fn a_key_is_judged_as_the_inspection_judges_it() {
     let ours = wanted()[1].value.clone();
     let key = ours.split_once("p=").unwrap().1.to_owned();
     for right in [format!("p={key}"), format!("k=rsa;p={key};"), format!("v=DKIM1; t=s; p={key}")] {
-        assert_eq!(action(&[standing(Kind::Txt, name, &right)], Purpose::Dkim), Action::Skip, "{right}");
+        assert_eq!(
+            action(&[standing(ExistingRecordType::Txt, name, &right)], RecordPurpose::Dkim),
+            ChangeAction::Skip,
+            "{right}"
+        );
     }
     for (wrong, why) in [
         (format!("v=DKIM1; k=rsa; t=y; p={key}"), "testing flag"),
@@ -126,24 +137,25 @@ fn a_key_is_judged_as_the_inspection_judges_it() {
         (format!("v=DKIM1; k=ed25519; p={key}"), "of another kind"),
         ("not a key".to_owned(), "is no DKIM key"),
     ] {
-        let change = change(&[standing(Kind::Txt, name, &wrong)], Purpose::Dkim, Merge::default());
-        assert_eq!((change.action, change.replaces.as_ref()), (Action::Update, Some(&wrong)));
+        let change =
+            change(&[standing(ExistingRecordType::Txt, name, &wrong)], RecordPurpose::Dkim, MergePolicy::default());
+        assert_eq!((change.action, change.replaces.as_ref()), (ChangeAction::Update, Some(&wrong)));
         assert!(change.reason.as_ref().unwrap().contains(why), "{change:?}");
         assert_eq!(change.record.value, ours);
     }
-    let two = [standing(Kind::Txt, name, &ours), standing(Kind::Txt, name, "p=")];
-    assert_eq!(action(&two, Purpose::Dkim), Action::Conflict);
+    let two = [standing(ExistingRecordType::Txt, name, &ours), standing(ExistingRecordType::Txt, name, "p=")];
+    assert_eq!(action(&two, RecordPurpose::Dkim), ChangeAction::Conflict);
 }
 
 #[test]
 fn mail_goes_on_where_it_went() {
-    let there = [standing(Kind::Mx, DOMAIN, "mx.other.example")];
-    assert_eq!(action(&there, Purpose::Inbound), Action::Conflict);
-    let beside = change(&there, Purpose::Inbound, MERGE);
-    assert_eq!(beside.action, Action::Create);
+    let there = [standing(ExistingRecordType::Mx, DOMAIN, "mx.other.example")];
+    assert_eq!(action(&there, RecordPurpose::Inbound), ChangeAction::Conflict);
+    let beside = change(&there, RecordPurpose::Inbound, MERGE);
+    assert_eq!(beside.action, ChangeAction::Create);
     assert!(beside.reason.unwrap().contains("mx.other.example"));
-    let null = [standing(Kind::Mx, DOMAIN, ".")];
-    assert_eq!(change(&null, Purpose::Inbound, MERGE).action, Action::Conflict);
-    let ours = [standing(Kind::Mx, DOMAIN, "In.Post.Example.")];
-    assert_eq!(action(&ours, Purpose::Inbound), Action::Skip);
+    let null = [standing(ExistingRecordType::Mx, DOMAIN, ".")];
+    assert_eq!(change(&null, RecordPurpose::Inbound, MERGE).action, ChangeAction::Conflict);
+    let ours = [standing(ExistingRecordType::Mx, DOMAIN, "In.Post.Example.")];
+    assert_eq!(action(&ours, RecordPurpose::Inbound), ChangeAction::Skip);
 }

@@ -8,17 +8,17 @@ use std::sync::{Arc, LazyLock};
 
 use bytes::Bytes;
 use dns::dkim_key::{DkimKeys, record_name};
-use dns::lookup::{Resolver, Settings};
+use dns::lookup::{Resolver, ResolverSettings};
 use dns::sign::{SignError, Signer};
 use dns::signing_pool::SigningPool;
-use dns::verdict::{DkimResultCode, DkimVerdict, PublicKeys, dkim};
+use dns::verdict::{DkimKeySource, DkimResultCode, DkimVerdict, verify_dkim};
 use jiff::Timestamp;
-use mail::address::Name;
+use mail::address::DomainName;
 use proptest::prelude::*;
 
 static KEYS: LazyLock<DkimKeys> = LazyLock::new(|| DkimKeys::generate().unwrap());
 
-fn domain() -> Name {
+fn domain() -> DomainName {
     "example.com".parse().unwrap()
 }
 
@@ -42,7 +42,7 @@ fn signed(message: &[u8]) -> Vec<u8> {
 }
 
 async fn verdicts(message: impl Into<Bytes>) -> Vec<DkimVerdict> {
-    dkim(message.into(), PublicKeys::Given(published())).await
+    verify_dkim(message.into(), DkimKeySource::Fixed(published())).await
 }
 
 async fn results(message: impl Into<Bytes>) -> Vec<DkimResultCode> {
@@ -91,8 +91,7 @@ async fn every_header_and_body_with_both_keys() {
     for headers in HEADERS {
         for (body, hash) in BODIES {
             let message = format!("{headers}\r\n{body}");
-            let lines =
-                String::from_utf8(signer(true, true).sign(&[message.as_bytes()], now()).unwrap()).unwrap();
+            let lines = String::from_utf8(signer(true, true).sign(&[message.as_bytes()], now()).unwrap()).unwrap();
             assert_eq!(lines.matches("DKIM-Signature: ").count(), 2);
             assert!(lines.lines().all(|line| line.len() <= 78), "{lines}");
             assert_eq!(tag(&lines, "bh"), hash, "{body:?}");
@@ -210,18 +209,19 @@ async fn keys_come_from_the_dns() {
     let message = signed(b"From: a@example.com\r\n\r\nHello\r\n");
     let zone: String = published().iter().map(|(name, value)| format!("{name}. TXT \"{value}\"\n")).collect();
     let server = zone::NameServer::start(&zone).await;
-    let resolver = Resolver::new(&Settings { servers: vec![server.address], ..Settings::default() }).unwrap();
+    let resolver =
+        Resolver::new(&ResolverSettings { servers: vec![server.address], ..ResolverSettings::default() }).unwrap();
     let ask = async || {
-        let found = dkim(Bytes::from(message.clone()), PublicKeys::Dns(resolver.clone()));
+        let found = verify_dkim(Bytes::from(message.clone()), DkimKeySource::Dns(resolver.clone()));
         let found = tokio::spawn(found).await.unwrap();
         found.into_iter().map(|verdict| verdict.result).collect::<Vec<_>>()
     };
     assert_eq!(ask().await, [DkimResultCode::Pass; 2]);
     server.set(&(zone + "$SERVFAIL s1._domainkey.example.com\n"));
-    resolver.forget();
+    resolver.clear_cache();
     assert_eq!(ask().await, [DkimResultCode::TempError, DkimResultCode::Pass]);
     server.set("");
-    resolver.forget();
+    resolver.clear_cache();
     assert_eq!(ask().await, [DkimResultCode::PermError; 2]);
 }
 
@@ -235,8 +235,7 @@ async fn the_pool_signs_as_one_would_alone() {
             let (pool, signer, prefix) = (Arc::clone(&pool), Arc::clone(&signer), prefix.clone());
             let content = Bytes::from(format!("From: a@example.com\r\n\r\nNumber {n}\r\n"));
             tokio::spawn(async move {
-                let signed =
-                    pool.sign(Arc::clone(&signer), vec![prefix, content.clone()], now()).await.unwrap();
+                let signed = pool.sign(Arc::clone(&signer), vec![prefix, content.clone()], now()).await.unwrap();
                 (n, signed, signer.sign(&[&content], now()).unwrap())
             })
         })

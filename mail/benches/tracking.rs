@@ -9,8 +9,8 @@ use std::hint::black_box;
 use criterion::{BenchmarkId, Criterion, Throughput, criterion_group, criterion_main};
 use jiff::Timestamp;
 use mail::id::{AccountId, EmailId};
-use mail::link::LinkKey;
-use mail::tracking::{Tracked, Tracking, rewrite_html};
+use mail::link::TokenKey;
+use mail::tracking::{LinkTracker, TrackingTarget, rewrite_html};
 
 /// A document of about so many bytes with so many links, in the manner of mail: tables and inline styles.
 fn document(bytes: usize, links: usize) -> String {
@@ -20,18 +20,20 @@ fn document(bytes: usize, links: usize) -> String {
         let end = html.len() + between;
         let _ = write!(html, "<p><a href=\"https://shop.example/item?id={n}&amp;utm_source=mail\">x</a></p>");
         while html.len() < end {
-            html.push_str("<table role=\"presentation\"><tr><td style=\"color:#333\">Lorem ipsum dolor</td></tr></table>");
+            html.push_str(
+                "<table role=\"presentation\"><tr><td style=\"color:#333\">Lorem ipsum dolor</td></tr></table>",
+            );
         }
     }
     html + "</body></html>"
 }
 
 fn rewriting(c: &mut Criterion) {
-    let key = LinkKey::new([7; 32]);
+    let key = TokenKey::new([7; 32]);
     let now = Timestamp::UNIX_EPOCH;
-    let of = Tracked::of(AccountId::new(now, 1), EmailId::new(now, 2), 1);
+    let of = TrackingTarget::new(AccountId::new(now, 1), EmailId::new(now, 2), 1);
     let base = "https://track.example.com";
-    let tracking = Tracking { key: &key, base, service: base, of };
+    let tracking = LinkTracker { key: &key, base, service: base, target: of };
     let mut group = c.benchmark_group("rewrite_html");
     for (bytes, links) in [(2_000, 3), (10_000, 20), (100_000, 100)] {
         let html = document(bytes, links);

@@ -43,9 +43,9 @@ pub enum AddressError {
 /// A DNS name: lower case, A-labels (RFC 5890), no final dot, at least one label.
 #[derive(Clone, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
 #[serde(into = "String", try_from = "String")]
-pub struct Name(Arc<str>);
+pub struct DomainName(Arc<str>);
 
-impl Name {
+impl DomainName {
     /// The name as text.
     #[must_use]
     pub fn as_str(&self) -> &str {
@@ -86,7 +86,7 @@ impl Name {
     }
 }
 
-impl FromStr for Name {
+impl FromStr for DomainName {
     type Err = AddressError;
 
     /// Takes U-labels too and maps them by IDNA (UTS 46), in the way that browsers do.
@@ -104,26 +104,26 @@ impl FromStr for Name {
     }
 }
 
-impl TryFrom<String> for Name {
+impl TryFrom<String> for DomainName {
     type Error = AddressError;
     fn try_from(text: String) -> Result<Self, AddressError> {
         text.parse()
     }
 }
 
-impl From<Name> for String {
-    fn from(name: Name) -> Self {
+impl From<DomainName> for String {
+    fn from(name: DomainName) -> Self {
         name.0.as_ref().to_owned()
     }
 }
 
-impl fmt::Display for Name {
+impl fmt::Display for DomainName {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str(&self.0)
     }
 }
 
-impl fmt::Debug for Name {
+impl fmt::Debug for DomainName {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str(&self.0)
     }
@@ -134,7 +134,7 @@ impl fmt::Debug for Name {
 #[serde(into = "String", try_from = "String")]
 pub struct Address {
     local: Box<str>,
-    domain: Name,
+    domain: DomainName,
 }
 
 impl Address {
@@ -142,11 +142,11 @@ impl Address {
     ///
     /// # Errors
     /// [`AddressError::Local`] or [`AddressError::TooLong`].
-    pub fn new(local: &str, domain: Name) -> Result<Self, AddressError> {
+    pub fn new(local: &str, domain: DomainName) -> Result<Self, AddressError> {
         if local.len() > LOCAL_PART_BYTES_MAX {
             return Err(AddressError::TooLong);
         }
-        Self::unlimited(local, domain)
+        Self::without_length_limit(local, domain)
     }
 
     /// The address in a stranger's return path, or one that is kept. Some senders write more than 64 bytes before the
@@ -154,12 +154,12 @@ impl Address {
     ///
     /// # Errors
     /// [`AddressError`]; [`AddressError::TooLong`] from 255 bytes on, which is what a path may hold.
-    pub fn foreign(text: &str) -> Result<Self, AddressError> {
-        let (local, domain) = Self::halves(text)?;
-        Self::unlimited(local, domain)
+    pub fn parse_lenient(text: &str) -> Result<Self, AddressError> {
+        let (local, domain) = Self::split_at_sign(text)?;
+        Self::without_length_limit(local, domain)
     }
 
-    fn unlimited(local: &str, domain: Name) -> Result<Self, AddressError> {
+    fn without_length_limit(local: &str, domain: DomainName) -> Result<Self, AddressError> {
         if local.is_empty() {
             return Err(AddressError::Form);
         }
@@ -172,7 +172,7 @@ impl Address {
         Ok(Self { local: local.into(), domain })
     }
 
-    fn halves(text: &str) -> Result<(&str, Name), AddressError> {
+    fn split_at_sign(text: &str) -> Result<(&str, DomainName), AddressError> {
         let (local, domain) = text.rsplit_once('@').ok_or(AddressError::Form)?;
         if domain.starts_with('[') {
             return Err(AddressError::Literal);
@@ -188,13 +188,13 @@ impl Address {
 
     /// The part before the `@` as it was written, quotes included.
     #[must_use]
-    pub fn local(&self) -> &str {
+    pub fn local_part(&self) -> &str {
         &self.local
     }
 
     /// What the local part says: quotes and backslashes change how it is written, and not whose it is (RFC 5321 4.1.2).
     #[must_use]
-    pub fn plain_local(&self) -> Cow<'_, str> {
+    pub fn unquoted_local_part(&self) -> Cow<'_, str> {
         let quoted = self.local.strip_prefix('"').and_then(|rest| rest.strip_suffix('"'));
         quoted.map_or(Cow::Borrowed(&*self.local), |quoted| {
             let mut plain = String::with_capacity(quoted.len());
@@ -210,16 +210,15 @@ impl Address {
     /// in at the domain, and may say so (RFC 5321 2.4); and for telling people apart, few of whom share a mailbox but
     /// for its capitals.
     #[must_use]
-    pub fn folded(&self) -> Self {
-        let plain = self.plain_local().to_lowercase();
-        let local =
-            if is_dot_string(&plain) && !plain.is_empty() { plain } else { self.local.to_lowercase() };
-        Self::unlimited(&local, self.domain.clone()).unwrap_or_else(|_| self.clone())
+    pub fn to_canonical(&self) -> Self {
+        let plain = self.unquoted_local_part().to_lowercase();
+        let local = if is_dot_string(&plain) && !plain.is_empty() { plain } else { self.local.to_lowercase() };
+        Self::without_length_limit(&local, self.domain.clone()).unwrap_or_else(|_| self.clone())
     }
 
     /// The name behind the `@`.
     #[must_use]
-    pub fn domain(&self) -> &Name {
+    pub fn domain(&self) -> &DomainName {
         &self.domain
     }
 
@@ -235,8 +234,8 @@ impl Address {
 pub(crate) fn is_dot_string(local: &str) -> bool {
     local.chars().all(|c| match c {
         'a'..='z' | 'A'..='Z' | '0'..='9' => true,
-        '!' | '#' | '$' | '%' | '&' | '\'' | '*' | '+' | '-' | '/' | '=' | '?' | '^' | '_' | '`' | '{'
-        | '|' | '}' | '~' | '.' => true,
+        '!' | '#' | '$' | '%' | '&' | '\'' | '*' | '+' | '-' | '/' | '=' | '?' | '^' | '_' | '`' | '{' | '|' | '}'
+        | '~' | '.' => true,
         other => !other.is_ascii() && !other.is_control() && !other.is_whitespace(),
     })
 }
@@ -260,7 +259,7 @@ impl FromStr for Address {
     type Err = AddressError;
 
     fn from_str(text: &str) -> Result<Self, AddressError> {
-        let (local, domain) = Self::halves(text)?;
+        let (local, domain) = Self::split_at_sign(text)?;
         Self::new(local, domain)
     }
 }
@@ -269,7 +268,7 @@ impl FromStr for Address {
 impl TryFrom<String> for Address {
     type Error = AddressError;
     fn try_from(text: String) -> Result<Self, AddressError> {
-        Self::foreign(&text)
+        Self::parse_lenient(&text)
     }
 }
 
@@ -312,7 +311,7 @@ impl FromStr for Mailbox {
 
     /// Reads `ada@example.com`, `<ada@example.com>`, `Ada <ada@example.com>`, `"Ada L." <ada@example.com>`.
     fn from_str(text: &str) -> Result<Self, AddressError> {
-        Self::read(text, str::parse)
+        Self::parse_with(text, str::parse)
     }
 }
 
@@ -322,10 +321,10 @@ impl Mailbox {
     /// # Errors
     /// [`AddressError`].
     pub fn foreign(text: &str) -> Result<Self, AddressError> {
-        Self::read(text, Address::foreign)
+        Self::parse_with(text, Address::parse_lenient)
     }
 
-    fn read(
+    fn parse_with(
         text: &str,
         address_of: impl Fn(&str) -> Result<Address, AddressError>,
     ) -> Result<Self, AddressError> {
@@ -399,7 +398,7 @@ mod tests {
             ("\"\"@example.com", "\"\"@example.com"),
             ("a+Tag@example.com", "a+tag@example.com"),
         ] {
-            assert_eq!(given.parse::<Address>().unwrap().folded().to_string(), folded, "{given}");
+            assert_eq!(given.parse::<Address>().unwrap().to_canonical().to_string(), folded, "{given}");
         }
     }
 
@@ -434,11 +433,11 @@ mod tests {
     #[test]
     fn a_stranger_may_have_a_long_local_part() {
         let long = format!("{}@example.com", "a".repeat(200));
-        let foreign = Address::foreign(&long).unwrap();
+        let foreign = Address::parse_lenient(&long).unwrap();
         assert_eq!(foreign.to_string(), long);
-        assert_eq!(foreign.folded(), foreign);
+        assert_eq!(foreign.to_canonical(), foreign);
         assert_eq!(serde_json::from_value::<Address>(long.into()).unwrap(), foreign);
-        assert_eq!(Address::foreign(&format!("{}@example.com", "a".repeat(243))), Err(AddressError::TooLong));
+        assert_eq!(Address::parse_lenient(&format!("{}@example.com", "a".repeat(243))), Err(AddressError::TooLong));
     }
 
     #[test]

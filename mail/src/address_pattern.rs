@@ -17,7 +17,7 @@ use std::str::FromStr;
 use serde::{Deserialize, Serialize};
 use thiserror::Error;
 
-use crate::address::{Address, AddressError, Name, is_dot_string};
+use crate::address::{Address, AddressError, DomainName, is_dot_string};
 
 /// What stands for everything.
 const ANY: &str = "*";
@@ -26,49 +26,49 @@ const SEPARATOR: char = '+';
 
 /// Why a text is no pattern.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Error)]
-pub enum PatternError {
+pub enum AddressPatternError {
     /// It is no address either.
     #[error(transparent)]
     Address(#[from] AddressError),
     /// A `*` where it stands for nothing that we know.
     #[error("`*` stands alone before the @, or behind a `+`: `*@example.com`, `support+*@example.com`")]
-    Star,
+    Wildcard,
 }
 
 /// Which local parts are meant.
 #[derive(Debug, Clone, PartialEq, Eq, Hash)]
-enum Locals {
+enum LocalPartPattern {
     /// Every one.
     Any,
     /// This one.
-    One(Box<str>),
+    Exact(Box<str>),
     /// Those that are this one, a `+` and more.
-    Below(Box<str>),
+    SubAddressesOf(Box<str>),
 }
 
 /// A pattern of addresses.
 #[derive(Clone, PartialEq, Eq, Hash, Serialize, Deserialize)]
 #[serde(into = "String", try_from = "String")]
 pub struct AddressPattern {
-    locals: Locals,
-    domain: Name,
+    locals: LocalPartPattern,
+    domain: DomainName,
 }
 
 impl AddressPattern {
     /// The domain that its addresses are at.
     #[must_use]
-    pub fn domain(&self) -> &Name {
+    pub fn domain(&self) -> &DomainName {
         &self.domain
     }
 
     /// Whether it means this address.
     #[must_use]
-    pub fn means(&self, address: &Address) -> bool {
-        let local = address.plain_local();
+    pub fn matches(&self, address: &Address) -> bool {
+        let local = address.unquoted_local_part();
         let is_meant = match &self.locals {
-            Locals::Any => true,
-            Locals::One(one) => local.eq_ignore_ascii_case(one),
-            Locals::Below(base) => {
+            LocalPartPattern::Any => true,
+            LocalPartPattern::Exact(one) => local.eq_ignore_ascii_case(one),
+            LocalPartPattern::SubAddressesOf(base) => {
                 local.split_once(SEPARATOR).is_some_and(|(before, _)| before.eq_ignore_ascii_case(base))
             }
         };
@@ -77,29 +77,30 @@ impl AddressPattern {
 }
 
 impl FromStr for AddressPattern {
-    type Err = PatternError;
+    type Err = AddressPatternError;
 
-    fn from_str(text: &str) -> Result<Self, PatternError> {
+    fn from_str(text: &str) -> Result<Self, AddressPatternError> {
         let (local, domain) = text.rsplit_once('@').ok_or(AddressError::Form)?;
         if local == ANY {
-            return Ok(Self { locals: Locals::Any, domain: domain.parse()? });
+            return Ok(Self { locals: LocalPartPattern::Any, domain: domain.parse()? });
         }
         let base = local.strip_suffix(ANY).and_then(|rest| rest.strip_suffix(SEPARATOR));
         let address: Address = format!("{}@{domain}", base.unwrap_or(local)).parse()?;
-        let plain = address.plain_local();
+        let plain = address.unquoted_local_part();
         if plain.contains(ANY) || base.is_some() && plain.contains(SEPARATOR) {
-            return Err(PatternError::Star);
+            return Err(AddressPatternError::Wildcard);
         }
         let local = plain.to_ascii_lowercase().into_boxed_str();
-        let locals = if base.is_some() { Locals::Below(local) } else { Locals::One(local) };
+        let locals =
+            if base.is_some() { LocalPartPattern::SubAddressesOf(local) } else { LocalPartPattern::Exact(local) };
         Ok(Self { locals, domain: address.domain().clone() })
     }
 }
 
 impl TryFrom<String> for AddressPattern {
-    type Error = PatternError;
+    type Error = AddressPatternError;
 
-    fn try_from(text: String) -> Result<Self, PatternError> {
+    fn try_from(text: String) -> Result<Self, AddressPatternError> {
         text.parse()
     }
 }
@@ -114,15 +115,17 @@ impl fmt::Display for AddressPattern {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let domain = &self.domain;
         match &self.locals {
-            Locals::Any => write!(f, "{ANY}@{domain}"),
-            Locals::One(one) => write!(f, "{}@{domain}", written(one)),
-            Locals::Below(base) => write!(f, "{}{SEPARATOR}{ANY}@{domain}", written(base)),
+            LocalPartPattern::Any => write!(f, "{ANY}@{domain}"),
+            LocalPartPattern::Exact(one) => write!(f, "{}@{domain}", quote_if_needed(one)),
+            LocalPartPattern::SubAddressesOf(base) => {
+                write!(f, "{}{SEPARATOR}{ANY}@{domain}", quote_if_needed(base))
+            }
         }
     }
 }
 
 /// A local part with the quotes that it needs.
-fn written(plain: &str) -> Cow<'_, str> {
+fn quote_if_needed(plain: &str) -> Cow<'_, str> {
     if is_dot_string(plain) {
         return Cow::Borrowed(plain);
     }
@@ -142,7 +145,7 @@ mod tests {
     #[test]
     fn each_means_what_it_says() {
         let means = |pattern: &str, address: &str| {
-            pattern.parse::<AddressPattern>().unwrap().means(&address.parse().unwrap())
+            pattern.parse::<AddressPattern>().unwrap().matches(&address.parse().unwrap())
         };
         for (pattern, address, is_meant) in [
             ("support@example.com", "Support@Example.com", true),

@@ -6,11 +6,11 @@ use std::net::IpAddr;
 use bytes::Bytes;
 use jiff::Timestamp;
 
-use crate::address::{Address, Name};
+use crate::address::{Address, DomainName};
 
 /// A message that came in, for one recipient.
 #[derive(Debug, Clone)]
-pub struct Arrival {
+pub struct InboundMessage {
     /// When its content was whole.
     pub received_at: Timestamp,
     /// Who handed it in.
@@ -25,5 +25,5 @@ pub struct Arrival {
     pub message: Bytes,
     /// Domains that stand behind it: those whose DKIM signature holds, and that of the reverse path where
     /// SPF passes. Nobody stands behind a message of several authors.
-    pub authenticated: Vec<Name>,
+    pub authenticated: Vec<DomainName>,
 }

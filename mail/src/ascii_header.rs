@@ -5,7 +5,7 @@ use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
 use bytes::Bytes;
 
-use crate::message::Field;
+use crate::message::HeaderField;
 
 /// Fields that hold addresses: only their phrases and comments are encoded (RFC 2047 5).
 const ADDRESS_FIELDS: &[&str] = &[
@@ -43,11 +43,11 @@ const LINE_CHARS: usize = 76;
 
 /// Replacements for the fields that are not ASCII, in their order. None when one of them cannot be written in ASCII, or when
 /// the message is signed: then all fields go unchanged.
-pub(crate) fn encode<'a>(
+pub(crate) fn encode_fields<'a>(
     message: &[u8],
-    fields: impl Iterator<Item = &'a Field> + Clone,
-) -> Option<Vec<(Field, Bytes)>> {
-    if fields.clone().any(|field| SIGNATURES.iter().any(|name| field.is(message, name))) {
+    fields: impl Iterator<Item = &'a HeaderField> + Clone,
+) -> Option<Vec<(HeaderField, Bytes)>> {
+    if fields.clone().any(|field| SIGNATURES.iter().any(|name| field.has_name(message, name))) {
         return None;
     }
     fields
@@ -56,7 +56,7 @@ pub(crate) fn encode<'a>(
         .collect()
 }
 
-fn encode_field(message: &[u8], field: &Field) -> Option<Bytes> {
+fn encode_field(message: &[u8], field: &HeaderField) -> Option<Bytes> {
     let name = std::str::from_utf8(message.get(field.start..field.name_end)?).ok()?;
     let value = std::str::from_utf8(message.get(field.name_end..field.end)?).ok()?;
     let value = value.trim_start_matches([' ', '\t']).strip_prefix(':')?;
@@ -66,8 +66,7 @@ fn encode_field(message: &[u8], field: &Field) -> Option<Bytes> {
         return None;
     }
     let is = |known: &&str| known.eq_ignore_ascii_case(name);
-    let begins =
-        |prefix: &&str| name.get(..prefix.len()).is_some_and(|start| start.eq_ignore_ascii_case(prefix));
+    let begins = |prefix: &&str| name.get(..prefix.len()).is_some_and(|start| start.eq_ignore_ascii_case(prefix));
     let mut out = format!("{name}:");
     if ADDRESS_FIELDS.iter().any(is) {
         encode_addresses(&mut out, value)?;
@@ -85,15 +84,13 @@ fn encode_field(message: &[u8], field: &Field) -> Option<Bytes> {
 /// Encodes from the first word that is not ASCII to the last one; what stands around them stays as it is.
 fn encode_text(out: &mut String, value: &str) {
     let is_blank = |c: char| matches!(c, ' ' | '\t' | '\r' | '\n');
-    let (Some(first), Some(last)) =
-        (value.find(|c: char| !c.is_ascii()), value.rfind(|c: char| !c.is_ascii()))
-    else {
+    let (Some(first), Some(last)) = (value.find(|c: char| !c.is_ascii()), value.rfind(|c: char| !c.is_ascii())) else {
         return out.push_str(value);
     };
     let start = value[..first].rfind(is_blank).map_or(0, |blank| blank + 1);
     let end = value[last..].find(is_blank).map_or(value.len(), |blank| last + blank);
     out.push_str(value[..start].trim_end_matches(is_blank));
-    push_words(out, &value[start..end].replace("\r\n", ""));
+    push_encoded_words(out, &value[start..end].replace("\r\n", ""));
     out.push_str(&value[end..]);
 }
 
@@ -123,7 +120,7 @@ fn encode_addresses(out: &mut String, value: &str) -> Option<()> {
         let rest = &value[at..];
         let length = match c {
             '"' => {
-                let (text, length) = quoted(rest)?;
+                let (text, length) = parse_quoted_string(rest)?;
                 phrase.push(&text);
                 length
             }
@@ -135,7 +132,7 @@ fn encode_addresses(out: &mut String, value: &str) -> Option<()> {
                 }
                 if !comment.is_ascii() {
                     out.push_str(&value[start..=at]);
-                    push_words(out, &comment.replace("\r\n", ""));
+                    push_encoded_words(out, &comment.replace("\r\n", ""));
                     out.push(')');
                     start = at + length;
                 }
@@ -146,7 +143,7 @@ fn encode_addresses(out: &mut String, value: &str) -> Option<()> {
                     if phrase.has_at {
                         return None;
                     }
-                    push_words(out, &phrase.text);
+                    push_encoded_words(out, &phrase.text);
                     out.push(' ');
                     start = at;
                 }
@@ -168,8 +165,7 @@ fn encode_addresses(out: &mut String, value: &str) -> Option<()> {
             }
             ' ' | '\t' | '\r' | '\n' => 1,
             _ => {
-                let length =
-                    rest.find(['"', '(', '<', ':', ',', ';', ' ', '\t', '\r', '\n']).unwrap_or(rest.len());
+                let length = rest.find(['"', '(', '<', ':', ',', ';', ' ', '\t', '\r', '\n']).unwrap_or(rest.len());
                 phrase.has_at |= rest[..length].contains('@');
                 phrase.push(&rest[..length]);
                 length
@@ -185,7 +181,7 @@ fn encode_addresses(out: &mut String, value: &str) -> Option<()> {
 }
 
 /// The unescaped content of a quoted string (RFC 5322 3.2.4), and its length with the quotes.
-fn quoted(text: &str) -> Option<(String, usize)> {
+fn parse_quoted_string(text: &str) -> Option<(String, usize)> {
     let mut said = String::new();
     let mut chars = text.char_indices().skip(1);
     while let Some((at, c)) = chars.next() {
@@ -200,7 +196,7 @@ fn quoted(text: &str) -> Option<(String, usize)> {
 }
 
 /// Adds text as encoded words, each behind a blank, on a line of its own where this one has no room.
-fn push_words(out: &mut String, text: &str) {
+fn push_encoded_words(out: &mut String, text: &str) {
     let mut rest = text;
     while !rest.is_empty() {
         let (word, more) = rest.split_at(rest.floor_char_boundary(WORD_BYTES));
@@ -215,13 +211,13 @@ fn push_words(out: &mut String, text: &str) {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::message::fields;
+    use crate::message::parse_fields;
 
     fn encoded(header: &str) -> Option<String> {
         let message = format!("{header}\r\n\r\n");
-        let (fields, _) = fields(message.as_bytes());
+        let (fields, _) = parse_fields(message.as_bytes());
         let mut out = String::new();
-        for (_, bytes) in encode(message.as_bytes(), fields.iter())? {
+        for (_, bytes) in encode_fields(message.as_bytes(), fields.iter())? {
             out.push_str(std::str::from_utf8(&bytes).unwrap());
         }
         Some(out)
@@ -260,8 +256,7 @@ mod tests {
             "To: \"M\u{fc}ller, \\\"J\\\"\" <m@a.example>, Zo\u{eb} van  Dam <z@b.example>,\r\n c@d.example, \u{c9}quipe: e@f.example;",
         );
         let to = message.to().unwrap();
-        let all: Vec<_> =
-            to.iter().map(|a| (a.name().map(str::to_owned), a.address().unwrap().to_owned())).collect();
+        let all: Vec<_> = to.iter().map(|a| (a.name().map(str::to_owned), a.address().unwrap().to_owned())).collect();
         let named = |name: &str, address: &str| (Some(name.to_owned()), address.to_owned());
         assert_eq!(all[0], named("M\u{fc}ller, \"J\"", "m@a.example"));
         assert_eq!(all[1], named("Zo\u{eb} van Dam", "z@b.example"));
@@ -272,10 +267,7 @@ mod tests {
             "From: a@b.example ( =?utf-8?B?SsO8cmdlbg==?=)\r\n"
         );
         // Only what is not ASCII is touched.
-        assert_eq!(
-            encoded("To: \"A, B\" <a@b.example>\r\nSubject: \u{fc}").unwrap(),
-            "Subject: =?utf-8?B?w7w=?=\r\n"
-        );
+        assert_eq!(encoded("To: \"A, B\" <a@b.example>\r\nSubject: \u{fc}").unwrap(), "Subject: =?utf-8?B?w7w=?=\r\n");
     }
 
     #[test]
@@ -294,8 +286,8 @@ mod tests {
         ] {
             assert_eq!(encoded(header), None, "{header}");
         }
-        let (fields, _) = fields(b"Subject: gr\xfc\xdfe\r\n\r\n");
-        assert_eq!(encode(b"Subject: gr\xfc\xdfe\r\n\r\n", fields.iter()), None);
+        let (fields, _) = parse_fields(b"Subject: gr\xfc\xdfe\r\n\r\n");
+        assert_eq!(encode_fields(b"Subject: gr\xfc\xdfe\r\n\r\n", fields.iter()), None);
     }
 
     proptest::proptest! {
@@ -304,7 +296,7 @@ mod tests {
             let name = if address { "To" } else { "Subject" };
             if let Some(out) = encoded(&format!("{name}: {value}")) {
                 proptest::prop_assert!(out.is_ascii());
-                proptest::prop_assert_eq!(crate::message::fields(out.as_bytes()).0.len(), usize::from(!out.is_empty()));
+                proptest::prop_assert_eq!(crate::message::parse_fields(out.as_bytes()).0.len(), usize::from(!out.is_empty()));
             }
         }
     }

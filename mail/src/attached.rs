@@ -18,7 +18,7 @@ use base64::engine::{DecodePaddingMode, GeneralPurpose, GeneralPurposeConfig};
 use mail_parser::decoders::quoted_printable::quoted_printable_decode;
 use thiserror::Error;
 
-use crate::message::{HEADER_BYTES_MAX, fields};
+use crate::message::{HEADER_BYTES_MAX, parse_fields};
 
 /// Files of an email (email-api.md "Limits").
 pub const ATTACHMENTS_MAX: usize = 10;
@@ -37,7 +37,7 @@ const LENIENT: GeneralPurpose = GeneralPurpose::new(
 
 /// Why the files of a message will not do. The texts go to the client.
 #[derive(Debug, Clone, PartialEq, Eq, Error)]
-pub enum FileError {
+pub enum AttachmentError {
     /// It runs when it is opened.
     #[error("attachment `{name}`: files of type .{extension} are not accepted")]
     Blocked {
@@ -51,7 +51,7 @@ pub enum FileError {
     TooMany(String),
     /// Which of them counts depends on who reads it (RFC 2045 3).
     #[error("a part of the message has more than one {0}")]
-    Twice(&'static str),
+    DuplicateField(&'static str),
     /// RFC 2231 allows it, and clients disagree about what it says.
     #[error("a part of the message has its boundary in the encoding of RFC 2231")]
     BoundaryEncoded,
@@ -64,11 +64,11 @@ pub enum FileError {
 
 /// Whether a message may hold files at all: most are one text, and are not looked at.
 #[must_use]
-pub fn may_hold_files(message: &[u8]) -> bool {
-    fields(message).0.iter().any(|field| {
-        let value = text_of(message.get(field.name_end..field.end).unwrap_or_default()).to_ascii_lowercase();
-        field.is(message, "Content-Disposition")
-            || (field.is(message, "Content-Type") && (!value.starts_with("text/") || value.contains("name")))
+pub fn may_have_attachments(message: &[u8]) -> bool {
+    parse_fields(message).0.iter().any(|field| {
+        let value = unfold_value(message.get(field.name_end..field.end).unwrap_or_default()).to_ascii_lowercase();
+        field.has_name(message, "Content-Disposition")
+            || (field.has_name(message, "Content-Type") && (!value.starts_with("text/") || value.contains("name")))
     })
 }
 
@@ -76,19 +76,19 @@ pub fn may_hold_files(message: &[u8]) -> bool {
 ///
 /// # Errors
 /// [`FileError`] names the file and the rule.
-pub fn check(message: &[u8]) -> Result<(), FileError> {
-    let (fields, body) = fields(message);
-    let head = Head::of(fields.iter().filter_map(|field| message.get(field.start..field.end)))?;
+pub fn check_message(message: &[u8]) -> Result<(), AttachmentError> {
+    let (fields, body) = parse_fields(message);
+    let head = PartHeader::parse(fields.iter().filter_map(|field| message.get(field.start..field.end)))?;
     let body = message.get(body..).unwrap_or_default();
-    Walk::default().entity(&head, body, Place { depth: 0, attached: false, within: "" })
+    AttachmentCheck::default().check_entity(&head, body, PartContext { depth: 0, attached: false, within: "" })
 }
 
 /// Checks the files of a message that is a file itself: their names alone, since it is one file.
 ///
 /// # Errors
 /// [`FileError`] names the file and the rule.
-pub fn check_attached(message: &[u8]) -> Result<(), FileError> {
-    Walk::default().part(message, Place { depth: 1, attached: true, within: "" })
+pub fn check_attached_message(message: &[u8]) -> Result<(), AttachmentError> {
+    AttachmentCheck::default().check_part(message, PartContext { depth: 1, attached: true, within: "" })
 }
 
 /// Whether a file is a message by its type or name, so that its files count.
@@ -102,7 +102,7 @@ pub fn is_message(content_type: &str, name: &str) -> bool {
 
 /// Where a part stands.
 #[derive(Clone, Copy)]
-struct Place<'a> {
+struct PartContext<'a> {
     depth: usize,
     /// In an attached message.
     attached: bool,
@@ -112,7 +112,7 @@ struct Place<'a> {
 
 /// What a part's header says about it.
 #[derive(Default)]
-struct Head {
+struct PartHeader {
     /// `type/subtype`, in lower case; empty when there is no Content-Type.
     kind: String,
     boundary: Option<String>,
@@ -122,8 +122,8 @@ struct Head {
     encoding: String,
 }
 
-impl Head {
-    fn of<'a>(fields: impl Iterator<Item = &'a [u8]>) -> Result<Self, FileError> {
+impl PartHeader {
+    fn parse<'a>(fields: impl Iterator<Item = &'a [u8]>) -> Result<Self, AttachmentError> {
         let mut head = Self::default();
         let mut seen: Vec<&'static str> = Vec::new();
         for field in fields {
@@ -134,10 +134,10 @@ impl Head {
                 continue;
             };
             if seen.contains(&known) {
-                return Err(FileError::Twice(known));
+                return Err(AttachmentError::DuplicateField(known));
             }
             seen.push(known);
-            let value = text_of(field.get(colon..).unwrap_or_default());
+            let value = unfold_value(field.get(colon..).unwrap_or_default());
             match known {
                 "Content-Type" => head.read_type(&value)?,
                 "Content-Disposition" => {
@@ -151,18 +151,18 @@ impl Head {
         Ok(head)
     }
 
-    fn read_type(&mut self, value: &str) -> Result<(), FileError> {
+    fn read_type(&mut self, value: &str) -> Result<(), AttachmentError> {
         self.kind = first_token(value);
         self.names.extend(parameter::values(value, "name"));
         self.names.extend(parameter::values(value, "filename"));
         if self.kind.starts_with("multipart/") {
             let mut boundaries = parameter::values(value, "boundary");
             if value.to_ascii_lowercase().contains("boundary*") {
-                return Err(FileError::BoundaryEncoded);
+                return Err(AttachmentError::BoundaryEncoded);
             }
             self.boundary = boundaries.pop();
             if !boundaries.is_empty() {
-                return Err(FileError::Twice("boundary"));
+                return Err(AttachmentError::DuplicateField("boundary"));
             }
         }
         Ok(())
@@ -173,15 +173,15 @@ impl Head {
     }
 
     /// Whether people see it as a file. Another form of the text is none, nor is a message of a digest.
-    fn is_file(&self, place: Place<'_>) -> bool {
+    fn is_file(&self, place: PartContext<'_>) -> bool {
         let is_text = self.kind.is_empty() || self.kind.starts_with("text/");
         let is_choice = matches!(place.within, "multipart/alternative" | "multipart/digest");
         self.is_attachment || self.names.iter().any(|name| !name.is_empty()) || !(is_text || is_choice)
     }
 
-    fn decoded<'a>(&self, body: &'a [u8]) -> Cow<'a, [u8]> {
+    fn decode_body<'a>(&self, body: &'a [u8]) -> Cow<'a, [u8]> {
         match self.encoding.as_str() {
-            "base64" => Cow::Owned(base64_decoded(body)),
+            "base64" => Cow::Owned(decode_base64(body)),
             "quoted-printable" => quoted_printable_decode(body).map_or(Cow::Borrowed(body), Cow::Owned),
             _ => Cow::Borrowed(body),
         }
@@ -190,53 +190,53 @@ impl Head {
 
 /// What was seen so far.
 #[derive(Default)]
-struct Walk {
+struct AttachmentCheck {
     parts: usize,
     files: usize,
 }
 
-impl Walk {
-    fn part(&mut self, part: &[u8], place: Place<'_>) -> Result<(), FileError> {
+impl AttachmentCheck {
+    fn check_part(&mut self, part: &[u8], place: PartContext<'_>) -> Result<(), AttachmentError> {
         let (fields, body) = lenient_fields(part)?;
-        self.entity(&Head::of(fields.into_iter())?, body, place)
+        self.check_entity(&PartHeader::parse(fields.into_iter())?, body, place)
     }
 
-    fn entity(&mut self, head: &Head, body: &[u8], place: Place<'_>) -> Result<(), FileError> {
+    fn check_entity(&mut self, head: &PartHeader, body: &[u8], place: PartContext<'_>) -> Result<(), AttachmentError> {
         // The empty line ends the header.
         let body = body.strip_prefix(b"\r\n").or_else(|| body.strip_prefix(b"\n")).unwrap_or(body);
         self.parts += 1;
         if self.parts > PARTS_MAX || place.depth > DEPTH_MAX {
-            return Err(FileError::TooComplex);
+            return Err(AttachmentError::TooComplex);
         }
         for name in &head.names {
             if let Some(extension) = name::blocked_extension(name) {
-                return Err(FileError::Blocked { name: name::shown(name), extension });
+                return Err(AttachmentError::Blocked { name: name::display_name(name), extension });
             }
         }
-        let inside = Place { depth: place.depth + 1, within: &head.kind, ..place };
+        let inside = PartContext { depth: place.depth + 1, within: &head.kind, ..place };
         if let Some(boundary) = &head.boundary {
-            self.multipart(body, boundary, inside)?;
+            self.check_multipart(body, boundary, inside)?;
             // RFC 2045 6.4 forbids to encode it; some clients decode it all the same.
             return match head.encoding.as_str() {
-                "base64" => self.multipart(&base64_decoded(body), boundary, inside),
+                "base64" => self.check_multipart(&decode_base64(body), boundary, inside),
                 _ => Ok(()),
             };
         }
         if !place.attached && head.is_file(place) {
             self.files += 1;
             if self.files > ATTACHMENTS_MAX {
-                return Err(FileError::TooMany(name::shown(head.name())));
+                return Err(AttachmentError::TooMany(name::display_name(head.name())));
             }
         }
         let in_digest = head.kind.is_empty() && place.within == "multipart/digest";
         if in_digest || is_message(&head.kind, "") || head.names.iter().any(|name| is_message("", name)) {
-            return self.part(&head.decoded(body), Place { attached: true, within: "", ..inside });
+            return self.check_part(&head.decode_body(body), PartContext { attached: true, within: "", ..inside });
         }
         Ok(())
     }
 
     /// The parts between lines that begin with the boundary. The end is none to some clients.
-    fn multipart(&mut self, body: &[u8], boundary: &str, place: Place<'_>) -> Result<(), FileError> {
+    fn check_multipart(&mut self, body: &[u8], boundary: &str, place: PartContext<'_>) -> Result<(), AttachmentError> {
         let delimiter = [b"--", boundary.trim_end().as_bytes()].concat();
         let mut start = None;
         for at in memchr::memmem::find_iter(body, &delimiter) {
@@ -244,28 +244,28 @@ impl Walk {
                 continue;
             }
             if let Some(part) = start.and_then(|start| body.get(start..at)) {
-                self.part(part, place)?;
+                self.check_part(part, place)?;
             }
             let end = memchr::memchr(b'\n', body.get(at..).unwrap_or_default());
             start = Some(end.map_or(body.len(), |end| at + end + 1));
         }
-        start.and_then(|start| body.get(start..)).map_or(Ok(()), |part| self.part(part, place))
+        start.and_then(|start| body.get(start..)).map_or(Ok(()), |part| self.check_part(part, place))
     }
 }
 
 /// The fields of a part and its body. A line that is no field is passed over, as clients do.
-fn lenient_fields(part: &[u8]) -> Result<(Vec<&[u8]>, &[u8]), FileError> {
+fn lenient_fields(part: &[u8]) -> Result<(Vec<&[u8]>, &[u8]), AttachmentError> {
     let mut found = Vec::new();
     let mut rest = part;
     loop {
-        let (fields, end) = fields(rest);
+        let (fields, end) = parse_fields(rest);
         found.extend(fields.iter().filter_map(|field| rest.get(field.start..field.end)));
         rest = rest.get(end..).unwrap_or_default();
         if rest.is_empty() || rest.starts_with(b"\r\n") || rest.starts_with(b"\n") {
             return Ok((found, rest));
         }
         if part.len() - rest.len() > HEADER_BYTES_MAX {
-            return Err(FileError::TooComplex);
+            return Err(AttachmentError::TooComplex);
         }
         let line = memchr::memchr(b'\n', rest).map_or(rest.len(), |end| end + 1);
         rest = rest.get(line..).unwrap_or_default();
@@ -273,7 +273,7 @@ fn lenient_fields(part: &[u8]) -> Result<(Vec<&[u8]>, &[u8]), FileError> {
 }
 
 /// A field's value from its colon on, unfolded.
-pub(crate) fn text_of(value: &[u8]) -> String {
+pub(crate) fn unfold_value(value: &[u8]) -> String {
     let text = String::from_utf8_lossy(value);
     let text: String = text.chars().filter(|c| !matches!(c, '\r' | '\n')).collect();
     let text = text.trim_start();
@@ -298,7 +298,7 @@ pub(crate) fn first_token(value: &str) -> String {
 }
 
 /// What is no base 64 is passed over, and what is joined is read on (RFC 2045 6.8).
-pub(crate) fn base64_decoded(body: &[u8]) -> Vec<u8> {
+pub(crate) fn decode_base64(body: &[u8]) -> Vec<u8> {
     let mut out = Vec::with_capacity(body.len() / 4 * 3);
     for run in body.split(|byte| *byte == b'=') {
         let run: Vec<u8> =

@@ -5,12 +5,12 @@ use std::net::IpAddr;
 use jiff::Timestamp;
 use serde::{Deserialize, Serialize};
 
-use crate::outcome::Phase;
-use crate::reply::Reply;
+use crate::outcome::AttemptPhase;
+use crate::reply::SmtpReply;
 
 /// What TLS an attempt ran over.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
-pub struct TlsFacts {
+pub struct AttemptTls {
     /// `TLSv1.3`.
     pub version: String,
     /// The cipher suite, by its IANA name.
@@ -47,7 +47,7 @@ pub struct Attempt {
     /// How long it took, in milliseconds.
     pub duration_ms: u64,
     /// How far it got.
-    pub phase: Phase,
+    pub phase: AttemptPhase,
     /// The host, when one was chosen.
     pub mx_host: Option<String>,
     /// Its address.
@@ -55,9 +55,9 @@ pub struct Attempt {
     /// The address of ours that it came from.
     pub source: Option<IpAddr>,
     /// The TLS it ran over; none for plain text.
-    pub tls: Option<TlsFacts>,
+    pub tls: Option<AttemptTls>,
     /// What the host said.
-    pub reply: Option<Reply>,
+    pub reply: Option<SmtpReply>,
     /// What went wrong, where no host said so.
     pub error: Option<String>,
     /// The dialog, one line a command or reply, secrets masked.

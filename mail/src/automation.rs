@@ -24,7 +24,7 @@ use serde::{Deserialize, Serialize};
 
 use crate::id::{AccountId, AutomationId};
 
-pub use self::definition::Definition;
+pub use self::definition::AutomationDefinition;
 
 /// An automation's name.
 pub const NAME_BYTES_MAX: usize = 200;
@@ -59,7 +59,7 @@ impl AutomationStatus {
 
     /// The one that is written like this.
     #[must_use]
-    pub fn of_word(word: &str) -> Option<Self> {
+    pub fn from_word(word: &str) -> Option<Self> {
         match word {
             "draft" => Some(Self::Draft),
             "active" => Some(Self::Active),
@@ -104,18 +104,18 @@ pub struct Automation {
 
 /// A version of an automation. Once a run could follow it, it never changes.
 #[derive(Debug, Clone, PartialEq)]
-pub struct Version {
+pub struct AutomationVersion {
     /// 1, 2, 3 …
     pub number: u32,
     /// What it does.
-    pub definition: Definition,
+    pub definition: AutomationDefinition,
     /// When it was made.
     pub created_at: Timestamp,
 }
 
 /// How many runs an automation has in each state.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
-pub struct Counts {
+pub struct RunCounts {
     /// At a step, or about to be.
     pub running: u64,
     /// Waiting for a time or an event.

@@ -11,9 +11,9 @@
 
 use jiff::Timestamp;
 
-use crate::address::{Address, Name};
+use crate::address::{Address, DomainName};
 use crate::credential::CredentialId;
-use crate::email::{Category, Email, EmailStatus, Rollup};
+use crate::email::{Category, Email, EmailRollup, EmailStatus};
 use crate::recipient::Recipient;
 use crate::suppression::category_word;
 
@@ -27,7 +27,7 @@ const TERM_BYTES_MAX: usize = 400;
 /// What a term is about. The numbers are stored.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
 #[repr(u8)]
-pub enum About {
+pub enum IndexField {
     /// The address of a recipient.
     Recipient = 1,
     /// The address of the author.
@@ -50,29 +50,29 @@ pub enum About {
 
 /// A word by which emails are found.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Hash)]
-pub struct Term {
+pub struct IndexTerm {
     /// What it is about.
-    pub about: About,
+    pub field: IndexField,
     /// The word.
     pub text: String,
 }
 
-impl Term {
-    fn new(about: About, text: impl Into<String>) -> Self {
+impl IndexTerm {
+    fn new(field: IndexField, text: impl Into<String>) -> Self {
         let mut text = text.into();
         text.truncate(text.floor_char_boundary(TERM_BYTES_MAX));
-        Self { about, text }
+        Self { field, text }
     }
 
     /// Of a recipient's address.
     #[must_use]
-    pub fn recipient(address: &Address) -> Self {
-        Self::new(About::Recipient, folded(address))
+    pub fn for_recipient(address: &Address) -> Self {
+        Self::new(IndexField::Recipient, address_key(address))
     }
 
     /// Of a status; none for what most emails come to.
     #[must_use]
-    pub fn status(status: EmailStatus) -> Option<Self> {
+    pub fn for_status(status: EmailStatus) -> Option<Self> {
         let word = match status {
             EmailStatus::Delivered => return None,
             // From one to the other no event leads.
@@ -82,22 +82,22 @@ impl Term {
             EmailStatus::Failed => "failed",
             EmailStatus::Cancelled => "cancelled",
         };
-        Some(Self::new(About::Status, word))
+        Some(Self::new(IndexField::Status, word))
     }
 
-    fn category(category: Category) -> Option<Self> {
-        (category != Category::Transactional).then(|| Self::new(About::Category, category_word(category)))
+    fn for_category(category: Category) -> Option<Self> {
+        (category != Category::Transactional).then(|| Self::new(IndexField::Category, category_word(category)))
     }
 }
 
 /// An address as it is compared here: the case of no letter counts.
-fn folded(address: &Address) -> String {
+fn address_key(address: &Address) -> String {
     address.to_string().to_lowercase()
 }
 
 /// The words of a subject, or of a question about it: runs of letters and digits in lower case, each once.
 #[must_use]
-pub fn words(text: &str) -> Vec<String> {
+pub fn subject_words(text: &str) -> Vec<String> {
     let mut words: Vec<String> = Vec::new();
     for run in text.split(|c: char| !c.is_alphanumeric()).filter(|run| !run.is_empty()) {
         let mut word = run.to_lowercase();
@@ -114,18 +114,18 @@ pub fn words(text: &str) -> Vec<String> {
 
 /// The terms of an email that stay as they are.
 #[must_use]
-pub fn terms(email: &Email, recipients: &[Recipient]) -> Vec<Term> {
-    let mut terms: Vec<Term> = recipients.iter().map(|r| Term::recipient(&r.address)).collect();
-    terms.push(Term::new(About::Author, folded(&email.from.address)));
-    terms.extend(email.domain.as_ref().map(|name| Term::new(About::Domain, name.as_str())));
-    terms.extend(email.tags.iter().map(|tag| Term::new(About::Tag, format!("{}:{}", tag.name, tag.value))));
-    terms.extend(words(&email.facts.subject).into_iter().map(|word| Term::new(About::Word, word)));
+pub fn index_terms(email: &Email, recipients: &[Recipient]) -> Vec<IndexTerm> {
+    let mut terms: Vec<IndexTerm> = recipients.iter().map(|r| IndexTerm::for_recipient(&r.address)).collect();
+    terms.push(IndexTerm::new(IndexField::Author, address_key(&email.from.address)));
+    terms.extend(email.domain.as_ref().map(|name| IndexTerm::new(IndexField::Domain, name.as_str())));
+    terms.extend(email.tags.iter().map(|tag| IndexTerm::new(IndexField::Tag, format!("{}:{}", tag.name, tag.value))));
+    terms.extend(subject_words(&email.facts.subject).into_iter().map(|word| IndexTerm::new(IndexField::Word, word)));
     if let Some(template) = &email.template {
-        terms.push(Term::new(About::Template, template.id.to_string()));
-        terms.extend(template.alias.as_ref().map(|alias| Term::new(About::Template, alias.as_str())));
+        terms.push(IndexTerm::new(IndexField::Template, template.id.to_string()));
+        terms.extend(template.alias.as_ref().map(|alias| IndexTerm::new(IndexField::Template, alias.as_str())));
     }
-    terms.extend(Term::category(email.category));
-    terms.extend(email.sent_by.map(|id| Term::new(About::Credential, id.to_string())));
+    terms.extend(IndexTerm::for_category(email.category));
+    terms.extend(email.sent_by.map(|id| IndexTerm::new(IndexField::Credential, id.to_string())));
     terms.sort_unstable();
     terms.dedup();
     terms
@@ -133,13 +133,13 @@ pub fn terms(email: &Email, recipients: &[Recipient]) -> Vec<Term> {
 
 /// The term of where an email stands.
 #[must_use]
-pub fn status_term(recipients: &[Recipient]) -> Option<Term> {
-    Term::status(Rollup::of(recipients).status)
+pub fn status_term(recipients: &[Recipient]) -> Option<IndexTerm> {
+    IndexTerm::for_status(EmailRollup::from_recipients(recipients).status)
 }
 
 /// What a list of emails is asked for: what is said must hold, and of several values of one field, one.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
-pub struct Filter {
+pub struct EmailFilter {
     /// Where it stands.
     pub statuses: Vec<EmailStatus>,
     /// An address among its recipients.
@@ -153,7 +153,7 @@ pub struct Filter {
     /// Its template, by id or alias.
     pub templates: Vec<String>,
     /// Its sending domain.
-    pub domains: Vec<Name>,
+    pub domains: Vec<DomainName>,
     /// Words of its subject, as [`words`] gives them: all of them.
     pub words: Vec<String>,
     /// The credential that it was handed in with.
@@ -164,7 +164,7 @@ pub struct Filter {
     pub before: Option<Timestamp>,
 }
 
-impl Filter {
+impl EmailFilter {
     /// Whether nothing is asked.
     #[must_use]
     pub fn is_empty(&self) -> bool {
@@ -174,28 +174,28 @@ impl Filter {
     /// The lists of terms that an email must be in: in one term of each. A field that terms do not answer
     /// has no list.
     #[must_use]
-    pub fn lists(&self) -> Vec<Vec<Term>> {
-        let each = |about, texts: &[String]| -> Vec<Term> {
-            texts.iter().map(|text| Term::new(about, text.as_str())).collect()
+    pub fn required_terms(&self) -> Vec<Vec<IndexTerm>> {
+        let each = |about, texts: &[String]| -> Vec<IndexTerm> {
+            texts.iter().map(|text| IndexTerm::new(about, text.as_str())).collect()
         };
-        let addresses = |about, given: &[Address]| -> Vec<Term> {
-            given.iter().map(|address| Term::new(about, folded(address))).collect()
+        let addresses = |about, given: &[Address]| -> Vec<IndexTerm> {
+            given.iter().map(|address| IndexTerm::new(about, address_key(address))).collect()
         };
         // One value without a term makes the field a matter of looking.
-        let statuses: Option<Vec<Term>> = self.statuses.iter().map(|s| Term::status(*s)).collect();
-        let categories: Option<Vec<Term>> = self.categories.iter().map(|c| Term::category(*c)).collect();
-        let credential = self.sent_by.map(|id| Term::new(About::Credential, id.to_string()));
+        let statuses: Option<Vec<IndexTerm>> = self.statuses.iter().map(|s| IndexTerm::for_status(*s)).collect();
+        let categories: Option<Vec<IndexTerm>> = self.categories.iter().map(|c| IndexTerm::for_category(*c)).collect();
+        let credential = self.sent_by.map(|id| IndexTerm::new(IndexField::Credential, id.to_string()));
         let mut lists = vec![
             credential.into_iter().collect(),
-            addresses(About::Recipient, &self.to),
-            addresses(About::Author, &self.from),
-            each(About::Template, &self.templates),
-            self.domains.iter().map(|name| Term::new(About::Domain, name.as_str())).collect(),
+            addresses(IndexField::Recipient, &self.to),
+            addresses(IndexField::Author, &self.from),
+            each(IndexField::Template, &self.templates),
+            self.domains.iter().map(|name| IndexTerm::new(IndexField::Domain, name.as_str())).collect(),
             statuses.unwrap_or_default(),
             categories.unwrap_or_default(),
         ];
-        lists.extend(each(About::Tag, &self.tags).into_iter().map(|term| vec![term]));
-        lists.extend(each(About::Word, &self.words).into_iter().map(|term| vec![term]));
+        lists.extend(each(IndexField::Tag, &self.tags).into_iter().map(|term| vec![term]));
+        lists.extend(each(IndexField::Word, &self.words).into_iter().map(|term| vec![term]));
         lists.retain(|list| !list.is_empty());
         for list in &mut lists {
             list.sort_unstable();
@@ -206,24 +206,24 @@ impl Filter {
 
     /// Whether an email is one of those asked for; when it was accepted is a matter of its id.
     #[must_use]
-    pub fn holds(&self, email: &Email, recipients: &[Recipient]) -> bool {
+    pub fn matches(&self, email: &Email, recipients: &[Recipient]) -> bool {
         let is = |given: &[Address], address: &Address| {
-            let address = folded(address);
-            given.iter().any(|one| folded(one) == address)
+            let address = address_key(address);
+            given.iter().any(|one| address_key(one) == address)
         };
         let tagged = |wanted: &String| {
             email.tags.iter().any(|tag| {
-                wanted.strip_prefix(tag.name.as_str()).and_then(|rest| rest.strip_prefix(':'))
-                    == Some(&tag.value)
+                wanted.strip_prefix(tag.name.as_str()).and_then(|rest| rest.strip_prefix(':')) == Some(&tag.value)
             })
         };
         let made_from = |wanted: &String| {
-            email.template.as_ref().is_some_and(|template| {
-                template.alias.as_ref() == Some(wanted) || template.id.to_string() == *wanted
-            })
+            email
+                .template
+                .as_ref()
+                .is_some_and(|template| template.alias.as_ref() == Some(wanted) || template.id.to_string() == *wanted)
         };
         self.sent_by.is_none_or(|id| email.sent_by == Some(id))
-            && (self.statuses.is_empty() || self.statuses.contains(&Rollup::of(recipients).status))
+            && (self.statuses.is_empty() || self.statuses.contains(&EmailRollup::from_recipients(recipients).status))
             && (self.to.is_empty() || recipients.iter().any(|r| is(&self.to, &r.address)))
             && (self.from.is_empty() || is(&self.from, &email.from.address))
             && self.tags.iter().all(tagged)
@@ -231,7 +231,7 @@ impl Filter {
             && (self.templates.is_empty() || self.templates.iter().any(made_from))
             && (self.domains.is_empty() || email.domain.as_ref().is_some_and(|d| self.domains.contains(d)))
             && (self.words.is_empty() || {
-                let subject = words(&email.facts.subject);
+                let subject = subject_words(&email.facts.subject);
                 self.words.iter().all(|word| subject.contains(word))
             })
     }
@@ -243,25 +243,25 @@ mod tests {
 
     #[test]
     fn words_are_runs_in_lower_case_each_once() {
-        assert_eq!(words("Your ORDER #12-34: your order, ÄRGER"), ["your", "order", "12", "34", "ärger"]);
-        assert_eq!(words("  -- !"), Vec::<String>::new());
-        assert_eq!(words(&(0..100).map(|n| format!("w{n} ")).collect::<String>()).len(), WORDS_MAX);
-        assert!(words(&"ä".repeat(100)).iter().all(|word| word.len() <= WORD_BYTES_MAX));
+        assert_eq!(subject_words("Your ORDER #12-34: your order, ÄRGER"), ["your", "order", "12", "34", "ärger"]);
+        assert_eq!(subject_words("  -- !"), Vec::<String>::new());
+        assert_eq!(subject_words(&(0..100).map(|n| format!("w{n} ")).collect::<String>()).len(), WORDS_MAX);
+        assert!(subject_words(&"ä".repeat(100)).iter().all(|word| word.len() <= WORD_BYTES_MAX));
     }
 
     #[test]
     fn what_most_have_in_common_is_no_list() {
-        let filter = Filter {
+        let filter = EmailFilter {
             statuses: vec![EmailStatus::Bounced, EmailStatus::Delivered],
             categories: vec![Category::Product],
             words: vec!["a".to_owned(), "b".to_owned()],
-            ..Filter::default()
+            ..EmailFilter::default()
         };
-        let lists = filter.lists();
+        let lists = filter.required_terms();
         assert_eq!(lists.iter().map(Vec::len).collect::<Vec<_>>(), [1, 1, 1]);
         let waiting =
-            Filter { statuses: vec![EmailStatus::Scheduled, EmailStatus::Queued], ..Filter::default() };
-        assert_eq!(waiting.lists(), [vec![Term::status(EmailStatus::Queued).unwrap()]]);
-        assert!(Filter::default().is_empty() && Filter::default().lists().is_empty());
+            EmailFilter { statuses: vec![EmailStatus::Scheduled, EmailStatus::Queued], ..EmailFilter::default() };
+        assert_eq!(waiting.required_terms(), [vec![IndexTerm::for_status(EmailStatus::Queued).unwrap()]]);
+        assert!(EmailFilter::default().is_empty() && EmailFilter::default().required_terms().is_empty());
     }
 }

@@ -14,15 +14,15 @@ use std::time::Duration;
 use jiff::Timestamp;
 use serde::{Deserialize, Serialize};
 
-use crate::address::Name;
+use crate::address::DomainName;
 use crate::id::{AccountId, ClaimId};
 
 /// How long the other account has to object.
-pub const GRACE: Duration = Duration::from_secs(72 * 3_600);
+pub const GRACE_PERIOD: Duration = Duration::from_secs(72 * 3_600);
 /// How long a claim whose record is not found stays open.
-pub const OPEN_FOR: Duration = Duration::from_secs(7 * 24 * 3_600);
+pub const UNPROVEN_TTL: Duration = Duration::from_secs(7 * 24 * 3_600);
 /// How long one whose record was found stays open, from then on: long enough for the other's scheduled mail.
-pub const PROVEN_FOR: Duration = Duration::from_secs(30 * 24 * 3_600);
+pub const PROVEN_TTL: Duration = Duration::from_secs(30 * 24 * 3_600);
 
 /// How far a claim is.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
@@ -45,7 +45,7 @@ pub enum ClaimStatus {
 /// What a claim whose record was found waits for.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
-pub enum Block {
+pub enum ClaimBlocker {
     /// The other account has time to object.
     GracePeriod,
     /// The other account's own record stands there still: both rule the DNS.
@@ -56,30 +56,30 @@ pub enum Block {
 
 /// A claim.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Claim {
+pub struct DomainClaim {
     /// Its id.
     pub id: ClaimId,
     /// Who claims.
     pub account: AccountId,
     /// What.
-    pub name: Name,
+    pub name: DomainName,
     /// How far it is.
     pub status: ClaimStatus,
     /// What it waits for.
-    pub block: Option<Block>,
+    pub block: Option<ClaimBlocker>,
     /// When its record was found first.
     pub proven_at: Option<Timestamp>,
     /// When it was made.
     pub created_at: Timestamp,
 }
 
-impl Claim {
+impl DomainClaim {
     /// Until when its record must be found; once it was, until when it must be completed.
     #[must_use]
     pub fn expires_at(&self) -> Timestamp {
         let (from, time) = match self.proven_at {
-            None => (self.created_at, OPEN_FOR),
-            Some(proven) => (proven, PROVEN_FOR),
+            None => (self.created_at, UNPROVEN_TTL),
+            Some(proven) => (proven, PROVEN_TTL),
         };
         from.checked_add(time).unwrap_or(Timestamp::MAX)
     }
@@ -87,7 +87,7 @@ impl Claim {
     /// Until when the other may object, once the record was found.
     #[must_use]
     pub fn grace_ends_at(&self) -> Option<Timestamp> {
-        self.proven_at.map(|proven| proven.checked_add(GRACE).unwrap_or(Timestamp::MAX))
+        self.proven_at.map(|proven| proven.checked_add(GRACE_PERIOD).unwrap_or(Timestamp::MAX))
     }
 
     /// Whether it can still come to something.
@@ -98,7 +98,7 @@ impl Claim {
 
     /// The claim, ended in this way.
     #[must_use]
-    pub fn ended(&self, status: ClaimStatus) -> Self {
+    pub fn with_status(&self, status: ClaimStatus) -> Self {
         Self { status, block: None, ..self.clone() }
     }
 

@@ -17,17 +17,17 @@ mod table;
 
 use serde::{Deserialize, Serialize};
 
-use crate::address::Name;
-use crate::outcome::Phase;
-use crate::reply::Reply;
+use crate::address::DomainName;
+use crate::outcome::AttemptPhase;
+use crate::reply::SmtpReply;
 
-pub use action::{Action, PAUSE_FOR, Rule, Shaping};
-pub use pattern::{Code, Heard, Words};
+pub use action::{PAUSE_DEFAULT, ReplyAction, ReplyRule, ReplyRules};
+pub use pattern::{ClassifierInput, CodePattern, TextPattern};
 
 /// What kind of bounce, or of failure.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
-pub enum Reason {
+pub enum BounceClass {
     /// No such mailbox.
     UnknownUser,
     /// The mailbox is full.
@@ -48,7 +48,7 @@ pub enum Reason {
     Reputation,
 }
 
-impl Reason {
+impl BounceClass {
     const WORDS: [(Self, &'static str); 9] = [
         (Self::UnknownUser, "unknown_user"),
         (Self::MailboxFull, "mailbox_full"),
@@ -64,7 +64,7 @@ impl Reason {
     /// Whether it says something for ever about the address: such a bounce suppresses for good, any other for a time
     /// (completions-email.md 2.9).
     #[must_use]
-    pub fn is_for_good(self) -> bool {
+    pub fn is_permanent(self) -> bool {
         matches!(self, Self::UnknownUser | Self::Inactive | Self::DomainNotFound)
     }
 
@@ -76,7 +76,7 @@ impl Reason {
 
     /// The one that a word names.
     #[must_use]
-    pub fn of_word(word: &str) -> Option<Self> {
+    pub fn from_word(word: &str) -> Option<Self> {
         Self::WORDS.iter().find(|(_, known)| *known == word).map(|(reason, _)| *reason)
     }
 
@@ -88,40 +88,45 @@ impl Reason {
 
     /// What a text without codes says, if it says anything.
     #[must_use]
-    pub fn by_words(text: &str) -> Option<Self> {
-        table::look_up_words(&pattern::plain(text))
+    pub fn from_text(text: &str) -> Option<Self> {
+        table::classify_text(&pattern::normalize_text(text))
     }
 }
 
 /// What a reply means.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct Meaning {
+pub struct Classification {
     /// What it is about.
-    pub reason: Reason,
+    pub reason: BounceClass,
     /// What it calls for, beside what its code says.
-    pub action: Option<Action>,
+    pub action: Option<ReplyAction>,
 }
 
 /// The large provider that a mail host is of, whatever domains it serves: whose hosts judge together who sends to them.
 #[must_use]
-pub fn provider(host: &Name) -> Option<&'static Name> {
-    table::provider(host)
+pub fn mailbox_provider(host: &DomainName) -> Option<&'static DomainName> {
+    table::mailbox_provider(host)
 }
 
 /// Reads what a refusal of this host is about.
 #[must_use]
-pub fn classify(host: Option<&str>, reply: &Reply, phase: Phase) -> Reason {
-    let heard = Heard::new(host, reply, phase);
-    match table::look_up(&heard).reason {
+pub fn classify(host: Option<&str>, reply: &SmtpReply, phase: AttemptPhase) -> BounceClass {
+    let heard = ClassifierInput::new(host, reply, phase);
+    match table::classify(&heard).reason {
         // Nobody had asked for a mailbox yet: the one that is missed there is the sender's.
-        Reason::UnknownUser | Reason::MailboxFull | Reason::Inactive if names_nobody(phase) => Reason::Policy,
+        BounceClass::UnknownUser | BounceClass::MailboxFull | BounceClass::Inactive if is_before_recipient(phase) => {
+            BounceClass::Policy
+        }
         reason => reason,
     }
 }
 
 /// Whether no recipient is named to the host by then.
-fn names_nobody(phase: Phase) -> bool {
-    matches!(phase, Phase::Greeting | Phase::Ehlo | Phase::Tls | Phase::Auth | Phase::Mail)
+fn is_before_recipient(phase: AttemptPhase) -> bool {
+    matches!(
+        phase,
+        AttemptPhase::Greeting | AttemptPhase::Ehlo | AttemptPhase::Tls | AttemptPhase::Auth | AttemptPhase::Mail
+    )
 }
 
 #[cfg(test)]

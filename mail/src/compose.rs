@@ -15,7 +15,7 @@ use mail_builder::mime::MimePart;
 use thiserror::Error;
 
 use crate::address::Mailbox;
-use crate::message::{LINE_BYTES_MAX, fields};
+use crate::message::{LINE_BYTES_MAX, parse_fields};
 
 /// Fields that the service writes itself; a customer's copy is refused, since it would steer
 /// transport, forge a trace or break the structure of the message.
@@ -69,9 +69,7 @@ pub enum HeaderError {
     #[error("the value of `{0}` has a control character or is longer than {HEADER_VALUE_BYTES_MAX} bytes")]
     Value(String),
     /// A field is folded at its blanks only (RFC 5322 2.2.3).
-    #[error(
-        "the value of `{0}` has a word that does not fit a line of {LINE_BYTES_MAX} bytes; put blanks into it"
-    )]
+    #[error("the value of `{0}` has a word that does not fit a line of {LINE_BYTES_MAX} bytes; put blanks into it")]
     Word(String),
 }
 
@@ -168,16 +166,16 @@ pub fn compose(parts: &Composition, message_id: &str, now: Timestamp) -> Vec<u8>
     let mut builder = MessageBuilder::new()
         .message_id(message_id.to_owned())
         .date(now.as_second())
-        .from(addresses(std::slice::from_ref(&parts.from)))
-        .header("Subject", subject(&parts.subject));
+        .from(address_list(std::slice::from_ref(&parts.from)))
+        .header("Subject", subject_field(&parts.subject));
     if !parts.to.is_empty() {
-        builder = builder.to(addresses(&parts.to));
+        builder = builder.to(address_list(&parts.to));
     }
     if !parts.cc.is_empty() {
-        builder = builder.cc(addresses(&parts.cc));
+        builder = builder.cc(address_list(&parts.cc));
     }
     if !parts.reply_to.is_empty() {
-        builder = builder.reply_to(addresses(&parts.reply_to));
+        builder = builder.reply_to(address_list(&parts.reply_to));
     }
     for header in &parts.headers {
         // ASCII is folded at blanks and otherwise left alone: an encoded word would spoil every structured
@@ -190,23 +188,23 @@ pub fn compose(parts: &Composition, message_id: &str, now: Timestamp) -> Vec<u8>
         };
     }
     if let Some(text) = &parts.text {
-        builder = builder.text_body(line_feeds(text));
+        builder = builder.text_body(normalize_line_ends(text));
     }
     if let Some(html) = &parts.html {
-        builder = builder.html_body(line_feeds(html));
+        builder = builder.html_body(normalize_line_ends(html));
     }
-    let files: Vec<_> = parts.attachments.iter().map(|file| (file, Encoded::of(file))).collect();
+    let files: Vec<_> = parts.attachments.iter().map(|file| (file, EncodedAttachment::encode(file))).collect();
     if files.iter().any(|(_, encoded)| encoded.encoding == "8bit") {
         // RFC 2045 6.4: what holds a part of eight bits says so too.
         builder = builder.header("Content-Transfer-Encoding", Raw::new("8bit"));
     }
     for (file, encoded) in files {
-        builder.attachments.get_or_insert_default().push(attachment(file, encoded));
+        builder.attachments.get_or_insert_default().push(attachment_part(file, encoded));
     }
     if parts.text.is_none() && parts.html.is_none() && parts.attachments.is_empty() {
         builder = builder.body(MimePart::new("text/plain", ""));
     }
-    let mut out = Vec::with_capacity(room_for(parts));
+    let mut out = Vec::with_capacity(estimated_size(parts));
     // Writing into memory does not fail.
     let _ = builder.write_to(&mut out);
     out
@@ -214,7 +212,7 @@ pub fn compose(parts: &Composition, message_id: &str, now: Timestamp) -> Vec<u8>
 
 /// Bytes that a message will hardly exceed: header and boundaries, bodies with some of their lines broken or a sixteenth
 /// of them encoded, files in Base64. A message that grows is copied each time it does.
-fn room_for(parts: &Composition) -> usize {
+fn estimated_size(parts: &Composition) -> usize {
     const HEADER: usize = 1_536;
     let bodies = [&parts.text, &parts.html].into_iter().flatten().map(String::len).sum::<usize>();
     let files = parts.attachments.iter().map(|file| 512 + file.data.len() / 9 * 13).sum::<usize>();
@@ -223,18 +221,18 @@ fn room_for(parts: &Composition) -> usize {
 
 /// Two bodies, or one, as what follows `MIME-Version: 1.0` in a header: fields, an empty line, the body.
 #[must_use]
-pub fn entity(html: Option<&str>, text: Option<&str>) -> Vec<u8> {
+pub fn compose_bodies(html: Option<&str>, text: Option<&str>) -> Vec<u8> {
     let mut builder = MessageBuilder::new().message_id("x").date(0_i64);
     if text.is_some() || html.is_none() {
-        builder = builder.text_body(line_feeds(text.unwrap_or_default()));
+        builder = builder.text_body(normalize_line_ends(text.unwrap_or_default()));
     }
     if let Some(html) = html {
-        builder = builder.html_body(line_feeds(html));
+        builder = builder.html_body(normalize_line_ends(html));
     }
     let mut message = Vec::new();
     // Writing into memory does not fail.
     let _ = builder.write_to(&mut message);
-    let (fields, body) = fields(&message);
+    let (fields, body) = parse_fields(&message);
     let mut out = Vec::with_capacity(message.len());
     let is_content = |name: &[u8]| name.len() > 8 && name[..8].eq_ignore_ascii_case(b"content-");
     for field in fields.iter().filter(|field| is_content(&message[field.start..field.name_end])) {
@@ -246,7 +244,7 @@ pub fn entity(html: Option<&str>, text: Option<&str>) -> Vec<u8> {
 
 /// A subject as the value of its field. Text that looks like an encoded word is encoded, so that readers see it as it was
 /// given (RFC 2047 2).
-fn subject(text: &str) -> HeaderType<'_> {
+fn subject_field(text: &str) -> HeaderType<'_> {
     /// Bytes in one encoded word: behind the field's name it fits into the 76 characters of a line (RFC 2047 2).
     const WORD_BYTES: usize = 39;
     if !(text.is_ascii() && text.contains("=?")) {
@@ -261,19 +259,19 @@ fn subject(text: &str) -> HeaderType<'_> {
 pub fn write_subject(out: &mut Vec<u8>, text: &str) {
     const NAME: &[u8] = b"Subject: ";
     out.extend_from_slice(NAME);
-    subject(text).write_header(out, NAME.len());
+    subject_field(text).write_header(out, NAME.len());
 }
 
 /// Writes a `Reply-To` field.
 pub fn write_reply_to(out: &mut Vec<u8>, reply_to: &[Mailbox]) {
     const NAME: &[u8] = b"Reply-To: ";
     out.extend_from_slice(NAME);
-    addresses(reply_to).write_header(out, NAME.len());
+    address_list(reply_to).write_header(out, NAME.len());
 }
 
 /// The builder takes every line feed for a line end and lets a lone CR through, which no message may
 /// hold (RFC 5322 2.3).
-fn line_feeds(text: &str) -> Cow<'_, str> {
+fn normalize_line_ends(text: &str) -> Cow<'_, str> {
     if memchr::memchr(b'\r', text.as_bytes()).is_some() {
         Cow::Owned(text.replace("\r\n", "\n").replace('\r', "\n"))
     } else {
@@ -282,29 +280,26 @@ fn line_feeds(text: &str) -> Cow<'_, str> {
 }
 
 /// A file as it goes into its part.
-struct Encoded<'a> {
+struct EncodedAttachment<'a> {
     content_type: &'a str,
     encoding: &'static str,
     data: Vec<u8>,
 }
 
-impl<'a> Encoded<'a> {
+impl<'a> EncodedAttachment<'a> {
     /// In base 64, so that it arrives as the same bytes, whatever its type. But not a message: it may not
     /// be encoded (RFC 2046 5.2.1; RFC 6532 3.7 lets `message/global` be), so it goes as the lines that it
     /// is. One that no line of text can carry goes as a file of no known kind, and arrives whole.
-    fn of(file: &'a Attachment) -> Self {
+    fn encode(file: &'a Attachment) -> Self {
         let content_type = file.content_type.as_str();
         let kind = content_type.split(';').next().unwrap_or_default().trim().to_ascii_lowercase();
         let is_message = kind.starts_with("message/") && !kind.starts_with("message/global");
-        let base64 = |content_type| Self {
-            content_type,
-            encoding: "base64",
-            data: wrapped_base64(&file.data).into_bytes(),
-        };
+        let base64 =
+            |content_type| Self { content_type, encoding: "base64", data: wrapped_base64(&file.data).into_bytes() };
         if !is_message {
             return base64(content_type);
         }
-        match lines_of(&file.data) {
+        match crlf_lines(&file.data) {
             Some(data) if data.is_ascii() => Self { content_type, encoding: "7bit", data },
             // RFC 2046 5.2.2, 5.2.3 and RFC 3464 2.1 leave the others seven bits.
             Some(data) if kind == "message/rfc822" => Self { content_type, encoding: "8bit", data },
@@ -314,7 +309,7 @@ impl<'a> Encoded<'a> {
 }
 
 /// Text with each line ended by CRLF; none when it is no text, or has a line that is too long.
-fn lines_of(data: &[u8]) -> Option<Vec<u8>> {
+fn crlf_lines(data: &[u8]) -> Option<Vec<u8>> {
     let mut out = Vec::with_capacity(data.len() + data.len() / 32);
     for line in data.split_inclusive(|byte| *byte == b'\n') {
         let text = line.strip_suffix(b"\n").map_or(line, |text| text.strip_suffix(b"\r").unwrap_or(text));
@@ -330,7 +325,7 @@ fn lines_of(data: &[u8]) -> Option<Vec<u8>> {
 }
 
 /// A file as a part.
-fn attachment<'a>(file: &'a Attachment, encoded: Encoded<'a>) -> MimePart<'a> {
+fn attachment_part<'a>(file: &'a Attachment, encoded: EncodedAttachment<'a>) -> MimePart<'a> {
     let disposition = if file.content_id.is_some() { "inline" } else { "attachment" };
     let disposition = ContentType::new(disposition).attribute("filename", file.name.as_str());
     let mut part = MimePart::new(encoded.content_type, encoded.data)
@@ -353,7 +348,7 @@ fn wrapped_base64(data: &[u8]) -> String {
     out
 }
 
-fn addresses(mailboxes: &[Mailbox]) -> BuilderAddress<'_> {
+fn address_list(mailboxes: &[Mailbox]) -> BuilderAddress<'_> {
     let one = |m: &Mailbox| BuilderAddress::new_address(m.name.clone(), m.address.to_string());
     match mailboxes {
         [only] => one(only),
@@ -368,12 +363,10 @@ mod tests {
 
     #[test]
     fn a_subject_that_looks_encoded_is_shown_as_it_was_given() {
-        for given in
-            ["=?utf-8?Q?not_me?=", "a =?b", &"=?utf-8?B?QQ==?= and more, ".repeat(20), "=?utf-8?Q?\u{e4}?="]
-        {
+        for given in ["=?utf-8?Q?not_me?=", "a =?b", &"=?utf-8?B?QQ==?= and more, ".repeat(20), "=?utf-8?Q?\u{e4}?="] {
             let parts = Composition { subject: given.to_owned(), ..letter() };
             let message = compose(&parts, "id@x.example", Timestamp::UNIX_EPOCH);
-            assert_eq!(crate::message::read(&message).unwrap().facts.subject, given);
+            assert_eq!(crate::message::parse_header(&message).unwrap().facts.subject, given);
             assert!(message.split(|byte| *byte == b'\n').take(6).all(|line| line.len() <= 77));
             let mut field = Vec::new();
             write_subject(&mut field, given);
@@ -502,9 +495,7 @@ mod tests {
             assert!(text.contains("Content-Type: application/octet-stream\r\n"), "{text}");
             assert!(text.contains("Content-Transfer-Encoding: base64\r\n"), "{text}");
         }
-        assert!(
-            composed("message/global", b"x").contains("message/global\r\nContent-Transfer-Encoding: base64")
-        );
+        assert!(composed("message/global", b"x").contains("message/global\r\nContent-Transfer-Encoding: base64"));
     }
 
     #[test]
@@ -530,7 +521,7 @@ mod tests {
         let text = String::from_utf8(bytes.clone()).unwrap();
         assert!(!text.contains("secret@x.example"), "{text}");
         assert!(!text.replace("\r\n", "").contains(['\r', '\n']), "bare CR or LF");
-        let header = crate::message::read(&bytes).unwrap();
+        let header = crate::message::parse_header(&bytes).unwrap();
         assert_eq!(header.facts.subject, "h\u{e4}llo");
         assert_eq!(header.facts.message_id, "x@b.example");
         assert_eq!(header.from.unwrap().name.as_deref(), Some("Ad\u{e4}, L."));

@@ -14,7 +14,7 @@ const PARTS_MAX: usize = 1_000;
 
 /// A file of a message, without its bytes.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct File {
+pub struct ParsedAttachment {
     /// Its name.
     pub name: Option<String>,
     /// Its MIME type.
@@ -27,7 +27,7 @@ pub struct File {
 
 /// What a message says.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
-pub struct Contents {
+pub struct ParsedBody {
     /// Its HTML.
     pub html: Option<String>,
     /// Its plain text.
@@ -35,28 +35,26 @@ pub struct Contents {
     /// Header fields that a customer may set, in their order, unfolded.
     pub headers: Vec<(String, String)>,
     /// Its files.
-    pub files: Vec<File>,
+    pub files: Vec<ParsedAttachment>,
 }
 
-impl Contents {
+impl ParsedBody {
     /// Reads a message. What cannot be made out is left out.
     #[must_use]
-    pub fn of(message: &[u8]) -> Self {
+    pub fn parse(message: &[u8]) -> Self {
         let Some(parsed) = mime::parse(&MessageParser::default(), message) else { return Self::default() };
         let part = |id: &u32| parsed.parts.get(usize::try_from(*id).ok()?);
         // Among the texts the parser counts inline files of that type too (RFC 8621 4.1.4): those have names.
         let is_file = |id: &&u32| **id > 0 && part(id).is_some_and(|part| part.attachment_name().is_some());
         let is_text = |id: &&u32| !is_file(id);
-        let html =
-            parsed.html_body.iter().filter(is_text).filter_map(part).find_map(|part| match &part.body {
-                PartType::Html(text) => Some(lines(text)),
-                _ => None,
-            });
-        let text =
-            parsed.text_body.iter().filter(is_text).filter_map(part).find_map(|part| match &part.body {
-                PartType::Text(text) => Some(lines(text)),
-                _ => None,
-            });
+        let html = parsed.html_body.iter().filter(is_text).filter_map(part).find_map(|part| match &part.body {
+            PartType::Html(text) => Some(without_crlf(text)),
+            _ => None,
+        });
+        let text = parsed.text_body.iter().filter(is_text).filter_map(part).find_map(|part| match &part.body {
+            PartType::Text(text) => Some(without_crlf(text)),
+            _ => None,
+        });
         let inline = parsed.text_body.iter().chain(&parsed.html_body).filter(is_file);
         let files: BTreeSet<u32> = parsed.attachments.iter().chain(inline).copied().collect();
         let headers = parsed
@@ -66,7 +64,7 @@ impl Contents {
                 CustomHeader::new(name, &value).ok().map(|_| (name.to_owned(), value))
             })
             .collect();
-        let files = files.iter().take(PARTS_MAX).filter_map(part).map(|part| File {
+        let files = files.iter().take(PARTS_MAX).filter_map(part).map(|part| ParsedAttachment {
             name: part.attachment_name().map(str::to_owned),
             content_type: part.content_type().map_or_else(
                 || "application/octet-stream".to_owned(),
@@ -82,16 +80,16 @@ impl Contents {
     }
 }
 
-impl Contents {
+impl ParsedBody {
     /// Takes out what managed unsubscribe put in: its header fields, and the link, in whose place the token stands again.
     /// Returns the link. It is live: whoever has it can unsubscribe the recipient.
     pub fn take_managed_unsubscribe(&mut self) -> Option<String> {
         let header = self.headers.iter().find(|(name, _)| name.eq_ignore_ascii_case("list-unsubscribe"));
-        let link = header.and_then(|(_, value)| unsubscribe::link_in(value)).map(str::to_owned);
-        self.headers.retain(|(name, _)| !unsubscribe::is_its_header(name));
+        let link = header.and_then(|(_, value)| unsubscribe::link_from_header(value)).map(str::to_owned);
+        self.headers.retain(|(name, _)| !unsubscribe::is_unsubscribe_header(name));
         if let Some(link) = &link {
             for text in self.html.iter_mut().chain(&mut self.text) {
-                *text = unsubscribe::restore(text, link);
+                *text = unsubscribe::restore_placeholder(text, link);
             }
         }
         link
@@ -99,7 +97,7 @@ impl Contents {
 }
 
 /// As it was given: without the line ends of the wire.
-fn lines(text: &str) -> String {
+fn without_crlf(text: &str) -> String {
     text.replace("\r\n", "\n")
 }
 
@@ -138,11 +136,11 @@ mod tests {
     fn what_was_composed_is_read_back() {
         let given = composition();
         let message = compose(&given, "id@example.com", Timestamp::UNIX_EPOCH);
-        let read = Contents::of(&message);
+        let read = ParsedBody::parse(&message);
         assert_eq!(read.html.as_deref().map(str::trim_end), given.html.as_deref());
         assert_eq!(read.text.as_deref().map(str::trim_end), given.text.as_deref());
         assert_eq!(read.headers, [("X-Order".to_owned(), "7".to_owned())]);
-        let file = File {
+        let file = ParsedAttachment {
             name: Some("a b.pdf".to_owned()),
             content_type: "application/pdf".to_owned(),
             size_bytes: 1000,
@@ -157,17 +155,12 @@ mod tests {
         let mut given = composition();
         given.html = Some(format!("<a href=\"{url}\">leave</a>"));
         given.text = Some(format!("Leave: {url}"));
-        given
-            .headers
-            .extend(unsubscribe::headers(url).map(|(name, value)| CustomHeader::new(name, &value).unwrap()));
-        let mut read = Contents::of(&compose(&given, "id@example.com", Timestamp::UNIX_EPOCH));
+        given.headers.extend(unsubscribe::headers(url).map(|(name, value)| CustomHeader::new(name, &value).unwrap()));
+        let mut read = ParsedBody::parse(&compose(&given, "id@example.com", Timestamp::UNIX_EPOCH));
         assert_eq!(read.take_managed_unsubscribe().as_deref(), Some(url));
         assert_eq!(read.headers, [("X-Order".to_owned(), "7".to_owned())]);
         let shown = (read.html.as_deref().map(str::trim_end), read.text.as_deref().map(str::trim_end));
-        assert_eq!(
-            shown,
-            (Some("<a href=\"{{unsubscribe_url}}\">leave</a>"), Some("Leave: {{unsubscribe_url}}"))
-        );
+        assert_eq!(shown, (Some("<a href=\"{{unsubscribe_url}}\">leave</a>"), Some("Leave: {{unsubscribe_url}}")));
         assert_eq!(read.take_managed_unsubscribe(), None);
     }
 
@@ -181,7 +174,7 @@ mod tests {
                 content_id: Some("c1".to_owned()),
             };
             let given = Composition { html: None, attachments: vec![file], ..composition() };
-            let read = Contents::of(&compose(&given, "id@example.com", Timestamp::UNIX_EPOCH));
+            let read = ParsedBody::parse(&compose(&given, "id@example.com", Timestamp::UNIX_EPOCH));
             assert_eq!((read.text.as_deref().map(str::trim_end), read.html), (given.text.as_deref(), None));
             let [file] = read.files.as_slice() else { panic!("{:?}", read.files) };
             assert_eq!((file.name.as_deref(), file.content_type.as_str()), (Some(name), content_type));
@@ -196,15 +189,15 @@ mod tests {
             "i@e",
             Timestamp::UNIX_EPOCH,
         );
-        let read = Contents::of(&html);
+        let read = ParsedBody::parse(&html);
         assert!(read.html.is_some() && read.text.is_none(), "{read:?}");
         let text = compose(
             &Composition { html: None, attachments: Vec::new(), ..composition() },
             "i@e",
             Timestamp::UNIX_EPOCH,
         );
-        let read = Contents::of(&text);
+        let read = ParsedBody::parse(&text);
         assert!(read.html.is_none() && read.text.is_some(), "{read:?}");
-        assert_eq!(Contents::of(b""), Contents::default());
+        assert_eq!(ParsedBody::parse(b""), ParsedBody::default());
     }
 }

@@ -16,7 +16,7 @@ use serde::{Deserialize, Deserializer, Serialize, Serializer};
 use sha2::{Digest, Sha256};
 
 use crate::id::{AccountId, ApiKeyId, DomainId, SmtpCredentialId};
-use crate::network::Network;
+use crate::network::IpNetwork;
 
 /// What an API key starts with.
 pub const API_KEY_PREFIX: &str = "rnl_";
@@ -31,9 +31,9 @@ const BASE62: &[u8; 62] = b"0123456789ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnop
 
 /// A secret in the clear, on its one way to the person who asked for it. Its Debug form hides it.
 #[derive(Clone, PartialEq, Eq)]
-pub struct Secret(String);
+pub struct CredentialSecret(String);
 
-impl Secret {
+impl CredentialSecret {
     /// A new secret from 32 random bytes.
     #[must_use]
     pub fn new(prefix: &'static str, random: [u8; RANDOM_CHARS]) -> Self {
@@ -41,7 +41,7 @@ impl Secret {
         // A byte holds four whole alphabets (4 * 62 = 248) and eight values more: the slight lean
         // costs less than a hundredth of a bit per character.
         text.extend(random.iter().map(|b| char::from(BASE62[usize::from(*b) % 62])));
-        let check = check_of(&text.as_bytes()[prefix.len()..]);
+        let check = checksum(&text.as_bytes()[prefix.len()..]);
         text.push_str(&check);
         Self(text)
     }
@@ -60,16 +60,15 @@ impl Secret {
     }
 }
 
-impl fmt::Debug for Secret {
+impl fmt::Debug for CredentialSecret {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str("Secret(hidden)")
     }
 }
 
-fn check_of(random: &[u8]) -> String {
+fn checksum(random: &[u8]) -> String {
     let digest = Sha256::digest(random);
-    let mut number =
-        u64::from_be_bytes([0, 0, digest[0], digest[1], digest[2], digest[3], digest[4], digest[5]]);
+    let mut number = u64::from_be_bytes([0, 0, digest[0], digest[1], digest[2], digest[3], digest[4], digest[5]]);
     let mut text = String::with_capacity(CHECK_CHARS);
     for _ in 0..CHECK_CHARS {
         text.push(char::from(BASE62[usize::try_from(number % 62).unwrap_or(0)]));
@@ -85,26 +84,25 @@ pub struct SecretHash([u8; 32]);
 impl SecretHash {
     /// The hash of an API key (`rnl_…` or `stx_…`); `None` when the text cannot be one.
     #[must_use]
-    pub fn of_api_key(secret: &str) -> Option<Self> {
-        let rest =
-            secret.strip_prefix(API_KEY_PREFIX).or_else(|| secret.strip_prefix(API_KEY_PREFIX_LEGACY))?;
-        Self::of(rest)
+    pub fn from_api_key(secret: &str) -> Option<Self> {
+        let rest = secret.strip_prefix(API_KEY_PREFIX).or_else(|| secret.strip_prefix(API_KEY_PREFIX_LEGACY))?;
+        Self::from_secret(rest)
     }
 
     /// The hash of an SMTP credential's password; `None` when the text cannot be one.
     #[must_use]
-    pub fn of_smtp_password(secret: &str) -> Option<Self> {
-        Self::of(secret.strip_prefix(SMTP_PASSWORD_PREFIX)?)
+    pub fn from_smtp_password(secret: &str) -> Option<Self> {
+        Self::from_secret(secret.strip_prefix(SMTP_PASSWORD_PREFIX)?)
     }
 
-    fn of(rest: &str) -> Option<Self> {
+    fn from_secret(rest: &str) -> Option<Self> {
         let plausible = (16..=128).contains(&rest.len()) && rest.bytes().all(|b| b.is_ascii_alphanumeric());
         plausible.then(|| Self(Sha256::digest(rest.as_bytes()).into()))
     }
 
     /// The hash of any other secret that is made of chance.
     #[must_use]
-    pub fn of_bytes(secret: &[u8]) -> Self {
+    pub fn from_bytes(secret: &[u8]) -> Self {
         Self(Sha256::digest(secret).into())
     }
 
@@ -132,7 +130,7 @@ impl<'de> Deserialize<'de> for SecretHash {
 /// The secrets of a credential, as hashes: the one that counts, and, after a rotation, the one before
 /// it for a while.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
-pub struct Secrets {
+pub struct CredentialSecrets {
     /// The one that counts. None in rows of the first version: then any that leads here does.
     pub current: Option<SecretHash>,
     /// The one before it.
@@ -141,28 +139,27 @@ pub struct Secrets {
     pub former_until: Option<Timestamp>,
 }
 
-impl Secrets {
+impl CredentialSecrets {
     /// Those of a credential that has had no other.
     #[must_use]
-    pub fn only(hash: SecretHash) -> Self {
+    pub fn single(hash: SecretHash) -> Self {
         Self { current: Some(hash), ..Self::default() }
     }
 
     /// Those after a rotation.
     #[must_use]
-    pub fn rotated(&self, to: SecretHash, former_until: Timestamp) -> Self {
+    pub fn rotate(&self, to: SecretHash, former_until: Timestamp) -> Self {
         Self { current: Some(to), former: self.current, former_until: Some(former_until) }
     }
 
     /// Whether a secret that leads to this credential still counts.
     #[must_use]
-    pub fn holds(&self, shown: &SecretHash, now: Timestamp) -> bool {
+    pub fn accepts(&self, shown: &SecretHash, now: Timestamp) -> bool {
         match &self.current {
             None => true,
             Some(current) if current == shown => true,
             Some(_) => {
-                self.former.is_none_or(|former| former == *shown)
-                    && self.former_until.is_some_and(|until| now < until)
+                self.former.is_none_or(|former| former == *shown) && self.former_until.is_some_and(|until| now < until)
             }
         }
     }
@@ -175,47 +172,52 @@ impl Secrets {
 
 /// On which terms a credential lets somebody in.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
-pub struct Terms {
+pub struct CredentialPolicy {
     /// It may send from this domain only.
     pub domain: Option<DomainId>,
     /// It may be used from these networks only; from everywhere when there are none.
-    pub allowed: Vec<Network>,
+    pub allowed: Vec<IpNetwork>,
     /// It may be used until then.
     pub expires_at: Option<Timestamp>,
     /// Its secrets.
-    pub secrets: Secrets,
+    pub secrets: CredentialSecrets,
 }
 
 /// Why a credential that was found lets nobody in.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum NotAdmitted {
+pub enum CredentialRejection {
     /// The secret counts no more, or the credential has expired.
-    Over,
+    Expired,
     /// Not from this address.
-    Elsewhere,
+    AddressNotAllowed,
 }
 
-impl Terms {
+impl CredentialPolicy {
     /// Whether whoever shows this secret, from this address, is let in.
     ///
     /// # Errors
     /// Why not.
-    pub fn admit(&self, shown: &SecretHash, from: Option<IpAddr>, now: Timestamp) -> Result<(), NotAdmitted> {
-        if !self.secrets.holds(shown, now) || self.expires_at.is_some_and(|end| end <= now) {
-            return Err(NotAdmitted::Over);
+    pub fn authorize(
+        &self,
+        shown: &SecretHash,
+        from: Option<IpAddr>,
+        now: Timestamp,
+    ) -> Result<(), CredentialRejection> {
+        if !self.secrets.accepts(shown, now) || self.expires_at.is_some_and(|end| end <= now) {
+            return Err(CredentialRejection::Expired);
         }
         // An address that is not known is in no network.
-        let here = |network: &Network| from.is_some_and(|address| network.contains(address));
+        let here = |network: &IpNetwork| from.is_some_and(|address| network.contains(address));
         if self.allowed.is_empty() || self.allowed.iter().any(here) {
             return Ok(());
         }
-        Err(NotAdmitted::Elsewhere)
+        Err(CredentialRejection::AddressNotAllowed)
     }
 }
 
 /// When a credential was last used, and from where.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct LastUsed {
+pub struct LastUse {
     /// When.
     pub at: Timestamp,
     /// From where, when that is known.
@@ -225,7 +227,7 @@ pub struct LastUsed {
 /// What an API key may do.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
-pub enum Scope {
+pub enum ApiKeyScope {
     /// Everything.
     Full,
     /// Send, and read what was sent with the same key.
@@ -272,13 +274,13 @@ pub struct ApiKey {
     /// What people call it.
     pub name: String,
     /// What it may do.
-    pub scope: Scope,
+    pub scope: ApiKeyScope,
     /// What may be shown of the secret.
     pub hint: String,
     /// Switched off without being deleted.
     pub enabled: bool,
     /// On which terms it lets in.
-    pub terms: Terms,
+    pub terms: CredentialPolicy,
     /// When it was created.
     pub created_at: Timestamp,
 }
@@ -297,7 +299,7 @@ pub struct SmtpCredential {
     /// Switched off without being deleted.
     pub enabled: bool,
     /// On which terms it lets in.
-    pub terms: Terms,
+    pub terms: CredentialPolicy,
     /// When it was created.
     pub created_at: Timestamp,
 }
@@ -308,7 +310,7 @@ mod tests {
 
     #[test]
     fn a_secret_has_its_form_and_hides_itself() {
-        let secret = Secret::new(API_KEY_PREFIX, [7; 32]);
+        let secret = CredentialSecret::new(API_KEY_PREFIX, [7; 32]);
         assert_eq!(secret.expose().len(), 4 + 32 + 6);
         assert_eq!(format!("{secret:?}"), "Secret(hidden)");
         assert!(secret.hint().starts_with("rnl_..."), "{}", secret.hint());
@@ -317,26 +319,26 @@ mod tests {
     #[test]
     fn terms_admit() {
         let at = |second| Timestamp::from_second(second).unwrap();
-        let [old, new, other] = [[1; 32], [2; 32], [3; 32]].map(|bytes| SecretHash::of_bytes(&bytes));
-        let mut terms = Terms { secrets: Secrets::only(old), ..Terms::default() };
-        assert_eq!(terms.admit(&old, None, at(0)), Ok(()));
-        assert_eq!(terms.admit(&other, None, at(0)), Err(NotAdmitted::Over));
-        terms.secrets = terms.secrets.rotated(new, at(10));
+        let [old, new, other] = [[1; 32], [2; 32], [3; 32]].map(|bytes| SecretHash::from_bytes(&bytes));
+        let mut terms = CredentialPolicy { secrets: CredentialSecrets::single(old), ..CredentialPolicy::default() };
+        assert_eq!(terms.authorize(&old, None, at(0)), Ok(()));
+        assert_eq!(terms.authorize(&other, None, at(0)), Err(CredentialRejection::Expired));
+        terms.secrets = terms.secrets.rotate(new, at(10));
         for (shown, second, in_) in [(new, 99, true), (old, 9, true), (old, 10, false), (other, 9, false)] {
-            assert_eq!(terms.admit(&shown, None, at(second)).is_ok(), in_, "{second}");
+            assert_eq!(terms.authorize(&shown, None, at(second)).is_ok(), in_, "{second}");
         }
         terms.expires_at = Some(at(50));
-        assert!(terms.admit(&new, None, at(49)).is_ok() && terms.admit(&new, None, at(50)).is_err());
+        assert!(terms.authorize(&new, None, at(49)).is_ok() && terms.authorize(&new, None, at(50)).is_err());
         terms.allowed = vec!["192.0.2.0/24".parse().unwrap()];
         let from = |text: &str| Some(text.parse().unwrap());
-        assert_eq!(terms.admit(&new, from("::ffff:192.0.2.9"), at(0)), Ok(()));
-        assert_eq!(terms.admit(&new, from("192.0.3.9"), at(0)), Err(NotAdmitted::Elsewhere));
-        assert_eq!(terms.admit(&new, None, at(0)), Err(NotAdmitted::Elsewhere));
+        assert_eq!(terms.authorize(&new, from("::ffff:192.0.2.9"), at(0)), Ok(()));
+        assert_eq!(terms.authorize(&new, from("192.0.3.9"), at(0)), Err(CredentialRejection::AddressNotAllowed));
+        assert_eq!(terms.authorize(&new, None, at(0)), Err(CredentialRejection::AddressNotAllowed));
         // A row of the first version knows no hash: whatever leads to it counts, until it is rotated.
-        let first = Secrets::default();
-        assert!(first.holds(&old, at(0)));
-        let rotated = first.rotated(new, at(10));
-        assert!(rotated.holds(&old, at(9)) && !rotated.holds(&old, at(10)));
+        let first = CredentialSecrets::default();
+        assert!(first.accepts(&old, at(0)));
+        let rotated = first.rotate(new, at(10));
+        assert!(rotated.accepts(&old, at(9)) && !rotated.accepts(&old, at(10)));
     }
 
     #[test]
@@ -353,12 +355,9 @@ mod tests {
     #[test]
     fn old_and_new_prefixes_are_one_key() {
         let rest = "ABCDEFGHIJKLMNOPQRSTUVWXYZ012345";
-        assert_eq!(
-            SecretHash::of_api_key(&format!("rnl_{rest}")),
-            SecretHash::of_api_key(&format!("stx_{rest}"))
-        );
-        assert_ne!(SecretHash::of_api_key(&format!("rnl_{rest}")), None);
-        assert_eq!(SecretHash::of_api_key(&format!("stxsmtp_{rest}")), None);
-        assert_eq!(SecretHash::of_smtp_password("stxsmtp_short"), None);
+        assert_eq!(SecretHash::from_api_key(&format!("rnl_{rest}")), SecretHash::from_api_key(&format!("stx_{rest}")));
+        assert_ne!(SecretHash::from_api_key(&format!("rnl_{rest}")), None);
+        assert_eq!(SecretHash::from_api_key(&format!("stxsmtp_{rest}")), None);
+        assert_eq!(SecretHash::from_smtp_password("stxsmtp_short"), None);
     }
 }

@@ -13,14 +13,14 @@ const FIELDS_MAX: usize = 64;
 
 /// One record.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Record {
+pub struct CsvRecord {
     /// The number of its first line, from 1.
     pub line: u64,
     /// Its fields, without quotes and outer spaces; none when a quote is not closed.
     pub fields: Option<Vec<String>>,
 }
 
-impl Record {
+impl CsvRecord {
     /// A field; empty when there are not as many.
     #[must_use]
     pub fn field(&self, place: usize) -> &str {
@@ -30,19 +30,19 @@ impl Record {
 
 /// The records of a text, from a place on; empty lines are none.
 #[derive(Debug, Clone)]
-pub struct Records<'a> {
+pub struct CsvReader<'a> {
     text: &'a str,
     at: usize,
     line: u64,
     separator: u8,
 }
 
-impl<'a> Records<'a> {
+impl<'a> CsvReader<'a> {
     /// From the beginning.
     #[must_use]
     pub fn new(text: &'a str) -> Self {
         let at = if text.starts_with('\u{feff}') { '\u{feff}'.len_utf8() } else { 0 };
-        Self { text, at, line: 1, separator: separator_of(text) }
+        Self { text, at, line: 1, separator: detect_separator(text) }
     }
 
     /// From where [`Records::place`] was.
@@ -51,12 +51,12 @@ impl<'a> Records<'a> {
         if at == 0 || !text.is_char_boundary(at) {
             return Self::new(text);
         }
-        Self { text, at, line, separator: separator_of(text) }
+        Self { text, at, line, separator: detect_separator(text) }
     }
 
     /// Where the next record begins, and on which line.
     #[must_use]
-    pub fn place(&self) -> (usize, u64) {
+    pub fn position(&self) -> (usize, u64) {
         (self.at, self.line)
     }
 
@@ -65,17 +65,17 @@ impl<'a> Records<'a> {
     }
 }
 
-impl Iterator for Records<'_> {
-    type Item = Record;
+impl Iterator for CsvReader<'_> {
+    type Item = CsvRecord;
 
-    fn next(&mut self) -> Option<Record> {
+    fn next(&mut self) -> Option<CsvRecord> {
         loop {
             let rest = self.rest();
             if rest.is_empty() {
                 return None;
             }
             let line = self.line;
-            let (fields, length) = match cut(rest, self.separator) {
+            let (fields, length) = match split_record(rest, self.separator) {
                 Some((fields, length)) => (Some(fields), length),
                 None => (None, rest.find('\n').map_or(rest.len(), |end| end + 1)),
             };
@@ -83,18 +83,18 @@ impl Iterator for Records<'_> {
             self.line += lines as u64;
             self.at += length;
             if fields.as_ref().is_none_or(|fields| fields.iter().any(|field| !field.is_empty())) {
-                return Some(Record { line, fields });
+                return Some(CsvRecord { line, fields });
             }
         }
     }
 }
 
 /// The first record of a text and its length with the line end; none when a quote is not closed in time.
-fn cut(text: &str, separator: u8) -> Option<(Vec<String>, usize)> {
+fn split_record(text: &str, separator: u8) -> Option<(Vec<String>, usize)> {
     let bytes = text.as_bytes();
     let (mut fields, mut at) = (Vec::new(), 0);
     loop {
-        let (field, end) = field(text, at, separator)?;
+        let (field, end) = split_field(text, at, separator)?;
         if fields.len() < FIELDS_MAX {
             fields.push(field);
         }
@@ -107,12 +107,11 @@ fn cut(text: &str, separator: u8) -> Option<(Vec<String>, usize)> {
 }
 
 /// A field that begins at a place, and where the separator, line feed or end behind it stands.
-fn field(text: &str, at: usize, separator: u8) -> Option<(String, usize)> {
+fn split_field(text: &str, at: usize, separator: u8) -> Option<(String, usize)> {
     let bytes = text.as_bytes();
     let ends = |byte: u8| byte == separator || byte == b'\n';
-    let unquoted_end = |from: usize| {
-        bytes.iter().skip(from).position(|byte| ends(*byte)).map_or(bytes.len(), |found| from + found)
-    };
+    let unquoted_end =
+        |from: usize| bytes.iter().skip(from).position(|byte| ends(*byte)).map_or(bytes.len(), |found| from + found);
     let blanks = bytes.iter().skip(at).take_while(|byte| **byte == b' ').count();
     let start = at + blanks;
     if bytes.get(start) != Some(&b'"') {
@@ -136,7 +135,7 @@ fn field(text: &str, at: usize, separator: u8) -> Option<(String, usize)> {
 }
 
 /// The separator that the first line has most of.
-fn separator_of(text: &str) -> u8 {
+fn detect_separator(text: &str) -> u8 {
     let first = text.lines().next().unwrap_or_default();
     let count = |separator: &u8| first.bytes().filter(|byte| byte == separator).count();
     [b',', b';', b'\t'].into_iter().rev().max_by_key(count).unwrap_or(b',')
@@ -152,9 +151,9 @@ fn looks_like_formula(text: &str) -> bool {
 
 /// One cell of a record that is written. It can be made by its constructors alone, so no cell leaves unguarded.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Cell<'a>(Cow<'a, str>);
+pub struct CsvCell<'a>(Cow<'a, str>);
 
-impl<'a> Cell<'a> {
+impl<'a> CsvCell<'a> {
     /// A text. What a spreadsheet would compute has an apostrophe before it, which says that it is text; [`as_given`]
     /// takes it away again.
     #[must_use]
@@ -164,7 +163,7 @@ impl<'a> Cell<'a> {
 
     /// A text that was made for this cell, guarded as [`Cell::text`] is.
     #[must_use]
-    pub fn made(text: impl ToString) -> Self {
+    pub fn from_display(text: impl ToString) -> Self {
         let text = text.to_string();
         Self(Cow::Owned(if looks_like_formula(&text) { format!("'{text}") } else { text }))
     }
@@ -173,7 +172,7 @@ impl<'a> Cell<'a> {
     #[must_use]
     pub fn number(number: impl ToString) -> Self {
         let text = number.to_string();
-        if is_number(&text) { Self(Cow::Owned(text)) } else { Self::made(text) }
+        if is_number(&text) { Self(Cow::Owned(text)) } else { Self::from_display(text) }
     }
 }
 
@@ -187,13 +186,13 @@ fn is_number(text: &str) -> bool {
 
 /// The text that [`Cell::text`] was given.
 #[must_use]
-pub fn as_given(text: &str) -> &str {
+pub fn strip_formula_guard(text: &str) -> &str {
     text.strip_prefix('\'').filter(|rest| looks_like_formula(rest)).unwrap_or(text)
 }
 
 /// Writes a record.
-pub fn write(out: &mut String, cells: &[Cell<'_>]) {
-    for (n, Cell(field)) in cells.iter().enumerate() {
+pub fn write_record(out: &mut String, cells: &[CsvCell<'_>]) {
+    for (n, CsvCell(field)) in cells.iter().enumerate() {
         if n > 0 {
             out.push(',');
         }
@@ -214,7 +213,7 @@ mod tests {
     use proptest::prelude::*;
 
     fn read(text: &str) -> Vec<(u64, Vec<String>)> {
-        Records::new(text).map(|record| (record.line, record.fields.unwrap_or_default())).collect()
+        CsvReader::new(text).map(|record| (record.line, record.fields.unwrap_or_default())).collect()
     }
 
     fn row(line: u64, fields: &[&str]) -> (u64, Vec<String>) {
@@ -250,21 +249,19 @@ mod tests {
             ("a=b", "a=b"),
             ("", ""),
         ] {
-            assert_eq!((Cell::text(text).0.as_ref(), Cell::made(text).0.as_ref()), (written, written));
-            assert_eq!(as_given(written), text);
+            assert_eq!((CsvCell::text(text).0.as_ref(), CsvCell::from_display(text).0.as_ref()), (written, written));
+            assert_eq!(strip_formula_guard(written), text);
         }
     }
 
     #[test]
     fn numbers_stay_numbers() {
         for number in ["-5.00", "-5", "0", "12.50"] {
-            assert_eq!(Cell::number(number).0, number);
-            assert_eq!(Cell::text(number).0.starts_with('\''), number.starts_with('-'));
+            assert_eq!(CsvCell::number(number).0, number);
+            assert_eq!(CsvCell::text(number).0.starts_with('\''), number.starts_with('-'));
         }
-        for (no_number, written) in
-            [("-5+1", "'-5+1"), ("--5", "'--5"), ("-", "'-"), ("-.5", "'-.5"), ("+5", "'+5")]
-        {
-            assert_eq!(Cell::number(no_number).0, written);
+        for (no_number, written) in [("-5+1", "'-5+1"), ("--5", "'--5"), ("-", "'-"), ("-.5", "'-.5"), ("+5", "'+5")] {
+            assert_eq!(CsvCell::number(no_number).0, written);
         }
     }
 
@@ -277,22 +274,22 @@ mod tests {
             let mut wanted = Vec::new();
             for fields in &rows {
                 let fields: Vec<String> = fields.iter().map(|field| format!("x{field}x")).collect();
-                write(&mut text, &fields.iter().map(|field| Cell::text(field)).collect::<Vec<_>>());
+                write_record(&mut text, &fields.iter().map(|field| CsvCell::text(field)).collect::<Vec<_>>());
                 wanted.push(fields);
             }
-            let back: Vec<_> = Records::new(&text).skip(1).map(|record| record.fields.unwrap()).collect();
+            let back: Vec<_> = CsvReader::new(&text).skip(1).map(|record| record.fields.unwrap()).collect();
             prop_assert_eq!(back, wanted);
         }
 
         #[test]
         fn any_text_is_read_to_its_end_in_any_number_of_steps(text in "[a\",;\n\r \u{e9}]{0,60}") {
-            let whole: Vec<Record> = Records::new(&text).collect();
+            let whole: Vec<CsvRecord> = CsvReader::new(&text).collect();
             let (mut place, mut steps) = ((0, 1), Vec::new());
             loop {
-                let mut records = Records::resume(&text, place);
+                let mut records = CsvReader::resume(&text, place);
                 let Some(record) = records.next() else { break };
                 steps.push(record);
-                place = records.place();
+                place = records.position();
             }
             prop_assert_eq!(whole, steps);
         }

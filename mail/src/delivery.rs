@@ -12,7 +12,7 @@ pub const RESPONSE_BYTES_MAX: usize = 4 * 1024;
 /// How far a delivery is.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
-pub enum DeliveryStatus {
+pub enum WebhookDeliveryStatus {
     /// It is tried, or tried again.
     Pending,
     /// The endpoint took it.
@@ -21,13 +21,13 @@ pub enum DeliveryStatus {
     Failed,
 }
 
-impl DeliveryStatus {
+impl WebhookDeliveryStatus {
     /// The words for them.
     pub const WORDS: &[&str] = &["pending", "delivered", "failed"];
 
     /// By its word.
     #[must_use]
-    pub fn of_word(word: &str) -> Option<Self> {
+    pub fn from_word(word: &str) -> Option<Self> {
         match word {
             "pending" => Some(Self::Pending),
             "delivered" => Some(Self::Delivered),
@@ -49,7 +49,7 @@ impl DeliveryStatus {
 
 /// An event on its way to an endpoint.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Delivery {
+pub struct WebhookDelivery {
     /// Its id.
     pub id: DeliveryId,
     /// Whose it is.
@@ -65,7 +65,7 @@ pub struct Delivery {
     /// The body, where there is no event: of a test.
     pub body: Option<String>,
     /// How far it is.
-    pub status: DeliveryStatus,
+    pub status: WebhookDeliveryStatus,
     /// Attempts made.
     pub attempts: u32,
     /// Asked for by hand: one attempt, whatever the ladder.
@@ -82,7 +82,7 @@ pub struct Delivery {
 
 /// One attempt.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct DeliveryAttempt {
+pub struct WebhookDeliveryAttempt {
     /// Its number, from 1 on.
     pub number: u32,
     /// When it began.

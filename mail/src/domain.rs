@@ -5,7 +5,7 @@ use std::fmt;
 use jiff::Timestamp;
 use serde::{Deserialize, Serialize};
 
-use crate::address::{Address, Name};
+use crate::address::{Address, DomainName};
 use crate::address_pattern::AddressPattern;
 use crate::id::{AccountId, DomainId};
 
@@ -22,9 +22,9 @@ pub enum DomainState {
 /// A private key, sealed for storage (AES-256-GCM under the installation's key); base 64.
 #[derive(Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(transparent)]
-pub struct SealedKey(pub String);
+pub struct SealedSecret(pub String);
 
-impl fmt::Debug for SealedKey {
+impl fmt::Debug for SealedSecret {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str("SealedKey(hidden)")
     }
@@ -32,24 +32,24 @@ impl fmt::Debug for SealedKey {
 
 /// The DKIM keys of a domain (RFC 6376; Ed25519: RFC 8463).
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Dkim {
+pub struct SealedDkimKeys {
     /// The RSA key's selector; the Ed25519 key's is the same with an `e` at its end.
     pub selector: String,
     /// Value of the TXT record at `{selector}._domainkey.{domain}`.
     pub rsa_record: String,
     /// The RSA key.
-    pub rsa: SealedKey,
+    pub rsa: SealedSecret,
     /// Value of the TXT record at `{selector}e._domainkey.{domain}`.
     pub ed25519_record: String,
     /// The Ed25519 key.
-    pub ed25519: SealedKey,
+    pub ed25519: SealedSecret,
     /// The Ed25519 record was seen in DNS: mail is signed with that key too.
     pub ed25519_published: bool,
     /// How long the RSA key is.
     pub rsa_bits: u16,
 }
 
-impl Dkim {
+impl SealedDkimKeys {
     /// The selector of the Ed25519 key.
     #[must_use]
     pub fn ed25519_selector(&self) -> String {
@@ -66,7 +66,7 @@ pub fn ed25519_selector(selector: &str) -> String {
 /// The records of keys that signed until others took their place: mail that they signed is still on its way, and
 /// is checked against them when it arrives.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
-pub struct FormerDkim {
+pub struct RetiredDkimRecords {
     /// The RSA key's selector.
     pub selector: String,
     /// Value of the TXT record at `{selector}._domainkey.{domain}`.
@@ -103,16 +103,16 @@ pub struct DeliverySettings {
     pub tls_mode: TlsMode,
     /// The customer's host for tracking links, whose CNAME leads to us; none for our own.
     #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub tracking_host: Option<Name>,
+    pub tracking_host: Option<DomainName>,
     /// The tracking host whose record was seen: links lead nowhere before that.
     #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub tracking_seen: Option<Name>,
+    pub tracking_seen: Option<DomainName>,
 }
 
 impl DeliverySettings {
     /// The customer's host that links begin with: the tracking host, once its record was seen.
     #[must_use]
-    pub fn links_host(&self) -> Option<&Name> {
+    pub fn tracking_link_host(&self) -> Option<&DomainName> {
         self.tracking_host.as_ref().filter(|host| self.tracking_seen.as_ref() == Some(host))
     }
 
@@ -125,21 +125,21 @@ impl DeliverySettings {
 
 /// A sending domain.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Domain {
+pub struct SendingDomain {
     /// Its id.
     pub id: DomainId,
     /// Whose it is.
     pub account: AccountId,
     /// Its name.
-    pub name: Name,
+    pub name: DomainName,
     /// Whether mail may be sent from it.
     pub state: DomainState,
     /// The keys that sign for it.
-    pub dkim: Dkim,
+    pub dkim: SealedDkimKeys,
     /// Keys that sign in place of those as soon as their record is seen.
-    pub next_dkim: Option<Dkim>,
+    pub next_dkim: Option<SealedDkimKeys>,
     /// The keys that signed before.
-    pub former_dkim: Option<FormerDkim>,
+    pub former_dkim: Option<RetiredDkimRecords>,
     /// How its mail is treated.
     pub delivery: DeliverySettings,
     /// Mail to the domain is taken in.
@@ -159,18 +159,18 @@ pub const INBOUND_ADDRESSES_MAX: usize = 100;
 /// The mailbox that every domain with mail has (RFC 5321 4.5.1).
 const POSTMASTER: &str = "postmaster";
 
-impl Domain {
+impl SendingDomain {
     /// Whether mail for addresses of it is taken in.
     #[must_use]
-    pub fn takes_mail_in(&self) -> bool {
+    pub fn accepts_inbound(&self) -> bool {
         self.inbound_enabled && self.state == DomainState::Verified
     }
 
     /// Whether this is one of the addresses that it takes mail in for.
     #[must_use]
-    pub fn receives(&self, address: &Address) -> bool {
+    pub fn accepts_address(&self, address: &Address) -> bool {
         self.inbound_addresses.is_empty()
-            || self.inbound_addresses.iter().any(|pattern| pattern.means(address))
-            || address.plain_local().eq_ignore_ascii_case(POSTMASTER)
+            || self.inbound_addresses.iter().any(|pattern| pattern.matches(address))
+            || address.unquoted_local_part().eq_ignore_ascii_case(POSTMASTER)
     }
 }

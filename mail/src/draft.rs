@@ -10,10 +10,10 @@ use jiff::Timestamp;
 
 use crate::address::{Address, Mailbox};
 use crate::compose::Composition;
-use crate::email::{Category, Door, Priority, Tag, TemplateFacts};
+use crate::email::{Category, Ingress, Priority, SourceTemplate, Tag};
 use crate::id::{AutomationId, EmailId, RunId};
-use crate::recipient::{Notify, RecipientKind};
-use crate::suppression::OPTIONAL;
+use crate::recipient::{DsnOptions, RecipientKind};
+use crate::suppression::OPTIONAL_CATEGORIES;
 
 /// A recipient as the door was told of it.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -23,12 +23,12 @@ pub struct DraftRecipient {
     /// In which header field it stands. SMTP does not say: the hall reads the header.
     pub kind: RecipientKind,
     /// What the client asked to be told (SMTP only).
-    pub notify: Notify,
+    pub notify: DsnOptions,
 }
 
 /// The message, finished or to be made.
 #[derive(Debug)]
-pub enum Content {
+pub enum DraftContent {
     /// A message of RFC 5322 as an SMTP client sent it: dot-unstuffed, CRLF line ends, at most
     /// fixed up (RFC 6409 8).
     Raw {
@@ -43,7 +43,7 @@ pub enum Content {
 
 /// The part of an SMTP envelope that an API send has not.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
-pub struct Envelope {
+pub struct SubmissionEnvelope {
     /// MAIL FROM; none for `<>`.
     pub reverse_path: Option<Address>,
     /// ENVID, decoded from xtext (RFC 3461 4.4).
@@ -57,7 +57,7 @@ pub struct Envelope {
     /// SMTPUTF8 was given (RFC 6531).
     pub smtputf8: bool,
     /// HOLDFOR or HOLDUNTIL (RFC 4865): not to be sent before.
-    pub release: Option<Release>,
+    pub release: Option<FutureRelease>,
     /// BY (RFC 2852).
     pub deliver_by: Option<DeliverBy>,
     /// MT-PRIORITY (RFC 6710).
@@ -66,7 +66,7 @@ pub struct Envelope {
 
 /// When a message is to be released (RFC 4865).
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Release {
+pub enum FutureRelease {
     /// After so long.
     After(Duration),
     /// Then.
@@ -82,7 +82,7 @@ pub enum DeliverBy {
     Notify(i64),
 }
 
-impl Envelope {
+impl SubmissionEnvelope {
     /// After how many seconds its sender wants to be told that it is late.
     #[must_use]
     pub fn late_in_s(&self) -> Option<i64> {
@@ -94,17 +94,17 @@ impl Envelope {
 
     /// What it asks beyond what the message itself asks, which counts first.
     #[must_use]
-    pub fn wishes(&self, wishes: Wishes, now: Timestamp) -> Wishes {
+    pub fn send_options(&self, wishes: SendOptions, now: Timestamp) -> SendOptions {
         // What was still to come when MAIL was said may be there at the final dot: then it goes at once.
         let released_at = self.release.and_then(|release| match release {
-            Release::After(wait) => Some(now.checked_add(wait).unwrap_or(Timestamp::MAX)),
-            Release::At(at) => Some(at).filter(|at| *at > now),
+            FutureRelease::After(wait) => Some(now.checked_add(wait).unwrap_or(Timestamp::MAX)),
+            FutureRelease::At(at) => Some(at).filter(|at| *at > now),
         });
         let given_up_after = match self.deliver_by {
             Some(DeliverBy::Return(within)) => Some(within),
             Some(DeliverBy::Notify(_)) | None => None,
         };
-        Wishes {
+        SendOptions {
             scheduled_at: wishes.scheduled_at.or(released_at),
             expires_in: wishes.expires_in.or(given_up_after),
             priority: wishes.priority.or(self.priority),
@@ -125,7 +125,7 @@ pub enum OnSuppressed {
 
 /// What may be asked of a send; the default asks nothing.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
-pub struct Wishes {
+pub struct SendOptions {
     /// To be sent then, and not now.
     pub scheduled_at: Option<Timestamp>,
     /// Worthless after so long: it goes first, and is given up then.
@@ -139,7 +139,7 @@ pub struct Wishes {
     /// The email that it is sent again of.
     pub resent_from: Option<EmailId>,
     /// The template that it was made from.
-    pub template: Option<TemplateFacts>,
+    pub template: Option<SourceTemplate>,
     /// The run of an automation that sends it.
     pub run: Option<(AutomationId, RunId)>,
     /// It uses up the account's plan although the service writes it: it is about the account's own affairs.
@@ -150,33 +150,33 @@ pub struct Wishes {
 #[derive(Debug)]
 pub struct Draft {
     /// By which door it came.
-    pub door: Door,
+    pub ingress: Ingress,
     /// The author, when the door knows it (the API does; for SMTP the hall reads `From`).
     pub from: Option<Mailbox>,
     /// SMTP's envelope; the default for the API.
-    pub envelope: Envelope,
+    pub envelope: SubmissionEnvelope,
     /// Everybody who is to get it, without duplicates, at least one.
     pub recipients: Vec<DraftRecipient>,
     /// The message.
-    pub content: Content,
+    pub content: DraftContent,
     /// What the customer hung on it.
     pub tags: Vec<Tag>,
     /// What it is for.
     pub category: Category,
     /// What is asked beyond that.
-    pub wishes: Wishes,
+    pub options: SendOptions,
 }
 
 impl Draft {
     /// Whether it uses up the account's plan: what the service writes for itself does not.
     #[must_use]
     pub fn is_metered(&self) -> bool {
-        self.door != Door::System || self.wishes.metered
+        self.ingress != Ingress::System || self.options.metered
     }
 
     /// Whether managed unsubscribe is on: where nothing is said, the category decides.
     #[must_use]
     pub fn manages_unsubscribe(&self) -> bool {
-        self.wishes.unsubscribe.unwrap_or(OPTIONAL.contains(&self.category))
+        self.options.unsubscribe.unwrap_or(OPTIONAL_CATEGORIES.contains(&self.category))
     }
 }

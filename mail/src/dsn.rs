@@ -12,19 +12,19 @@ use std::fmt::Write as _;
 
 use jiff::Timestamp;
 
-use self::form::{Transfer, in_field, one_line, original, part, typed};
-use crate::address::{Address, Name};
+use self::form::{PartEncoding, field_text, one_line, original_recipient, typed_address, write_part};
+use crate::address::{Address, DomainName};
 use crate::message;
-use crate::notice::{Action, Notice};
+use crate::notice::{DsnAction, PendingDsn};
 
 /// A returned message longer than this is cut to its header, whatever RET says (RFC 3461 6.2 allows it).
 pub const RETURNED_BYTES_MAX: usize = 1024 * 1024;
 
 /// What a notification reports.
 #[derive(Debug)]
-pub struct Report<'a> {
+pub struct DsnMessage<'a> {
     /// The host that reports: us.
-    pub reporting_host: &'a Name,
+    pub reporting_host: &'a DomainName,
     /// To whom it goes.
     pub to: &'a Address,
     /// The Message-ID of the notification, without angle brackets.
@@ -32,7 +32,7 @@ pub struct Report<'a> {
     /// When the notification is written.
     pub now: Timestamp,
     /// What became of each recipient, the gravest first.
-    pub notices: &'a [Notice],
+    pub recipients: &'a [PendingDsn],
     /// ENVID as it was given, decoded (RFC 3461 4.4).
     pub envelope_id: Option<&'a str>,
     /// When the message was accepted.
@@ -43,36 +43,36 @@ pub struct Report<'a> {
     pub return_full: bool,
 }
 
-impl Report<'_> {
+impl DsnMessage<'_> {
     /// Its gravest news.
-    fn gravest(&self) -> Action {
-        self.notices.iter().map(|notice| notice.action).min().unwrap_or(Action::Failed)
+    fn worst_action(&self) -> DsnAction {
+        self.recipients.iter().map(|notice| notice.action).min().unwrap_or(DsnAction::Failed)
     }
 
     /// Whether its reader reads the forms of RFC 6533.
-    fn utf8(&self) -> bool {
+    fn accepts_utf8(&self) -> bool {
         self.to.needs_smtputf8()
-            || self.notices.iter().any(|notice| notice.smtputf8 || notice.address.needs_smtputf8())
+            || self.recipients.iter().any(|notice| notice.smtputf8 || notice.address.needs_smtputf8())
     }
 
     /// The subject.
     #[must_use]
     pub fn subject(&self) -> &'static str {
-        self.gravest().subject()
+        self.worst_action().subject_line()
     }
 
     /// Writes the notification.
     #[must_use]
     pub fn compose(&self) -> Vec<u8> {
-        let (utf8, eight) = (self.utf8(), self.to.needs_smtputf8());
-        let text = self.text();
-        let status = self.status(utf8);
+        let (utf8, eight) = (self.accepts_utf8(), self.to.needs_smtputf8());
+        let text = self.human_readable_part();
+        let status = self.delivery_status_part(utf8);
         let status_kind = if status.is_ascii() { "delivery-status" } else { "global-delivery-status" };
-        let (returned, returned_kind, returned_transfer) = self.returned(utf8, eight);
-        let text_transfer = Transfer::of(text.as_bytes(), eight);
-        let status_transfer = Transfer::of(status.as_bytes(), eight);
+        let (returned, returned_kind, returned_transfer) = self.returned_part(utf8, eight);
+        let text_transfer = PartEncoding::choose(text.as_bytes(), eight);
+        let status_transfer = PartEncoding::choose(status.as_bytes(), eight);
         let transfers = [text_transfer, status_transfer, returned_transfer];
-        let eight_bit = transfers.contains(&Transfer::Eight);
+        let eight_bit = transfers.contains(&PartEncoding::EightBit);
         let boundary = format!("=_{}", self.message_id.replace(|c: char| !c.is_ascii_alphanumeric(), "_"));
         let head = format!(
             "From: Mail Delivery System <MAILER-DAEMON@{host}>\r\nTo: <{to}>\r\n\
@@ -82,46 +82,46 @@ impl Report<'_> {
             host = self.reporting_host,
             to = self.to,
             subject = self.subject(),
-            date = message::date(self.now),
+            date = message::format_date(self.now),
             id = self.message_id,
             cte = if eight_bit { "Content-Transfer-Encoding: 8bit\r\n" } else { "" },
         );
         let mut out = Vec::with_capacity(head.len() + text.len() + status.len() + returned.len() + 1024);
         out.extend_from_slice(head.as_bytes());
-        part(&mut out, (&boundary, "text/plain; charset=utf-8"), text_transfer, text.as_bytes());
+        write_part(&mut out, (&boundary, "text/plain; charset=utf-8"), text_transfer, text.as_bytes());
         let status_kind = format!("message/{status_kind}");
-        part(&mut out, (&boundary, &status_kind), status_transfer, status.as_bytes());
-        part(&mut out, (&boundary, returned_kind), returned_transfer, returned);
+        write_part(&mut out, (&boundary, &status_kind), status_transfer, status.as_bytes());
+        write_part(&mut out, (&boundary, returned_kind), returned_transfer, returned);
         out.extend_from_slice(format!("\r\n--{boundary}--\r\n").as_bytes());
         out
     }
 
     /// What is returned of the message, and how. Only who learns that it failed needs the whole of it back
     /// (RFC 3461 4.3).
-    fn returned(&self, utf8: bool, eight: bool) -> (&[u8], &'static str, Transfer) {
-        let body_at = message::fields(self.returned).1;
+    fn returned_part(&self, utf8: bool, eight: bool) -> (&[u8], &'static str, PartEncoding) {
+        let body_at = message::parse_fields(self.returned).1;
         let header = self.returned.get(..body_at).unwrap_or(self.returned);
         let global = utf8 && !header.is_ascii();
-        let full = self.gravest() == Action::Failed && self.return_full;
+        let full = self.worst_action() == DsnAction::Failed && self.return_full;
         match (full && self.returned.len() <= RETURNED_BYTES_MAX, global) {
-            (true, true) => (self.returned, "message/global", Transfer::of(self.returned, eight)),
+            (true, true) => (self.returned, "message/global", PartEncoding::choose(self.returned, eight)),
             // A type of this kind is encoded in itself only, and never as a whole (RFC 2046 5.2.1).
-            (true, false) => (self.returned, "message/rfc822", Transfer::of(self.returned, true)),
-            (false, true) => (header, "message/global-headers", Transfer::of(header, eight)),
-            (false, false) => (header, "text/rfc822-headers", Transfer::of(header, eight)),
+            (true, false) => (self.returned, "message/rfc822", PartEncoding::choose(self.returned, true)),
+            (false, true) => (header, "message/global-headers", PartEncoding::choose(header, eight)),
+            (false, false) => (header, "text/rfc822-headers", PartEncoding::choose(header, eight)),
         }
     }
 
     /// What a person reads: what became of it, and of whom.
-    fn text(&self) -> String {
-        let mut out = String::with_capacity(256 * self.notices.len().max(1));
+    fn human_readable_part(&self) -> String {
+        let mut out = String::with_capacity(256 * self.recipients.len().max(1));
         let mut told = None;
-        for notice in self.notices {
-            let word = notice.action.word();
+        for notice in self.recipients {
+            let word = notice.action.action_field();
             if told != Some(word) {
                 let between = if told.is_some() { "\r\n" } else { "" };
                 // Writing to a String does not fail.
-                let _ = write!(out, "{between}{}\r\n", notice.action.opening());
+                let _ = write!(out, "{between}{}\r\n", notice.action.intro_text());
                 told = Some(word);
             }
             let explanation = one_line(&notice.explanation);
@@ -138,44 +138,44 @@ impl Report<'_> {
     }
 
     /// What a machine reads (RFC 3464 2.2, 2.3).
-    fn status(&self, utf8: bool) -> String {
-        let mut out = String::with_capacity(512 * self.notices.len().max(1));
+    fn delivery_status_part(&self, utf8: bool) -> String {
+        let mut out = String::with_capacity(512 * self.recipients.len().max(1));
         let _ = write!(out, "Reporting-MTA: dns; {}\r\n", self.reporting_host);
         if let Some(id) = self.envelope_id {
-            let _ = write!(out, "Original-Envelope-Id: {}\r\n", in_field(id, utf8));
+            let _ = write!(out, "Original-Envelope-Id: {}\r\n", field_text(id, utf8));
         }
-        let _ = write!(out, "Arrival-Date: {}\r\n", message::date(self.arrived_at));
-        for notice in self.notices {
-            recipient_status(&mut out, notice, utf8);
+        let _ = write!(out, "Arrival-Date: {}\r\n", message::format_date(self.arrived_at));
+        for notice in self.recipients {
+            write_recipient_fields(&mut out, notice, utf8);
         }
         out
     }
 }
 
 /// The fields of one recipient, behind an empty line.
-fn recipient_status(out: &mut String, notice: &Notice, utf8: bool) {
+fn write_recipient_fields(out: &mut String, notice: &PendingDsn, utf8: bool) {
     out.push_str("\r\n");
     if let Some(given) = &notice.original_recipient {
-        let _ = write!(out, "Original-Recipient: {}\r\n", original(given, utf8));
+        let _ = write!(out, "Original-Recipient: {}\r\n", original_recipient(given, utf8));
     }
     let _ = write!(
         out,
         "Final-Recipient: {}\r\nAction: {}\r\nStatus: {}\r\n",
-        typed(&notice.address, utf8),
-        notice.action.word(),
-        notice.action.status(notice.reply.as_ref())
+        typed_address(&notice.address, utf8),
+        notice.action.action_field(),
+        notice.action.status_code(notice.reply.as_ref())
     );
     if let Some(host) = &notice.remote_host {
-        let _ = write!(out, "Remote-MTA: dns; {}\r\n", in_field(host, utf8));
+        let _ = write!(out, "Remote-MTA: dns; {}\r\n", field_text(host, utf8));
     }
     if let Some(reply) = &notice.reply {
         // What no host has said is not its diagnostic (RFC 3464 2.3.6).
         let kind = if notice.remote_host.is_some() { "smtp" } else { "x-postrider" };
-        let _ = write!(out, "Diagnostic-Code: {kind}; {}\r\n", in_field(&reply.to_string(), utf8));
+        let _ = write!(out, "Diagnostic-Code: {kind}; {}\r\n", field_text(&reply.to_string(), utf8));
     }
-    let _ = write!(out, "Last-Attempt-Date: {}\r\n", message::date(notice.last_attempt_at));
-    if let Action::Delayed(until) = notice.action {
-        let _ = write!(out, "Will-Retry-Until: {}\r\n", message::date(until));
+    let _ = write!(out, "Last-Attempt-Date: {}\r\n", message::format_date(notice.last_attempt_at));
+    if let DsnAction::Delayed(until) = notice.action {
+        let _ = write!(out, "Will-Retry-Until: {}\r\n", message::format_date(until));
     }
 }
 

@@ -46,8 +46,7 @@ fn is_public_v4(address: Ipv4Addr) -> bool {
 
 fn is_public_v6(address: Ipv6Addr) -> bool {
     let [a, b, c, d, e, f, g, h] = address.segments();
-    let inside =
-        |high: u16, low: u16| is_public_v4(Ipv4Addr::from_bits(u32::from(high) << 16 | u32::from(low)));
+    let inside = |high: u16, low: u16| is_public_v4(Ipv4Addr::from_bits(u32::from(high) << 16 | u32::from(low)));
     match [a, b] {
         // ::ffff:a.b.c.d (RFC 4291 2.5.5.2): a socket would really speak IPv4 to it.
         [0, 0] if [c, d, e, f] == [0, 0, 0, 0xffff] => inside(g, h),

@@ -8,17 +8,17 @@ use std::time::Duration;
 use jiff::{SignedDuration, Timestamp};
 use serde::{Deserialize, Serialize};
 
-use crate::address::{Address, Mailbox, Name};
+use crate::address::{Address, DomainName, Mailbox};
 use crate::credential::CredentialId;
 use crate::event::EventKind;
 use crate::id::{AccountId, AutomationId, EmailId, RunId, TemplateId};
 use crate::recipient::{Recipient, RecipientState};
-use crate::task::{By, Class};
+use crate::task::{DeliverByTime, TaskClass};
 
 /// By which door an email came in.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
-pub enum Door {
+pub enum Ingress {
     /// The HTTP API.
     Api,
     /// SMTP submission with AUTH.
@@ -29,7 +29,7 @@ pub enum Door {
     System,
 }
 
-impl Door {
+impl Ingress {
     /// The word for it in the log.
     #[must_use]
     pub fn word(self) -> &'static str {
@@ -61,7 +61,7 @@ impl Category {
 
     /// The one that is written like this.
     #[must_use]
-    pub fn of_word(word: &str) -> Option<Self> {
+    pub fn from_word(word: &str) -> Option<Self> {
         match word {
             "transactional" => Some(Self::Transactional),
             "product" => Some(Self::Product),
@@ -82,7 +82,7 @@ pub struct Tag {
 
 /// The template that an email was made from.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
-pub struct TemplateFacts {
+pub struct SourceTemplate {
     /// Which.
     pub id: TemplateId,
     /// Its alias then.
@@ -93,7 +93,7 @@ pub struct TemplateFacts {
 
 /// What stands in the header: kept for lists and events. Empty where the message has none.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
-pub struct HeaderFacts {
+pub struct HeaderSummary {
     /// `To`.
     pub to: Vec<Mailbox>,
     /// `Cc`.
@@ -116,15 +116,15 @@ pub struct Email {
     /// Whose it is.
     pub account: AccountId,
     /// By which door it came.
-    pub door: Door,
+    pub door: Ingress,
     /// The author: `From`.
     pub from: Mailbox,
     /// The reverse path that an SMTP client gave (where a DSN would go); none for the null path and for the API.
     pub reverse_path: Option<Address>,
     /// The sending domain whose return path it uses; none for mail of the service's own.
-    pub domain: Option<Name>,
+    pub domain: Option<DomainName>,
     /// What stands in the header.
-    pub facts: HeaderFacts,
+    pub facts: HeaderSummary,
     /// What the customer hung on it.
     pub tags: Vec<Tag>,
     /// What it is for.
@@ -148,7 +148,7 @@ pub struct Email {
     /// The email that it is sent again of.
     pub resent_from: Option<EmailId>,
     /// The template that it was made from.
-    pub template: Option<TemplateFacts>,
+    pub template: Option<SourceTemplate>,
     /// The run of an automation that sent it.
     pub run: Option<(AutomationId, RunId)>,
     /// The credential that it was handed in with; none where it was none, and in rows of earlier versions.
@@ -161,24 +161,24 @@ impl Email {
     /// Whether what it says is for its recipient alone: the service's own mail with links that sign in. A
     /// delivery report, which has no domain, says nothing that its account may not know.
     #[must_use]
-    pub fn is_for_its_recipient_alone(&self) -> bool {
-        self.door == Door::System && self.domain.is_some()
+    pub fn is_confidential(&self) -> bool {
+        self.door == Ingress::System && self.domain.is_some()
     }
 
     /// When it is to be delivered by, where it goes out now (RFC 2852).
     #[must_use]
-    pub fn by(&self, now: Timestamp) -> Option<By> {
+    pub fn deliver_by_time(&self, now: Timestamp) -> Option<DeliverByTime> {
         let (within, returns) = match (self.expires_in, self.late_in_s) {
             (Some(within), _) => (SignedDuration::try_from(within).ok()?, true),
             (None, late_in_s) => (SignedDuration::from_secs(late_in_s?), false),
         };
-        Some(By { at: now.checked_add(within).ok()?, returns })
+        Some(DeliverByTime { at: now.checked_add(within).ok()?, returns })
     }
 
     /// In which order its tasks go.
     #[must_use]
-    pub fn class(&self) -> Class {
-        let usual = if self.expires_in.is_some() { Class::Expiring } else { Class::from(self.category) };
+    pub fn class(&self) -> TaskClass {
+        let usual = if self.expires_in.is_some() { TaskClass::Expiring } else { TaskClass::from(self.category) };
         self.priority.map_or(usual, |priority| priority.class(usual))
     }
 }
@@ -197,12 +197,12 @@ impl Priority {
 
     /// In which order such mail goes: before all else from 5 on, as transactional mail from 1 on, after all else below 0.
     #[must_use]
-    fn class(self, usual: Class) -> Class {
+    fn class(self, usual: TaskClass) -> TaskClass {
         match self.0 {
-            5.. => Class::Expiring,
-            1..=4 => usual.min(Class::Transactional),
+            5.. => TaskClass::Expiring,
+            1..=4 => usual.min(TaskClass::Transactional),
             0 => usual,
-            _ => Class::Newsletter,
+            _ => TaskClass::Newsletter,
         }
     }
 }
@@ -243,7 +243,7 @@ pub enum EmailStatus {
 
 /// How many recipients are where.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize)]
-pub struct Counts {
+pub struct RecipientCounts {
     /// Not terminal.
     pub queued: u32,
     /// Delivered.
@@ -267,11 +267,11 @@ fn is_zero(number: &u32) -> bool {
 
 /// What an email has come to, derived from its recipients.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Rollup {
+pub struct EmailRollup {
     /// The state.
     pub status: EmailStatus,
     /// How many recipients are where.
-    pub counts: Counts,
+    pub counts: RecipientCounts,
     /// The last thing that happened.
     pub last_event: EventKind,
     /// When the first recipient was delivered.
@@ -282,11 +282,11 @@ pub struct Rollup {
     pub bounce_reason: Option<String>,
 }
 
-impl Rollup {
+impl EmailRollup {
     /// Derives the state of an email from its recipients.
     #[must_use]
-    pub fn of(recipients: &[Recipient]) -> Self {
-        let mut counts = Counts::default();
+    pub fn from_recipients(recipients: &[Recipient]) -> Self {
+        let mut counts = RecipientCounts::default();
         let (mut scheduled, mut held) = (0, 0);
         for recipient in recipients {
             match recipient.state {
@@ -307,13 +307,13 @@ impl Rollup {
             }
         }
         let status = match counts {
-            Counts { delivered: 1.., .. } => EmailStatus::Delivered,
+            RecipientCounts { delivered: 1.., .. } => EmailStatus::Delivered,
             // The recipients of a scheduled email are scheduled, held and released together.
-            Counts { queued: 1.., .. } if scheduled > 0 => EmailStatus::Scheduled,
-            Counts { queued: 1.., .. } if held > 0 => EmailStatus::Queued,
-            Counts { queued: 1.., .. } => EmailStatus::Sent,
-            Counts { bounced: 1.., .. } => EmailStatus::Bounced,
-            Counts { cancelled: 1.., failed: 0, .. } => EmailStatus::Cancelled,
+            RecipientCounts { queued: 1.., .. } if scheduled > 0 => EmailStatus::Scheduled,
+            RecipientCounts { queued: 1.., .. } if held > 0 => EmailStatus::Queued,
+            RecipientCounts { queued: 1.., .. } => EmailStatus::Sent,
+            RecipientCounts { bounced: 1.., .. } => EmailStatus::Bounced,
+            RecipientCounts { cancelled: 1.., failed: 0, .. } => EmailStatus::Cancelled,
             _ => EmailStatus::Failed,
         };
         let first_bounce = recipients
@@ -323,11 +323,7 @@ impl Rollup {
         Self {
             status,
             counts,
-            last_event: recipients
-                .iter()
-                .map(|r| r.last_event)
-                .max_by_key(|e| e.1)
-                .map_or(EventKind::Sent, |e| e.0),
+            last_event: recipients.iter().map(|r| r.last_event).max_by_key(|e| e.1).map_or(EventKind::Sent, |e| e.0),
             delivered_at: recipients.iter().filter_map(|r| r.delivered_at).min(),
             bounced_at: first_bounce.and_then(|r| r.bounced_at),
             bounce_reason: first_bounce
@@ -339,8 +335,8 @@ impl Rollup {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::recipient::{Notify, RecipientKind};
-    use crate::reply::{Enhanced, Reply};
+    use crate::recipient::{DsnOptions, RecipientKind};
+    use crate::reply::{Enhanced, SmtpReply};
 
     fn recipient(index: u16, state: RecipientState, second: i64) -> Recipient {
         let at = Timestamp::from_second(second).unwrap();
@@ -360,7 +356,7 @@ mod tests {
             kind: RecipientKind::To,
             state,
             attempts: 1,
-            last_response: Some(Reply::new(550, Enhanced::new(5, 1, 1), "user unknown")),
+            last_response: Some(SmtpReply::new(550, Enhanced::new(5, 1, 1), "user unknown")),
             error: None,
             mx_host: None,
             last_event: (event, at),
@@ -368,7 +364,7 @@ mod tests {
             bounced_at: (state == RecipientState::Bounced).then_some(at),
             complained_at: None,
             next_attempt_at: None,
-            notify: Notify::default(),
+            notify: DsnOptions::default(),
         }
     }
 
@@ -379,11 +375,11 @@ mod tests {
         let of = |states: &[S]| {
             let recipients: Vec<_> =
                 states.iter().enumerate().map(|(n, s)| recipient(n as u16, *s, n as i64)).collect();
-            Rollup::of(&recipients)
+            EmailRollup::from_recipients(&recipients)
         };
         let mixed = of(&[S::Delivered, S::Bounced]);
         assert_eq!(mixed.status, EmailStatus::Delivered);
-        assert_eq!(mixed.counts, Counts { delivered: 1, bounced: 1, ..Counts::default() });
+        assert_eq!(mixed.counts, RecipientCounts { delivered: 1, bounced: 1, ..RecipientCounts::default() });
         assert!(mixed.delivered_at.is_some() && mixed.bounced_at.is_some());
         assert_eq!(mixed.bounce_reason.as_deref(), Some("550 5.1.1 user unknown"));
         assert_eq!(mixed.last_event, EventKind::Bounced);
@@ -394,7 +390,7 @@ mod tests {
         assert_eq!(of(&[S::Cancelled]).status, EmailStatus::Cancelled);
         assert_eq!(of(&[S::Suppressed, S::Cancelled]).status, EmailStatus::Cancelled);
         let ended = of(&[S::Failed, S::Suppressed, S::Suppressed, S::Cancelled]).counts;
-        assert_eq!(ended, Counts { failed: 1, suppressed: 2, cancelled: 1, ..Counts::default() });
+        assert_eq!(ended, RecipientCounts { failed: 1, suppressed: 2, cancelled: 1, ..RecipientCounts::default() });
         assert_eq!(of(&[S::Queued]).status, EmailStatus::Sent);
         assert_eq!(of(&[S::Queued, S::Suppressed]).status, EmailStatus::Sent);
         assert_eq!(of(&[S::Failed, S::Suppressed]).status, EmailStatus::Failed);

@@ -9,10 +9,10 @@ use serde::{Deserialize, Deserializer, Serialize, Serializer, de::Error as _};
 use crate::address::Address;
 
 /// How long events and their deliveries are kept (completions-email.md 2.11).
-pub const KEPT: std::time::Duration = std::time::Duration::from_secs(30 * 24 * 3600);
+pub const RETENTION: std::time::Duration = std::time::Duration::from_secs(30 * 24 * 3600);
 use crate::id::{
-    AccountId, CommissionId, DomainId, EmailId, EventId, IdError, PartnerId, PayoutId, ReceivedId,
-    ReferralId, RunId, SuppressionId, WebhookId,
+    AccountId, CommissionId, DomainId, EmailId, EventId, IdError, PartnerId, PayoutId, ReceivedId, ReferralId, RunId,
+    SuppressionId, WebhookId,
 };
 
 /// What happened. The names are the contract's (email-api.md, "Webhook events").
@@ -204,35 +204,35 @@ impl EventKind {
 
     /// By its name on the wire.
     #[must_use]
-    pub fn of_name(name: &str) -> Option<Self> {
+    pub fn from_name(name: &str) -> Option<Self> {
         Self::ALL.into_iter().find(|kind| kind.name() == name)
     }
 
     /// The one that a name means, however its letters are written: nobody else tells of an event that is called so.
     #[must_use]
-    pub fn reserving(name: &str) -> Option<Self> {
+    pub fn from_name_ignoring_case(name: &str) -> Option<Self> {
         // A product may have partners and payouts of its own, and nothing here hears those names.
-        let is_reserved = |kind: &Self| !kind.is_of_the_program() && kind.name().eq_ignore_ascii_case(name);
+        let is_reserved = |kind: &Self| !kind.is_affiliate_event() && kind.name().eq_ignore_ascii_case(name);
         Self::ALL.into_iter().find(is_reserved)
     }
 
     /// Whether it is about the affiliate program.
     #[must_use]
-    pub fn is_of_the_program(self) -> bool {
+    pub fn is_affiliate_event(self) -> bool {
         let nouns = ["affiliate.", "referral.", "commission.", "payout."];
         nouns.iter().any(|noun| self.name().starts_with(noun))
     }
 
     /// Whether automations hear it: those about emails, and that somebody left.
     #[must_use]
-    pub fn is_heard_by_automations(self) -> bool {
+    pub fn can_trigger_automations(self) -> bool {
         self == Self::Unsubscribed || self.name().starts_with("email.")
     }
 
     /// Whether only who names it is told of it: it came after the contract's list, and who asked for all
     /// events asked for that list (completions-email.md 2.10, "Later events").
     #[must_use]
-    pub fn must_be_named(self) -> bool {
+    pub fn requires_explicit_subscription(self) -> bool {
         matches!(
             self,
             Self::Cancelled

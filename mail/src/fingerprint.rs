@@ -10,11 +10,11 @@ use mail_parser::{ContentType, Message, MessageParser, MimeHeaders as _, PartTyp
 use sha2::{Digest as _, Sha256};
 
 use crate::address::Address;
-use crate::message::fields;
+use crate::message::parse_fields;
 use crate::mime;
 
 /// Fields that differ between two tries, and those that the parts say.
-const PASSED_OVER: &[&str] = &[
+const IGNORED_FIELDS: &[&str] = &[
     "Received",
     "Date",
     "Message-ID",
@@ -29,23 +29,23 @@ const PASSED_OVER: &[&str] = &[
 
 /// The fingerprint of a message to these recipients: SHA-256, in hexadecimal.
 #[must_use]
-pub fn of<'a>(recipients: impl Iterator<Item = &'a Address>, message: &[u8]) -> String {
-    let mut sum = Sum(Sha256::new());
+pub fn message_fingerprint<'a>(recipients: impl Iterator<Item = &'a Address>, message: &[u8]) -> String {
+    let mut sum = FingerprintHasher(Sha256::new());
     let mut recipients: Vec<String> = recipients.map(ToString::to_string).collect();
     recipients.sort_unstable();
     recipients.dedup();
-    sum.number(recipients.len());
-    recipients.iter().for_each(|address| sum.bytes(address.as_bytes()));
-    let (fields, body) = fields(message);
-    for field in fields.iter().filter(|field| !PASSED_OVER.iter().any(|name| field.is(message, name))) {
-        sum.bytes(&message[field.start..field.name_end].to_ascii_lowercase());
+    sum.add_number(recipients.len());
+    recipients.iter().for_each(|address| sum.add_bytes(address.as_bytes()));
+    let (fields, body) = parse_fields(message);
+    for field in fields.iter().filter(|field| !IGNORED_FIELDS.iter().any(|name| field.has_name(message, name))) {
+        sum.add_bytes(&message[field.start..field.name_end].to_ascii_lowercase());
         // However it was folded.
         let words = message[field.name_end..field.end].split(u8::is_ascii_whitespace);
-        sum.bytes(&words.filter(|word| !word.is_empty()).collect::<Vec<_>>().join(&b' '));
+        sum.add_bytes(&words.filter(|word| !word.is_empty()).collect::<Vec<_>>().join(&b' '));
     }
     match mime::parse(&MessageParser::default(), message) {
-        Some(parsed) => sum.parts(&parsed),
-        None => sum.bytes(message.get(body..).unwrap_or_default()),
+        Some(parsed) => sum.add_parts(&parsed),
+        None => sum.add_bytes(message.get(body..).unwrap_or_default()),
     }
     let mut text = String::with_capacity(64);
     for byte in sum.0.finalize() {
@@ -55,40 +55,40 @@ pub fn of<'a>(recipients: impl Iterator<Item = &'a Address>, message: &[u8]) -> 
     text
 }
 
-struct Sum(Sha256);
+struct FingerprintHasher(Sha256);
 
-impl Sum {
-    fn number(&mut self, number: usize) {
+impl FingerprintHasher {
+    fn add_number(&mut self, number: usize) {
         self.0.update((number as u64).to_le_bytes());
     }
 
     /// Each with its length: what follows cannot be taken for a part of it.
-    fn bytes(&mut self, bytes: &[u8]) {
-        self.number(bytes.len());
+    fn add_bytes(&mut self, bytes: &[u8]) {
+        self.add_number(bytes.len());
         self.0.update(bytes);
     }
 
-    fn kind(&mut self, kind: Option<&ContentType<'_>>) {
-        let Some(kind) = kind else { return self.number(0) };
-        self.bytes(kind.ctype().to_ascii_lowercase().as_bytes());
-        self.bytes(kind.subtype().unwrap_or_default().to_ascii_lowercase().as_bytes());
+    fn add_content_type(&mut self, kind: Option<&ContentType<'_>>) {
+        let Some(kind) = kind else { return self.add_number(0) };
+        self.add_bytes(kind.ctype().to_ascii_lowercase().as_bytes());
+        self.add_bytes(kind.subtype().unwrap_or_default().to_ascii_lowercase().as_bytes());
         for attribute in kind.attributes().unwrap_or_default() {
             if !attribute.name.eq_ignore_ascii_case("boundary") {
-                self.bytes(attribute.name.to_ascii_lowercase().as_bytes());
-                self.bytes(attribute.value.as_bytes());
+                self.add_bytes(attribute.name.to_ascii_lowercase().as_bytes());
+                self.add_bytes(attribute.value.as_bytes());
             }
         }
     }
 
-    fn parts(&mut self, parsed: &Message<'_>) {
-        self.number(parsed.parts.len());
+    fn add_parts(&mut self, parsed: &Message<'_>) {
+        self.add_number(parsed.parts.len());
         for part in &parsed.parts {
-            self.kind(part.content_type());
-            self.kind(part.content_disposition());
-            self.bytes(part.content_id().unwrap_or_default().as_bytes());
+            self.add_content_type(part.content_type());
+            self.add_content_type(part.content_disposition());
+            self.add_bytes(part.content_id().unwrap_or_default().as_bytes());
             match &part.body {
-                PartType::Multipart(parts) => self.number(parts.len()),
-                _ => self.bytes(part.contents()),
+                PartType::Multipart(parts) => self.add_number(parts.len()),
+                _ => self.add_bytes(part.contents()),
             }
         }
     }
@@ -100,7 +100,7 @@ mod tests {
 
     fn of(to: &[&str], message: &str) -> String {
         let to: Vec<Address> = to.iter().map(|to| to.parse().unwrap()).collect();
-        super::of(to.iter(), message.as_bytes())
+        super::message_fingerprint(to.iter(), message.as_bytes())
     }
 
     fn message(boundary: &str, id: &str, text: &str, more: &str) -> String {

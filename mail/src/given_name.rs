@@ -7,16 +7,16 @@ use serde::{Deserialize, Serialize};
 use thiserror::Error;
 
 /// Longest name.
-const NAME_BYTES_MAX: usize = 64;
+const SLUG_BYTES_MAX: usize = 64;
 
 /// A text is no such name.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Error)]
 #[error("must be 1 to 64 lower-case letters, digits, dots, hyphens and underscores")]
-pub struct NotAName;
+pub struct SlugError;
 
-fn is_name(text: &str) -> bool {
+fn is_slug(text: &str) -> bool {
     let fits = |byte: u8| byte.is_ascii_lowercase() || byte.is_ascii_digit() || b".-_".contains(&byte);
-    (1..=NAME_BYTES_MAX).contains(&text.len()) && text.bytes().all(fits)
+    (1..=SLUG_BYTES_MAX).contains(&text.len()) && text.bytes().all(fits)
 }
 
 /// A type for the names of one kind of thing, so that none stands where another is meant.
@@ -36,18 +36,18 @@ macro_rules! given_name {
         }
 
         impl FromStr for $name {
-            type Err = NotAName;
+            type Err = SlugError;
 
-            fn from_str(text: &str) -> Result<Self, NotAName> {
+            fn from_str(text: &str) -> Result<Self, SlugError> {
                 text.to_owned().try_into()
             }
         }
 
         impl TryFrom<String> for $name {
-            type Error = NotAName;
+            type Error = SlugError;
 
-            fn try_from(text: String) -> Result<Self, NotAName> {
-                if is_name(&text) { Ok(Self(text)) } else { Err(NotAName) }
+            fn try_from(text: String) -> Result<Self, SlugError> {
+                if is_slug(&text) { Ok(Self(text)) } else { Err(SlugError) }
             }
         }
 

@@ -9,7 +9,7 @@ use jiff::Timestamp;
 use crate::id::EmailId;
 
 /// For how long a key is kept.
-pub const KEPT: Duration = Duration::from_secs(24 * 3600);
+pub const RETENTION: Duration = Duration::from_secs(24 * 3600);
 /// The longest key, in characters.
 pub const KEY_CHARS_MAX: usize = 256;
 
@@ -27,7 +27,7 @@ pub fn check_key(key: &str) -> Result<(), String> {
 /// What the key was used for. The number is part of the stored key.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 #[repr(u8)]
-pub enum Operation {
+pub enum IdempotencyScope {
     /// `POST /emails`.
     Send = 1,
     /// `POST /emails/batch`.
@@ -59,23 +59,23 @@ pub enum Operation {
     /// `POST /affiliates/{id}/login-link`.
     MintLoginLink = 39,
     /// What an owner does, each operation by its id.
-    Own = 40,
+    OwnerAction = 40,
 }
 
 /// What came of it.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub enum Outcome {
+pub enum IdempotentResult {
     /// It was done; the answer's body, as it was given.
     Done(String),
     /// Some of it was done, and the rest may be asked for again with the same key.
-    Partly(Partly),
+    Partly(PartialResult),
     /// Whether it was done could not be learned; the email, should it exist.
     Unconfirmed(EmailId),
 }
 
 /// What was done in part: of a batch some emails were answered for good, others are to be tried again.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Partly {
+pub struct PartialResult {
     /// The answer's body, as it was given.
     pub answer: String,
     /// The places of those that may be asked for again, from 0.
@@ -84,19 +84,19 @@ pub struct Partly {
 
 /// A key that was used.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Used {
+pub struct IdempotencyRecord {
     /// What was asked: SHA-256 of the request in its canonical form, in hexadecimal.
     pub fingerprint: String,
     /// What came of it.
-    pub outcome: Outcome,
+    pub outcome: IdempotentResult,
     /// When it was used.
     pub created_at: Timestamp,
 }
 
-impl Used {
+impl IdempotencyRecord {
     /// Whether the key still stands for it.
     #[must_use]
-    pub fn holds(&self, now: Timestamp) -> bool {
-        self.created_at.checked_add(KEPT).is_ok_and(|until| now < until)
+    pub fn is_valid(&self, now: Timestamp) -> bool {
+        self.created_at.checked_add(RETENTION).is_ok_and(|until| now < until)
     }
 }

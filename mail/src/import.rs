@@ -9,10 +9,12 @@
 use jiff::Timestamp;
 use serde::{Deserialize, Serialize};
 
-use crate::csv::{Record, Records, as_given};
+use crate::csv::{CsvReader, CsvRecord, strip_formula_guard};
 use crate::id::{AccountId, ImportId};
 use crate::reply::Enhanced;
-use crate::suppression::{Detail, Grounds, Reason, Source, Target, shortened};
+use crate::suppression::{
+    SmtpDiagnostic, SuppressionCause, SuppressionReason, SuppressionSource, SuppressionTarget, truncate_diagnostic,
+};
 
 /// Lines that are told to be wrong, of one import.
 pub const ERRORS_MAX: usize = 20;
@@ -35,7 +37,7 @@ pub enum ImportStatus {
 
 /// What an import has come to so far.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
-pub struct Counts {
+pub struct ImportCounts {
     /// Records in the list.
     pub total: u64,
     /// Records read so far.
@@ -53,7 +55,7 @@ pub struct Counts {
 
 /// A line that could not be used.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
-pub struct BadLine {
+pub struct ImportLineError {
     /// Its number, from 1.
     pub line: u64,
     /// What is wrong with it.
@@ -62,7 +64,7 @@ pub struct BadLine {
 
 /// A list that is being imported.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Import {
+pub struct SuppressionImport {
     /// Its id.
     pub id: ImportId,
     /// Whose it is.
@@ -70,11 +72,11 @@ pub struct Import {
     /// How far it is.
     pub status: ImportStatus,
     /// What it has come to.
-    pub counts: Counts,
+    pub counts: ImportCounts,
     /// Where the next record begins, in bytes, and on which line.
     pub place: (u64, u64),
     /// The first lines that could not be used.
-    pub errors: Vec<BadLine>,
+    pub errors: Vec<ImportLineError>,
     /// When it was handed in.
     pub created_at: Timestamp,
     /// When it was done.
@@ -83,7 +85,7 @@ pub struct Import {
 
 /// Which column is what.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
-pub struct Columns {
+pub struct ImportColumns {
     /// The first line holds names.
     pub has_header: bool,
     email: usize,
@@ -95,30 +97,30 @@ pub struct Columns {
     note: Option<usize>,
     expires_at: Option<usize>,
     /// What a record is about when it does not say.
-    otherwise: Option<Reason>,
+    default_reason: Option<SuppressionReason>,
 }
 
 /// Names of columns, without case and punctuation.
 const EMAIL: &[&str] = &["email", "emailaddress", "address", "recipient", "recipientaddress", "mail"];
 const REASON: &[&str] = &["suppressionreason", "reason", "type", "bouncetype"];
 
-impl Columns {
+impl ImportColumns {
     /// Finds the columns of a list.
     ///
     /// # Errors
     /// It has no column of addresses; the text says what was found.
-    pub fn find(text: &str) -> Result<Self, String> {
-        let first = Records::new(text).next().ok_or("the list is empty")?;
+    pub fn detect(text: &str) -> Result<Self, String> {
+        let first = CsvReader::new(text).next().ok_or("the list is empty")?;
         let fields = first.fields.clone().unwrap_or_default();
-        let names: Vec<String> = fields.iter().map(|field| plain(field)).collect();
+        let names: Vec<String> = fields.iter().map(|field| normalize_name(field)).collect();
         let place = |wanted: &[&str]| names.iter().position(|name| wanted.contains(&name.as_str()));
         if let Some(email) = place(EMAIL) {
             let otherwise = if place(&["ip"]).is_some() {
                 // SendGrid's spam reports.
-                Some(Reason::Complaint)
+                Some(SuppressionReason::Complaint)
             } else if place(&["tag", "tags"]).is_some() {
                 // Mailgun's unsubscribes.
-                Some(Reason::Unsubscribe)
+                Some(SuppressionReason::Unsubscribe)
             } else {
                 None
             };
@@ -132,14 +134,14 @@ impl Columns {
                 words: place(&["error", "diagnostic"]).or_else(|| place(&["reason"])),
                 note: place(&["note"]),
                 expires_at: place(&["expiresat"]),
-                otherwise,
+                default_reason: otherwise,
             });
         }
-        match fields.iter().position(|field| Target::read(as_given(field)).is_ok()) {
+        match fields.iter().position(|field| SuppressionTarget::parse(strip_formula_guard(field)).is_ok()) {
             Some(email) => Ok(Self { email, ..Self::default() }),
             None => Err(format!(
                 "no column of addresses was found; the first line says: {}",
-                shortened(&fields.join(", "))
+                truncate_diagnostic(&fields.join(", "))
             )),
         }
     }
@@ -148,27 +150,28 @@ impl Columns {
     ///
     /// # Errors
     /// What is wrong with it.
-    pub fn read(&self, record: &Record, now: Timestamp) -> Result<Grounds, String> {
+    pub fn parse_record(&self, record: &CsvRecord, now: Timestamp) -> Result<SuppressionCause, String> {
         if record.fields.is_none() {
             return Err("a quote is not closed".to_owned());
         }
-        let given = as_given(record.field(self.email));
-        let target = Target::read(given).map_err(|_| match given {
+        let given = strip_formula_guard(record.field(self.email));
+        let target = SuppressionTarget::parse(given).map_err(|_| match given {
             "" => "there is no address".to_owned(),
             given => format!("`{}` is not an address", given.chars().take(80).collect::<String>()),
         })?;
         let cell = |place: Option<usize>| place.map_or("", |place| record.field(place));
         let detail = self.detail(record);
-        let reason = reason_of_word(cell(self.reason), cell(self.origin))
-            .or_else(|| detail.as_ref().filter(|detail| is_permanent(detail)).map(|_| Reason::HardBounce))
-            .or(self.otherwise)
-            .unwrap_or(Reason::Import);
-        let mut grounds = Grounds { detail, ..Grounds::new(target, reason, Source::Import) };
-        grounds.note = Some(as_given(cell(self.note)).chars().take(NOTE_CHARS_MAX).collect())
+        let reason = parse_reason(cell(self.reason), cell(self.origin))
+            .or_else(|| detail.as_ref().filter(|detail| is_permanent(detail)).map(|_| SuppressionReason::HardBounce))
+            .or(self.default_reason)
+            .unwrap_or(SuppressionReason::Import);
+        let mut grounds =
+            SuppressionCause { detail, ..SuppressionCause::new(target, reason, SuppressionSource::Import) };
+        grounds.note = Some(strip_formula_guard(cell(self.note)).chars().take(NOTE_CHARS_MAX).collect())
             .filter(|note: &String| !note.is_empty());
-        if matches!(reason, Reason::Manual | Reason::Import) && !cell(self.expires_at).is_empty() {
-            let end: Timestamp =
-                cell(self.expires_at).parse().map_err(|_| "expires_at is not a time".to_owned())?;
+        if matches!(reason, SuppressionReason::Manual | SuppressionReason::Import) && !cell(self.expires_at).is_empty()
+        {
+            let end: Timestamp = cell(self.expires_at).parse().map_err(|_| "expires_at is not a time".to_owned())?;
             if end <= now {
                 return Err("it has ended already".to_owned());
             }
@@ -177,19 +180,19 @@ impl Columns {
         Ok(grounds)
     }
 
-    fn detail(&self, record: &Record) -> Option<Detail> {
+    fn detail(&self, record: &CsvRecord) -> Option<SmtpDiagnostic> {
         let cell = |place: Option<usize>| place.map_or("", |place| record.field(place));
         let smtp_code = cell(self.code).parse().ok().filter(|code| (200..600).contains(code));
-        let enhanced_code = Enhanced::split(cell(self.status)).map(|(code, _)| code);
-        (smtp_code.is_some() || enhanced_code.is_some()).then(|| Detail {
+        let enhanced_code = Enhanced::split_prefix(cell(self.status)).map(|(code, _)| code);
+        (smtp_code.is_some() || enhanced_code.is_some()).then(|| SmtpDiagnostic {
             smtp_code,
             enhanced_code,
-            diagnostic: shortened(cell(self.words)),
+            diagnostic: truncate_diagnostic(cell(self.words)),
         })
     }
 }
 
-fn is_permanent(detail: &Detail) -> bool {
+fn is_permanent(detail: &SmtpDiagnostic) -> bool {
     match (detail.enhanced_code, detail.smtp_code) {
         (Some(enhanced), _) => enhanced.class == 5,
         (None, code) => code.is_some_and(|code| code >= 500),
@@ -197,20 +200,20 @@ fn is_permanent(detail: &Detail) -> bool {
 }
 
 /// A name without case and punctuation: `Email Address` and `email_address` are one.
-fn plain(name: &str) -> String {
+fn normalize_name(name: &str) -> String {
     name.chars().filter(char::is_ascii_alphanumeric).map(|c| c.to_ascii_lowercase()).collect()
 }
 
 /// What the other services call a reason. A sentence is none: SendGrid has the server's words there.
-fn reason_of_word(word: &str, origin: &str) -> Option<Reason> {
-    Some(match plain(word).as_str() {
-        "bounce" | "hardbounce" | "permanent" => Reason::HardBounce,
-        "complaint" | "spamcomplaint" | "spam" | "spamreport" | "abuse" => Reason::Complaint,
-        "unsubscribe" | "unsubscribed" | "globalunsubscribe" => Reason::Unsubscribe,
+fn parse_reason(word: &str, origin: &str) -> Option<SuppressionReason> {
+    Some(match normalize_name(word).as_str() {
+        "bounce" | "hardbounce" | "permanent" => SuppressionReason::HardBounce,
+        "complaint" | "spamcomplaint" | "spam" | "spamreport" | "abuse" => SuppressionReason::Complaint,
+        "unsubscribe" | "unsubscribed" | "globalunsubscribe" => SuppressionReason::Unsubscribe,
         // Postmark has no other word for a recipient's own wish.
-        "manualsuppression" if plain(origin) == "recipient" => Reason::Unsubscribe,
-        "manual" | "manualsuppression" => Reason::Manual,
-        "import" | "softbounce" | "smtpfailure" => Reason::Import,
+        "manualsuppression" if normalize_name(origin) == "recipient" => SuppressionReason::Unsubscribe,
+        "manual" | "manualsuppression" => SuppressionReason::Manual,
+        "import" | "softbounce" | "smtpfailure" => SuppressionReason::Import,
         _ => return None,
     })
 }
@@ -224,18 +227,18 @@ mod tests {
         Timestamp::from_second(1_800_000_000).unwrap()
     }
 
-    fn read(text: &str) -> Vec<Result<(String, Reason), String>> {
-        let columns = Columns::find(text).unwrap();
-        Records::new(text)
+    fn read(text: &str) -> Vec<Result<(String, SuppressionReason), String>> {
+        let columns = ImportColumns::detect(text).unwrap();
+        CsvReader::new(text)
             .skip(usize::from(columns.has_header))
-            .map(|record| columns.read(&record, now()).map(|g| (g.target.to_string(), g.reason)))
+            .map(|record| columns.parse_record(&record, now()).map(|g| (g.target.to_string(), g.reason)))
             .collect()
     }
 
     #[test]
     fn the_lists_of_the_other_services() {
         let one = |reason| Ok(("a@example.net".to_owned(), reason));
-        use Reason as R;
+        use SuppressionReason as R;
         for (text, reason) in [
             ("a@example.net\n", R::Import),
             ("Email\na@example.net", R::Import),
@@ -243,10 +246,7 @@ mod tests {
             ("EmailAddress,Reason,LastUpdateTime\na@example.net,BOUNCE,2020-04-09", R::HardBounce),
             ("\"EmailAddress\",\"Reason\"\n\"a@example.net\",\"COMPLAINT\"", R::Complaint),
             ("EmailAddress,SuppressionReason,Origin\na@example.net,SpamComplaint,Recipient", R::Complaint),
-            (
-                "EmailAddress,SuppressionReason,Origin\na@example.net,ManualSuppression,Recipient",
-                R::Unsubscribe,
-            ),
+            ("EmailAddress,SuppressionReason,Origin\na@example.net,ManualSuppression,Recipient", R::Unsubscribe),
             ("EmailAddress,SuppressionReason,Origin\na@example.net,ManualSuppression,Customer", R::Manual),
             ("status,reason,email,created\n5.1.1,550 5.1.1 no such user,a@example.net,1600", R::HardBounce),
             ("status,reason,email,created\n4.2.2,452 full,a@example.net,1600", R::Import),
@@ -265,20 +265,20 @@ mod tests {
                     c@example.net,manual,2040-01-01T00:00:00Z\n\"d@example.net\nE@Example.NET,x,\n";
         let found = read(text);
         assert_eq!(found[0], Err("`nobody` is not an address".to_owned()));
-        assert_eq!(found[1], Ok(("@example.org".to_owned(), Reason::Import)));
+        assert_eq!(found[1], Ok(("@example.org".to_owned(), SuppressionReason::Import)));
         assert!(found[2].is_err() && found[4].is_err());
-        assert_eq!(found[3], Ok(("c@example.net".to_owned(), Reason::Manual)));
-        assert_eq!(found[5], Ok(("E@example.net".to_owned(), Reason::Import)));
-        assert!(Columns::find("name,phone\nAda,1").unwrap_err().contains("name, phone"));
-        assert!(Columns::find("").is_err());
+        assert_eq!(found[3], Ok(("c@example.net".to_owned(), SuppressionReason::Manual)));
+        assert_eq!(found[5], Ok(("E@example.net".to_owned(), SuppressionReason::Import)));
+        assert!(ImportColumns::detect("name,phone\nAda,1").unwrap_err().contains("name, phone"));
+        assert!(ImportColumns::detect("").is_err());
     }
 
     proptest! {
         #[test]
         fn any_text_is_read_without_a_panic(text in "(email|reason|,|@a.example|x|\"|\n| ){0,40}") {
-            if let Ok(columns) = Columns::find(&text) {
-                for record in Records::new(&text) {
-                    let _ = columns.read(&record, now());
+            if let Ok(columns) = ImportColumns::detect(&text) {
+                for record in CsvReader::new(&text) {
+                    let _ = columns.parse_record(&record, now());
                 }
             }
         }

@@ -4,13 +4,13 @@
 
 use crate::address::{Address, Mailbox};
 use crate::compose::{Attachment, Composition, CustomHeader};
-use crate::draft::{Content, Draft, DraftRecipient, Envelope, Wishes};
-use crate::email::{Category, Door};
-use crate::recipient::{Notify, RecipientKind};
+use crate::draft::{Draft, DraftContent, DraftRecipient, SendOptions, SubmissionEnvelope};
+use crate::email::{Category, Ingress};
+use crate::recipient::{DsnOptions, RecipientKind};
 
 /// A letter.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Letter {
+pub struct SystemEmail {
     /// To whom.
     pub to: Address,
     /// About what.
@@ -24,13 +24,13 @@ pub struct Letter {
     /// What comes along.
     pub attachment: Option<Attachment>,
     /// The mailbox that it was passed on for, in a field of its own: should it come back there, it ends.
-    pub passed_on_for: Option<Address>,
+    pub forwarded_for: Option<Address>,
 }
 
 /// The field that says for whom a letter was passed on.
-pub const PASSED_ON_FOR: &str = "X-Loop";
+pub const LOOP_HEADER: &str = "X-Loop";
 
-impl Letter {
+impl SystemEmail {
     /// A letter of text alone.
     #[must_use]
     pub fn new(to: Address, subject: impl Into<String>, text: impl Into<String>) -> Self {
@@ -41,15 +41,14 @@ impl Letter {
             html: None,
             reply_to: None,
             attachment: None,
-            passed_on_for: None,
+            forwarded_for: None,
         }
     }
 
     /// The draft of it, written by `from`.
     #[must_use]
-    pub fn draft(self, from: Mailbox) -> Draft {
-        let passed_on =
-            self.passed_on_for.map(|mailbox| CustomHeader::new(PASSED_ON_FOR, &mailbox.to_string()));
+    pub fn into_draft(self, from: Mailbox) -> Draft {
+        let passed_on = self.forwarded_for.map(|mailbox| CustomHeader::new(LOOP_HEADER, &mailbox.to_string()));
         let passed_on = passed_on.and_then(Result::ok);
         let parts = Composition {
             from: from.clone(),
@@ -61,23 +60,19 @@ impl Letter {
             html: self.html,
             text: Some(self.text),
             // RFC 3834 5: no machine answers it, and no automation of who reads it here.
-            headers: CustomHeader::new("Auto-Submitted", "auto-generated")
-                .into_iter()
-                .chain(passed_on)
-                .collect(),
+            headers: CustomHeader::new("Auto-Submitted", "auto-generated").into_iter().chain(passed_on).collect(),
             attachments: self.attachment.into_iter().collect(),
         };
-        let recipient =
-            DraftRecipient { address: self.to, kind: RecipientKind::To, notify: Notify::default() };
+        let recipient = DraftRecipient { address: self.to, kind: RecipientKind::To, notify: DsnOptions::default() };
         Draft {
-            door: Door::System,
+            ingress: Ingress::System,
             from: Some(from),
-            envelope: Envelope::default(),
+            envelope: SubmissionEnvelope::default(),
             recipients: vec![recipient],
-            content: Content::Parts(Box::new(parts)),
+            content: DraftContent::Parts(Box::new(parts)),
             tags: Vec::new(),
             category: Category::Transactional,
-            wishes: Wishes::default(),
+            options: SendOptions::default(),
         }
     }
 }

@@ -22,7 +22,7 @@ const TOKEN_CHARS_MAX: usize = 8 << 10;
 /// What a link is for.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 #[repr(u8)]
-pub enum Purpose {
+pub enum TokenPurpose {
     /// To unsubscribe.
     Unsubscribe = 1,
     /// The pixel that tells that a message was opened.
@@ -35,15 +35,15 @@ pub enum Purpose {
 
 /// The key that signs links. Its Debug form hides it.
 #[derive(Clone)]
-pub struct LinkKey([u8; 32]);
+pub struct TokenKey([u8; 32]);
 
-impl std::fmt::Debug for LinkKey {
+impl std::fmt::Debug for TokenKey {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         f.write_str("LinkKey(hidden)")
     }
 }
 
-impl LinkKey {
+impl TokenKey {
     /// A key from 32 secret bytes.
     #[must_use]
     pub fn new(secret: [u8; 32]) -> Self {
@@ -52,7 +52,7 @@ impl LinkKey {
 
     /// The token that holds this payload.
     #[must_use]
-    pub fn seal(&self, purpose: Purpose, payload: &[u8]) -> String {
+    pub fn sign(&self, purpose: TokenPurpose, payload: &[u8]) -> String {
         let mut bytes = Vec::with_capacity(payload.len() + TAG_BYTES);
         bytes.extend_from_slice(payload);
         bytes.extend_from_slice(&self.tag(purpose, payload));
@@ -61,7 +61,7 @@ impl LinkKey {
 
     /// The payload of a token; `None` when we did not make it for this purpose.
     #[must_use]
-    pub fn open(&self, purpose: Purpose, token: &str) -> Option<Vec<u8>> {
+    pub fn verify(&self, purpose: TokenPurpose, token: &str) -> Option<Vec<u8>> {
         if token.len() > TOKEN_CHARS_MAX {
             return None;
         }
@@ -71,7 +71,7 @@ impl LinkKey {
         right.then_some(payload)
     }
 
-    fn tag(&self, purpose: Purpose, payload: &[u8]) -> [u8; TAG_BYTES] {
+    fn tag(&self, purpose: TokenPurpose, payload: &[u8]) -> [u8; TAG_BYTES] {
         let mut tag = [0; TAG_BYTES];
         // An HMAC takes a key of any length: this cannot fail.
         if let Ok(mut mac) = Hmac::<Sha256>::new_from_slice(&self.0) {
@@ -93,31 +93,31 @@ mod tests {
     proptest! {
         #[test]
         fn reads_its_own(payload in proptest::collection::vec(any::<u8>(), 0..300)) {
-            let key = LinkKey::new([1; 32]);
-            let token = key.seal(Purpose::Click, &payload);
+            let key = TokenKey::new([1; 32]);
+            let token = key.sign(TokenPurpose::Click, &payload);
             prop_assert!(token.bytes().all(|b| b.is_ascii_alphanumeric() || b == b'-' || b == b'_'));
-            prop_assert_eq!(key.open(Purpose::Click, &token), Some(payload));
-            prop_assert_eq!(key.open(Purpose::Open, &token), None);
-            prop_assert_eq!(LinkKey::new([2; 32]).open(Purpose::Click, &token), None);
+            prop_assert_eq!(key.verify(TokenPurpose::Click, &token), Some(payload));
+            prop_assert_eq!(key.verify(TokenPurpose::Open, &token), None);
+            prop_assert_eq!(TokenKey::new([2; 32]).verify(TokenPurpose::Click, &token), None);
         }
 
         #[test]
         fn a_changed_token_opens_nothing(at in 0usize..40, to in "[A-Za-z0-9_-]") {
-            let key = LinkKey::new([1; 32]);
-            let token = key.seal(Purpose::Unsubscribe, b"some payload of it");
+            let key = TokenKey::new([1; 32]);
+            let token = key.sign(TokenPurpose::Unsubscribe, b"some payload of it");
             let mut changed = token.clone();
             changed.replace_range(at..=at, &to);
-            prop_assert!(changed == token || key.open(Purpose::Unsubscribe, &changed).is_none());
+            prop_assert!(changed == token || key.verify(TokenPurpose::Unsubscribe, &changed).is_none());
         }
 
         #[test]
         fn nonsense_opens_nothing(token in "\\PC{0,60}") {
-            prop_assert_eq!(LinkKey::new([1; 32]).open(Purpose::Unsubscribe, &token), None);
+            prop_assert_eq!(TokenKey::new([1; 32]).verify(TokenPurpose::Unsubscribe, &token), None);
         }
     }
 
     #[test]
     fn the_key_is_not_shown() {
-        assert_eq!(format!("{:?}", LinkKey::new([7; 32])), "LinkKey(hidden)");
+        assert_eq!(format!("{:?}", TokenKey::new([7; 32])), "LinkKey(hidden)");
     }
 }

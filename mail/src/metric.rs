@@ -17,7 +17,7 @@ use crate::event::{Event, EventKind};
 use crate::recipient::Recipient;
 
 /// For how long hours are kept: two years.
-pub const KEPT: std::time::Duration = std::time::Duration::from_secs(731 * 24 * 3600);
+pub const RETENTION: std::time::Duration = std::time::Duration::from_secs(731 * 24 * 3600);
 /// A value's bytes that count: it is part of a storage key.
 const VALUE_BYTES_MAX: usize = 400;
 
@@ -82,9 +82,9 @@ impl Counter {
 
 /// How many of each; what is not there is none.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
-pub struct Counts(pub BTreeMap<Counter, u64>);
+pub struct MetricCounts(pub BTreeMap<Counter, u64>);
 
-impl Counts {
+impl MetricCounts {
     /// How many of one.
     #[must_use]
     pub fn get(&self, counter: Counter) -> u64 {
@@ -144,7 +144,7 @@ impl Hour {
 
     /// The hour that a moment lies in.
     #[must_use]
-    pub fn of(at: Timestamp) -> Self {
+    pub fn containing(at: Timestamp) -> Self {
         Self(at.as_second().div_euclid(Self::SECONDS))
     }
 
@@ -163,7 +163,7 @@ impl Hour {
 
 /// What an event counts.
 #[must_use]
-pub fn counted(event: &Event) -> Option<(Counter, u64)> {
+pub fn counter_for_event(event: &Event) -> Option<(Counter, u64)> {
     let at = |pointer: &str| event.detail.pointer(pointer);
     let by_a_person = |first: &str, machine: &str| {
         at(first).and_then(serde_json::Value::as_bool) == Some(true)
@@ -193,7 +193,7 @@ pub fn counted(event: &Event) -> Option<(Counter, u64)> {
 
 /// Under which values of which dimensions an event counts, beside the total.
 #[must_use]
-pub fn values(email: &Email, recipient: Option<&Recipient>) -> Vec<(Dimension, String)> {
+pub fn dimension_values(email: &Email, recipient: Option<&Recipient>) -> Vec<(Dimension, String)> {
     let mut values = Vec::new();
     let mut add = |dimension, mut value: String| {
         value.truncate(value.floor_char_boundary(VALUE_BYTES_MAX));
@@ -209,7 +209,7 @@ pub fn values(email: &Email, recipient: Option<&Recipient>) -> Vec<(Dimension, S
         add(Dimension::Template, template.alias.clone().unwrap_or_else(|| template.id.to_string()));
     }
     if let Some(host) = recipient.and_then(|recipient| recipient.mx_host.as_deref()) {
-        add(Dimension::Provider, provider(host));
+        add(Dimension::Provider, provider_domain(host));
     }
     values
 }
@@ -220,7 +220,7 @@ const SECOND_LEVELS: &[&str] =
 
 /// The organisation's name in a host's: `google.com` of `gmail-smtp-in.l.google.com`.
 #[must_use]
-pub fn provider(host: &str) -> String {
+pub fn provider_domain(host: &str) -> String {
     let host = host.trim_end_matches('.').to_ascii_lowercase();
     if host.parse::<std::net::IpAddr>().is_ok() {
         return host;
@@ -235,7 +235,7 @@ pub fn provider(host: &str) -> String {
 /// A share, with four digits after the point; 0 of nothing.
 #[must_use]
 #[expect(clippy::cast_precision_loss, reason = "four digits are asked for")]
-pub fn rate(part: u64, whole: u64) -> f64 {
+pub fn ratio(part: u64, whole: u64) -> f64 {
     if whole == 0 { 0.0 } else { (part as f64 / whole as f64 * 10_000.0).round() / 10_000.0 }
 }
 
@@ -274,7 +274,7 @@ mod tests {
             (E::Suppressed, json!({"suppressed": [{}, {}]}), Some((Counter::Suppressed, 2))),
             (E::Cancelled, json!({"recipients_count": 1}), None),
         ] {
-            assert_eq!(counted(&event(kind, detail.clone())), expected, "{kind:?} {detail}");
+            assert_eq!(counter_for_event(&event(kind, detail.clone())), expected, "{kind:?} {detail}");
         }
     }
 
@@ -290,19 +290,19 @@ mod tests {
             ("co.uk", "co.uk"),
             ("", ""),
         ] {
-            assert_eq!(provider(host), expected, "{host}");
+            assert_eq!(provider_domain(host), expected, "{host}");
         }
     }
 
     #[test]
     fn rates_have_four_digits() {
-        assert_eq!((rate(1, 3), rate(0, 0), rate(2, 2)), (0.3333, 0.0, 1.0));
+        assert_eq!((ratio(1, 3), ratio(0, 0), ratio(2, 2)), (0.3333, 0.0, 1.0));
     }
 
     #[test]
     fn hours_and_days_begin_at_utc() {
         let at = |text: &str| text.parse::<Timestamp>().unwrap();
-        let hour = Hour::of(at("2026-01-01T10:59:59.9Z"));
+        let hour = Hour::containing(at("2026-01-01T10:59:59.9Z"));
         assert_eq!(hour.begins_at(), at("2026-01-01T10:00:00Z"));
         assert_eq!(hour.day().begins_at(), at("2026-01-01T00:00:00Z"));
     }

@@ -7,7 +7,7 @@ use jiff::{SignedDuration, Timestamp};
 use serde::{Deserialize, Serialize};
 use thiserror::Error;
 
-use crate::address::Name;
+use crate::address::DomainName;
 
 /// RFC 8461 3.3: a policy is small; what is longer is none.
 pub const POLICY_BYTES_MAX: usize = 64 * 1024;
@@ -21,7 +21,7 @@ const PATTERNS_MAX: usize = 100;
 /// What a policy asks for (RFC 8461 5).
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
-pub enum Mode {
+pub enum MtaStsMode {
     /// No delivery but to a host that fits, by TLS, with a certificate that holds.
     Enforce,
     /// Delivery all the same; what would have failed is reported.
@@ -33,15 +33,15 @@ pub enum Mode {
 /// Hosts of a policy: a name, or all names one label below it.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(into = "String", try_from = "String")]
-pub struct Pattern {
-    name: Name,
+pub struct MtaStsMxPattern {
+    name: DomainName,
     is_wildcard: bool,
 }
 
-impl Pattern {
+impl MtaStsMxPattern {
     /// Whether a host is meant (RFC 8461 4.1; a wildcard stands for one label, RFC 6125 6.4.3).
     #[must_use]
-    pub fn covers(&self, host: &Name) -> bool {
+    pub fn covers(&self, host: &DomainName) -> bool {
         match self.is_wildcard {
             true => host.parent().is_some_and(|parent| parent == self.name),
             false => *host == self.name,
@@ -49,23 +49,23 @@ impl Pattern {
     }
 }
 
-impl TryFrom<String> for Pattern {
-    type Error = PolicyError;
+impl TryFrom<String> for MtaStsMxPattern {
+    type Error = MtaStsPolicyError;
 
-    fn try_from(text: String) -> Result<Self, PolicyError> {
+    fn try_from(text: String) -> Result<Self, MtaStsPolicyError> {
         let (is_wildcard, name) = match text.strip_prefix("*.") {
             Some(rest) => (true, rest),
             None => (false, text.as_str()),
         };
         match name.parse() {
             Ok(name) => Ok(Self { name, is_wildcard }),
-            Err(_) => Err(PolicyError::Mx(shortened(&text))),
+            Err(_) => Err(MtaStsPolicyError::Mx(truncate(&text))),
         }
     }
 }
 
-impl From<Pattern> for String {
-    fn from(pattern: Pattern) -> Self {
+impl From<MtaStsMxPattern> for String {
+    fn from(pattern: MtaStsMxPattern) -> Self {
         let star = if pattern.is_wildcard { "*." } else { "" };
         format!("{star}{}", pattern.name)
     }
@@ -73,18 +73,18 @@ impl From<Pattern> for String {
 
 /// A policy as it was read.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
-pub struct Policy {
+pub struct MtaStsPolicy {
     /// What it asks for.
-    pub mode: Mode,
+    pub mode: MtaStsMode,
     /// The hosts that may take the domain's mail; none only where the mode is none.
-    pub mx: Vec<Pattern>,
+    pub mx: Vec<MtaStsMxPattern>,
     /// For how long it holds, in seconds.
     pub max_age_s: u64,
 }
 
 /// Why a text is no policy (RFC 8460 4.3: `sts-policy-invalid`).
 #[derive(Debug, Clone, PartialEq, Eq, Error)]
-pub enum PolicyError {
+pub enum MtaStsPolicyError {
     /// Too long, or not UTF-8.
     #[error("the policy is longer than {POLICY_BYTES_MAX} bytes, or no text")]
     Text,
@@ -108,87 +108,87 @@ pub enum PolicyError {
     Mx(String),
 }
 
-fn shortened(text: &str) -> String {
+fn truncate(text: &str) -> String {
     text.chars().filter(|c| !c.is_control()).take(60).collect()
 }
 
-impl Policy {
+impl MtaStsPolicy {
     /// Reads a policy (RFC 8461 3.2). Of keys given twice the first counts, `mx` excepted.
     ///
     /// # Errors
     /// [`PolicyError`].
-    pub fn read(bytes: &[u8]) -> Result<Self, PolicyError> {
+    pub fn parse(bytes: &[u8]) -> Result<Self, MtaStsPolicyError> {
         let text = std::str::from_utf8(bytes).ok().filter(|text| text.len() <= POLICY_BYTES_MAX);
         let mut fields: Vec<(&str, &str)> = Vec::new();
-        for line in text.ok_or(PolicyError::Text)?.lines().map(str::trim).filter(|line| !line.is_empty()) {
-            let (key, value) = line.split_once(':').ok_or_else(|| PolicyError::Line(shortened(line)))?;
+        for line in text.ok_or(MtaStsPolicyError::Text)?.lines().map(str::trim).filter(|line| !line.is_empty()) {
+            let (key, value) = line.split_once(':').ok_or_else(|| MtaStsPolicyError::Line(truncate(line)))?;
             fields.push((key.trim(), value.trim()));
         }
         let first = |wanted: &str| fields.iter().find(|(key, _)| *key == wanted).map(|(_, value)| *value);
         if first("version") != Some("STSv1") {
-            return Err(PolicyError::Version);
+            return Err(MtaStsPolicyError::Version);
         }
         let mode = match first("mode") {
-            Some("enforce") => Mode::Enforce,
-            Some("testing") => Mode::Testing,
-            Some("none") => Mode::None,
-            _ => return Err(PolicyError::Mode),
+            Some("enforce") => MtaStsMode::Enforce,
+            Some("testing") => MtaStsMode::Testing,
+            Some("none") => MtaStsMode::None,
+            _ => return Err(MtaStsPolicyError::Mode),
         };
         let max_age_s = first("max_age").filter(|text| text.bytes().all(|byte| byte.is_ascii_digit()));
         let max_age_s = max_age_s.and_then(|text| text.parse().ok()).filter(|age| *age <= MAX_AGE_S_MAX);
-        let max_age_s = max_age_s.ok_or(PolicyError::MaxAge)?;
+        let max_age_s = max_age_s.ok_or(MtaStsPolicyError::MaxAge)?;
         let mx = fields.iter().filter(|(key, _)| *key == "mx").take(PATTERNS_MAX);
-        let mx: Vec<Pattern> =
-            mx.map(|(_, value)| Pattern::try_from((*value).to_owned())).collect::<Result<_, _>>()?;
-        if mx.is_empty() && mode != Mode::None {
-            return Err(PolicyError::NoMx);
+        let mx: Vec<MtaStsMxPattern> =
+            mx.map(|(_, value)| MtaStsMxPattern::try_from((*value).to_owned())).collect::<Result<_, _>>()?;
+        if mx.is_empty() && mode != MtaStsMode::None {
+            return Err(MtaStsPolicyError::NoMx);
         }
         Ok(Self { mode, mx, max_age_s })
     }
 
     /// Whether a host may take the domain's mail.
     #[must_use]
-    pub fn covers(&self, host: &Name) -> bool {
+    pub fn covers(&self, host: &DomainName) -> bool {
         self.mx.iter().any(|pattern| pattern.covers(host))
     }
 }
 
 /// A policy of one host, as its domain publishes it: for a day while it is tried out, else for a week.
 #[must_use]
-pub fn written(mode: Mode, mx: &Name) -> String {
+pub fn format_policy(mode: MtaStsMode, mx: &DomainName) -> String {
     let (mode, max_age_s) = match mode {
-        Mode::Enforce => ("enforce", 604_800),
-        Mode::Testing => ("testing", 86_400),
-        Mode::None => ("none", 86_400),
+        MtaStsMode::Enforce => ("enforce", 604_800),
+        MtaStsMode::Testing => ("testing", 86_400),
+        MtaStsMode::None => ("none", 86_400),
     };
     format!("version: STSv1\r\nmode: {mode}\r\nmx: {mx}\r\nmax_age: {max_age_s}\r\n")
 }
 
 /// A domain's policy as it is kept: so that who stands in between cannot make us forget it (RFC 8461 10.2).
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct KeptPolicy {
+pub struct CachedMtaStsPolicy {
     /// The `id` under which it was announced.
     pub id: String,
     /// When it was fetched.
     pub fetched_at: Timestamp,
     /// What it says.
-    pub policy: Policy,
+    pub policy: MtaStsPolicy,
     /// The text, for reports (RFC 8460 4.4 `policy-string`).
     pub lines: Vec<String>,
 }
 
-impl KeptPolicy {
+impl CachedMtaStsPolicy {
     /// A policy that was fetched just now.
     #[must_use]
-    pub fn new(id: String, policy: Policy, text: &[u8], now: Timestamp) -> Self {
+    pub fn new(id: String, policy: MtaStsPolicy, text: &[u8], now: Timestamp) -> Self {
         let text = String::from_utf8_lossy(text);
-        let lines = text.lines().map(str::trim).filter(|line| !line.is_empty()).map(shortened);
+        let lines = text.lines().map(str::trim).filter(|line| !line.is_empty()).map(truncate);
         Self { id, fetched_at: now, policy, lines: lines.take(PATTERNS_MAX).collect() }
     }
 
     /// Until when it holds.
     #[must_use]
-    pub fn holds_until(&self) -> Timestamp {
+    pub fn expires_at(&self) -> Timestamp {
         let age = SignedDuration::from_secs(i64::try_from(self.policy.max_age_s).unwrap_or(i64::MAX));
         self.fetched_at.checked_add(age).unwrap_or(Timestamp::MAX)
     }
@@ -197,8 +197,8 @@ impl KeptPolicy {
 /// The `id` that a domain announces at `_mta-sts.{domain}` (RFC 8461 3.1); none when it announces nothing that can be
 /// used: no record, several, or one without a good id.
 #[must_use]
-pub fn announced(texts: &[String]) -> Option<String> {
-    let mut ours = texts.iter().filter(|text| is_announcement(text));
+pub fn policy_id(texts: &[String]) -> Option<String> {
+    let mut ours = texts.iter().filter(|text| is_policy_record(text));
     let (Some(text), None) = (ours.next(), ours.next()) else { return None };
     let id = text.split(';').skip(1).find_map(|field| {
         let (key, value) = field.split_once('=')?;
@@ -208,7 +208,7 @@ pub fn announced(texts: &[String]) -> Option<String> {
     good.then_some(id)
 }
 
-fn is_announcement(text: &str) -> bool {
+fn is_policy_record(text: &str) -> bool {
     text.split(';').next().is_some_and(|version| version.trim_end() == "v=STSv1")
 }
 
@@ -216,15 +216,16 @@ fn is_announcement(text: &str) -> bool {
 mod tests {
     use super::*;
 
-    fn read(text: &str) -> Result<Policy, PolicyError> {
-        Policy::read(text.as_bytes())
+    fn read(text: &str) -> Result<MtaStsPolicy, MtaStsPolicyError> {
+        MtaStsPolicy::parse(text.as_bytes())
     }
 
     #[test]
     fn a_policy_is_read() {
-        let text = "version: STSv1\r\nmode: enforce\r\nmx: mail.example.com\r\nmx: *.example.net\r\nmax_age: 604800\r\n";
+        let text =
+            "version: STSv1\r\nmode: enforce\r\nmx: mail.example.com\r\nmx: *.example.net\r\nmax_age: 604800\r\n";
         let policy = read(text).unwrap();
-        assert_eq!((policy.mode, policy.max_age_s), (Mode::Enforce, 604_800));
+        assert_eq!((policy.mode, policy.max_age_s), (MtaStsMode::Enforce, 604_800));
         for (host, fits) in [
             ("mail.example.com", true),
             ("MAIL.example.com", true),
@@ -235,17 +236,15 @@ mod tests {
         ] {
             assert_eq!(policy.covers(&host.parse().unwrap()), fits, "{host}");
         }
-        assert_eq!(read("version: STSv1\nmode: none\nmax_age: 0").unwrap().mode, Mode::None);
-        assert!(
-            read("version:STSv1\nmode:testing\nmx:a.example\nmax_age:1\nfuture: x\nmode: enforce").is_ok()
-        );
+        assert_eq!(read("version: STSv1\nmode: none\nmax_age: 0").unwrap().mode, MtaStsMode::None);
+        assert!(read("version:STSv1\nmode:testing\nmx:a.example\nmax_age:1\nfuture: x\nmode: enforce").is_ok());
     }
 
     #[test]
     fn what_is_written_is_read() {
         let mx = "mx.example.net".parse().unwrap();
-        for mode in [Mode::Enforce, Mode::Testing, Mode::None] {
-            let policy = read(&written(mode, &mx)).unwrap();
+        for mode in [MtaStsMode::Enforce, MtaStsMode::Testing, MtaStsMode::None] {
+            let policy = read(&format_policy(mode, &mx)).unwrap();
             assert!(policy.mode == mode && policy.covers(&mx));
         }
     }
@@ -261,30 +260,27 @@ mod tests {
             read(&lines.collect::<String>()).unwrap_err()
         };
         for value in [None, Some("STSv2"), Some("")] {
-            assert_eq!(broken("version", value), PolicyError::Version);
+            assert_eq!(broken("version", value), MtaStsPolicyError::Version);
         }
         for value in [None, Some("Enforce"), Some("strict")] {
-            assert_eq!(broken("mode", value), PolicyError::Mode);
+            assert_eq!(broken("mode", value), MtaStsPolicyError::Mode);
         }
-        for value in
-            [None, Some("-1"), Some("1d"), Some("99999999999999999999"), Some("31557601"), Some("+5")]
-        {
-            assert_eq!(broken("max_age", value), PolicyError::MaxAge);
+        for value in [None, Some("-1"), Some("1d"), Some("99999999999999999999"), Some("31557601"), Some("+5")] {
+            assert_eq!(broken("max_age", value), MtaStsPolicyError::MaxAge);
         }
-        assert_eq!(broken("mx", None), PolicyError::NoMx);
+        assert_eq!(broken("mx", None), MtaStsPolicyError::NoMx);
         for value in ["*", "*.", "a*.example", "192.0.2.1", "a b"] {
-            assert!(matches!(broken("mx", Some(value)), PolicyError::Mx(_)), "{value}");
+            assert!(matches!(broken("mx", Some(value)), MtaStsPolicyError::Mx(_)), "{value}");
         }
-        assert_eq!(read("version STSv1"), Err(PolicyError::Line("version STSv1".to_owned())));
-        assert_eq!(read(""), Err(PolicyError::Version));
-        assert_eq!(Policy::read(b"\xff"), Err(PolicyError::Text));
-        assert_eq!(Policy::read(&vec![b'a'; POLICY_BYTES_MAX + 1]), Err(PolicyError::Text));
+        assert_eq!(read("version STSv1"), Err(MtaStsPolicyError::Line("version STSv1".to_owned())));
+        assert_eq!(read(""), Err(MtaStsPolicyError::Version));
+        assert_eq!(MtaStsPolicy::parse(b"\xff"), Err(MtaStsPolicyError::Text));
+        assert_eq!(MtaStsPolicy::parse(&vec![b'a'; POLICY_BYTES_MAX + 1]), Err(MtaStsPolicyError::Text));
     }
 
     #[test]
     fn an_announcement_has_one_good_id() {
-        let announced =
-            |texts: &[&str]| announced(&texts.iter().map(|t| (*t).to_owned()).collect::<Vec<_>>());
+        let announced = |texts: &[&str]| policy_id(&texts.iter().map(|t| (*t).to_owned()).collect::<Vec<_>>());
         assert_eq!(announced(&["v=STSv1; id=20160831085700Z;"]).as_deref(), Some("20160831085700Z"));
         assert_eq!(announced(&["v=spf1 -all", "v=STSv1;id=1"]).as_deref(), Some("1"));
         for texts in [
@@ -305,10 +301,11 @@ mod tests {
     #[test]
     fn a_policy_is_kept_for_its_time() {
         let text = b"version: STSv1\nmode: testing\nmx: *.example.net\nmax_age: 60\n";
-        let kept = KeptPolicy::new("1".to_owned(), Policy::read(text).unwrap(), text, Timestamp::UNIX_EPOCH);
+        let kept =
+            CachedMtaStsPolicy::new("1".to_owned(), MtaStsPolicy::parse(text).unwrap(), text, Timestamp::UNIX_EPOCH);
         assert_eq!(kept.lines.len(), 4);
-        assert_eq!(kept.holds_until().as_second(), 60);
+        assert_eq!(kept.expires_at().as_second(), 60);
         let json = serde_json::to_string(&kept.policy).unwrap();
-        assert_eq!(serde_json::from_str::<Policy>(&json).unwrap(), kept.policy);
+        assert_eq!(serde_json::from_str::<MtaStsPolicy>(&json).unwrap(), kept.policy);
     }
 }

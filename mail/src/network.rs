@@ -10,7 +10,7 @@ use thiserror::Error;
 
 /// A text that is no network.
 #[derive(Debug, Clone, PartialEq, Eq, Error)]
-pub enum NetworkError {
+pub enum IpNetworkError {
     /// Not an address, or no number of bits that it has.
     #[error("a network has the form 192.0.2.0/24 or 2001:db8::/32")]
     Form,
@@ -21,54 +21,52 @@ pub enum NetworkError {
 
 /// A network (RFC 4632, RFC 4291 2.3).
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct Network {
+pub struct IpNetwork {
     address: IpAddr,
     prefix: u8,
 }
 
-impl Network {
+impl IpNetwork {
     /// Whether it holds an address. An IPv4 address mapped into IPv6 is the IPv4 address.
     #[must_use]
     pub fn contains(&self, address: IpAddr) -> bool {
         match (self.address, address.to_canonical()) {
             (IpAddr::V4(network), IpAddr::V4(address)) => {
-                (network.to_bits() ^ address.to_bits()).checked_shr(32 - u32::from(self.prefix)).unwrap_or(0)
-                    == 0
+                (network.to_bits() ^ address.to_bits()).checked_shr(32 - u32::from(self.prefix)).unwrap_or(0) == 0
             }
             (IpAddr::V6(network), IpAddr::V6(address)) => {
-                (network.to_bits() ^ address.to_bits()).checked_shr(128 - u32::from(self.prefix)).unwrap_or(0)
-                    == 0
+                (network.to_bits() ^ address.to_bits()).checked_shr(128 - u32::from(self.prefix)).unwrap_or(0) == 0
             }
             _ => false,
         }
     }
 }
 
-impl FromStr for Network {
-    type Err = NetworkError;
+impl FromStr for IpNetwork {
+    type Err = IpNetworkError;
 
     /// A bare address is a network of one.
-    fn from_str(text: &str) -> Result<Self, NetworkError> {
+    fn from_str(text: &str) -> Result<Self, IpNetworkError> {
         let (address, prefix) = match text.split_once('/') {
             Some((address, prefix)) => (address, Some(prefix)),
             None => (text, None),
         };
-        let address: IpAddr = address.parse().map_err(|_| NetworkError::Form)?;
+        let address: IpAddr = address.parse().map_err(|_| IpNetworkError::Form)?;
         let bits = if address.is_ipv4() { 32 } else { 128 };
         let prefix = match prefix {
             None => bits,
             Some(digits) if digits.bytes().all(|b| b.is_ascii_digit()) => {
-                digits.parse().ok().filter(|p| *p <= bits).ok_or(NetworkError::Form)?
+                digits.parse().ok().filter(|p| *p <= bits).ok_or(IpNetworkError::Form)?
             }
-            Some(_) => return Err(NetworkError::Form),
+            Some(_) => return Err(IpNetworkError::Form),
         };
         let network = Self { address, prefix };
-        if network.base() == address { Ok(network) } else { Err(NetworkError::HostBits) }
+        if network.network_address() == address { Ok(network) } else { Err(IpNetworkError::HostBits) }
     }
 }
 
-impl Network {
-    fn base(&self) -> IpAddr {
+impl IpNetwork {
+    fn network_address(&self) -> IpAddr {
         match self.address {
             IpAddr::V4(a) => {
                 let mask = u32::MAX.checked_shl(32 - u32::from(self.prefix)).unwrap_or(0);
@@ -82,28 +80,28 @@ impl Network {
     }
 }
 
-impl fmt::Display for Network {
+impl fmt::Display for IpNetwork {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(f, "{}/{}", self.address, self.prefix)
     }
 }
 
-impl Network {
+impl IpNetwork {
     /// As people write it: a network of one address is the address.
     #[must_use]
-    pub fn shown(&self) -> String {
+    pub fn display_short(&self) -> String {
         let whole = if self.address.is_ipv4() { 32 } else { 128 };
         if self.prefix == whole { self.address.to_string() } else { self.to_string() }
     }
 }
 
-impl Serialize for Network {
+impl Serialize for IpNetwork {
     fn serialize<S: Serializer>(&self, out: S) -> Result<S::Ok, S::Error> {
         out.collect_str(self)
     }
 }
 
-impl<'de> Deserialize<'de> for Network {
+impl<'de> Deserialize<'de> for IpNetwork {
     fn deserialize<D: Deserializer<'de>>(input: D) -> Result<Self, D::Error> {
         let text = std::borrow::Cow::<'de, str>::deserialize(input)?;
         text.parse().map_err(D::Error::custom)
@@ -113,7 +111,7 @@ impl<'de> Deserialize<'de> for Network {
 /// What counts as one address when clients are counted: IPv4 by address, IPv6 by /64, since a single
 /// host has all of one (RFC 4291 2.5.1).
 #[must_use]
-pub fn counted(address: IpAddr) -> IpAddr {
+pub fn client_prefix(address: IpAddr) -> IpAddr {
     match address.to_canonical() {
         IpAddr::V6(address) => IpAddr::V6(Ipv6Addr::from_bits(address.to_bits() & (u128::MAX << 64))),
         v4 => v4,
@@ -123,7 +121,7 @@ pub fn counted(address: IpAddr) -> IpAddr {
 /// What counts as one site when clients are counted: IPv4 by address, IPv6 by /56. RFC 6177 2 gives an end site
 /// many /64, often a /56: counted by /64 alone, one customer of a provider would be 256 clients.
 #[must_use]
-pub fn counted_site(address: IpAddr) -> IpAddr {
+pub fn site_prefix(address: IpAddr) -> IpAddr {
     match address.to_canonical() {
         IpAddr::V6(address) => IpAddr::V6(Ipv6Addr::from_bits(address.to_bits() & (u128::MAX << 72))),
         v4 => v4,
@@ -144,7 +142,7 @@ mod tests {
             ("::/0", "::1", "127.0.0.1"),
             ("::1", "::1", "::2"),
         ] {
-            let network: Network = network.parse().unwrap();
+            let network: IpNetwork = network.parse().unwrap();
             assert!(network.contains(inside.parse().unwrap()), "{network} {inside}");
             assert!(!network.contains(outside.parse().unwrap()), "{network} {outside}");
         }
@@ -158,15 +156,15 @@ mod tests {
             ("2001:db8:1:2ff:3::4", "2001:db8:1:2ff::", "2001:db8:1:200::"),
         ] {
             let address: IpAddr = address.parse().unwrap();
-            assert_eq!(counted(address), host.parse::<IpAddr>().unwrap());
-            assert_eq!(counted_site(address), site.parse::<IpAddr>().unwrap());
+            assert_eq!(client_prefix(address), host.parse::<IpAddr>().unwrap());
+            assert_eq!(site_prefix(address), site.parse::<IpAddr>().unwrap());
         }
     }
 
     #[test]
     fn what_is_no_network() {
         for text in ["", "x", "192.0.2.0/33", "192.0.2.0/", "192.0.2.0/+1", "::/129", "192.0.2.1/24"] {
-            assert!(text.parse::<Network>().is_err(), "{text}");
+            assert!(text.parse::<IpNetwork>().is_err(), "{text}");
         }
     }
 }

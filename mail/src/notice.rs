@@ -7,12 +7,12 @@ use jiff::Timestamp;
 use serde::{Deserialize, Serialize};
 
 use crate::address::Address;
-use crate::reply::Reply;
+use crate::reply::SmtpReply;
 
 /// What became of it (RFC 3464 2.3.3), the gravest first.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
-pub enum Action {
+pub enum DsnAction {
     /// It was given up.
     Failed,
     /// It is late, and will be tried until then.
@@ -21,10 +21,10 @@ pub enum Action {
     Relayed,
 }
 
-impl Action {
+impl DsnAction {
     /// The word for it in a report.
     #[must_use]
-    pub fn word(self) -> &'static str {
+    pub fn action_field(self) -> &'static str {
         match self {
             Self::Failed => "failed",
             Self::Delayed(_) => "delayed",
@@ -34,7 +34,7 @@ impl Action {
 
     /// The subject of a report whose gravest news it is.
     #[must_use]
-    pub fn subject(self) -> &'static str {
+    pub fn subject_line(self) -> &'static str {
         match self {
             Self::Failed => "Undelivered mail returned to sender",
             Self::Delayed(_) => "Mail is delayed, and will be tried again",
@@ -44,7 +44,7 @@ impl Action {
 
     /// How a report begins to tell it; the recipients follow.
     #[must_use]
-    pub fn opening(self) -> &'static str {
+    pub fn intro_text(self) -> &'static str {
         match self {
             Self::Failed => "Your message could not be delivered to",
             Self::Delayed(_) => "You need not send your message again. It has not yet been delivered to",
@@ -55,7 +55,7 @@ impl Action {
     /// The enhanced status code: its class follows from the action, also when the last word was of another
     /// one (RFC 3464 2.3.4, RFC 3463 2).
     #[must_use]
-    pub fn status(self, reply: Option<&Reply>) -> String {
+    pub fn status_code(self, reply: Option<&SmtpReply>) -> String {
         let (class, otherwise) = match self {
             Self::Failed => (5, "5.4.7"),
             Self::Delayed(_) => (4, "4.4.1"),
@@ -68,17 +68,17 @@ impl Action {
 
 /// What is to be told of one recipient.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Notice {
+pub struct PendingDsn {
     /// The recipient's place in the email.
     pub recipient: u16,
     /// The recipient.
     pub address: Address,
     /// What became of it.
-    pub action: Action,
+    pub action: DsnAction,
     /// ORCPT as it was given, decoded (RFC 3461 4.2).
     pub original_recipient: Option<String>,
     /// What the destination (or we in its stead) said last.
-    pub reply: Option<Reply>,
+    pub reply: Option<SmtpReply>,
     /// The host that said it.
     pub remote_host: Option<String>,
     /// How that came, in a sentence.

@@ -31,23 +31,23 @@ const DIGITS_SURE: usize = 18;
 ///
 /// # Errors
 /// It is no JSON.
-pub fn read(json: &str) -> Result<Value, serde_json::Error> {
-    serde_json::from_str(&marked(json))
+pub fn parse(json: &str) -> Result<Value, serde_json::Error> {
+    serde_json::from_str(&mark_numbers(json))
 }
 
 /// The same JSON, its numbers marked that would not be kept. What is no JSON is no JSON afterwards either.
-fn marked(json: &str) -> Cow<'_, str> {
+fn mark_numbers(json: &str) -> Cow<'_, str> {
     let (mut out, mut copied) = (String::new(), 0);
     let bytes = json.as_bytes();
     let mut at = 0;
     while let Some(byte) = bytes.get(at) {
         match byte {
-            b'"' => at = behind_text(bytes, at + 1),
+            b'"' => at = skip_string(bytes, at + 1),
             b'-' | b'0'..=b'9' => {
                 let rest = bytes.get(at..).unwrap_or_default();
-                let length = rest.iter().take_while(|byte| is_part(**byte)).count();
+                let length = rest.iter().take_while(|byte| is_number_byte(**byte)).count();
                 let digits = json.get(at..at + length).unwrap_or_default();
-                if !is_kept(digits) && is_written_so(digits) {
+                if !is_lossless(digits) && is_json_number(digits) {
                     out.push_str(json.get(copied..at).unwrap_or_default());
                     out.push_str(MARK_BEGINS);
                     out.push_str(digits);
@@ -67,7 +67,7 @@ fn marked(json: &str) -> Cow<'_, str> {
 }
 
 /// Where a text is over that begins here.
-fn behind_text(bytes: &[u8], mut at: usize) -> usize {
+fn skip_string(bytes: &[u8], mut at: usize) -> usize {
     while let Some(byte) = bytes.get(at) {
         match byte {
             b'"' => return at + 1,
@@ -78,12 +78,12 @@ fn behind_text(bytes: &[u8], mut at: usize) -> usize {
     at
 }
 
-fn is_part(byte: u8) -> bool {
+fn is_number_byte(byte: u8) -> bool {
     byte.is_ascii_digit() || matches!(byte, b'-' | b'+' | b'.' | b'e' | b'E')
 }
 
 /// Whether a [`Number`] is written as it came.
-fn is_kept(digits: &str) -> bool {
+fn is_lossless(digits: &str) -> bool {
     let whole = digits.strip_prefix('-').unwrap_or(digits);
     if whole.len() <= DIGITS_SURE && whole.bytes().all(|byte| byte.is_ascii_digit()) {
         // Zeros that JSON does not allow are found by who reads it.
@@ -93,7 +93,7 @@ fn is_kept(digits: &str) -> bool {
 }
 
 /// Whether this is a number by the grammar (RFC 8259 6), however large.
-fn is_written_so(text: &str) -> bool {
+fn is_json_number(text: &str) -> bool {
     let digits = |text: &str| !text.is_empty() && text.bytes().all(|byte| byte.is_ascii_digit());
     let text = text.strip_prefix('-').unwrap_or(text);
     let (mantissa, exponent) = match text.split_once(['e', 'E']) {
@@ -110,9 +110,9 @@ fn is_written_so(text: &str) -> bool {
         && exponent.is_none_or(|exponent| digits(exponent.strip_prefix(['-', '+']).unwrap_or(exponent)))
 }
 
-fn digits_in(fields: &Map<String, Value>) -> Option<&str> {
+fn marked_digits(fields: &Map<String, Value>) -> Option<&str> {
     let digits = fields.get(MARK).filter(|_| fields.len() == 1)?.as_str()?;
-    is_written_so(digits).then_some(digits)
+    is_json_number(digits).then_some(digits)
 }
 
 /// Whether a value is a number.
@@ -120,7 +120,7 @@ fn digits_in(fields: &Map<String, Value>) -> Option<&str> {
 pub fn is_number(value: &Value) -> bool {
     match value {
         Value::Number(_) => true,
-        Value::Object(fields) => digits_in(fields).is_some(),
+        Value::Object(fields) => marked_digits(fields).is_some(),
         _ => false,
     }
 }
@@ -130,7 +130,7 @@ pub fn is_number(value: &Value) -> bool {
 pub fn digits(value: &Value) -> Option<Cow<'_, str>> {
     match value {
         Value::Number(number) => Some(Cow::Owned(number.to_string())),
-        Value::Object(fields) => digits_in(fields).map(Cow::Borrowed),
+        Value::Object(fields) => marked_digits(fields).map(Cow::Borrowed),
         _ => None,
     }
 }
@@ -144,9 +144,9 @@ pub fn as_f64(value: &Value) -> Option<f64> {
 /// What a template shows of a number that is marked; none when the value is no such number. Zeros are plain zeros:
 /// a condition of a template takes them for nothing.
 #[must_use]
-pub fn shown(value: &Value) -> Option<Value> {
-    let digits = digits_in(value.as_object()?)?;
-    Some(if Decimal::of(digits).digits.is_empty() { Value::from(0) } else { Value::from(digits) })
+pub fn display_value(value: &Value) -> Option<Value> {
+    let digits = marked_digits(value.as_object()?)?;
+    Some(if Decimal::parse(digits).digits.is_empty() { Value::from(0) } else { Value::from(digits) })
 }
 
 /// Which of two numbers is more, to the digit; none when one of them is no number.
@@ -155,7 +155,7 @@ pub fn compare(one: &Value, other: &Value) -> Option<Ordering> {
     if let (Some(one), Some(other)) = (one.as_i64(), other.as_i64()) {
         return Some(one.cmp(&other));
     }
-    Some(Decimal::of(&digits(one)?).compare(&Decimal::of(&digits(other)?)))
+    Some(Decimal::parse(&digits(one)?).compare(&Decimal::parse(&digits(other)?)))
 }
 
 /// A number in one form: 0.digits · 10^exponent. Zero has no digits.
@@ -167,7 +167,7 @@ struct Decimal {
 
 impl Decimal {
     /// What a number says.
-    fn of(text: &str) -> Self {
+    fn parse(text: &str) -> Self {
         let (negative, text) = text.strip_prefix('-').map_or((false, text), |text| (true, text));
         let (mantissa, exponent) = text.split_once(['e', 'E']).unwrap_or((text, "0"));
         // Beyond all that can be counted, in either direction.
@@ -204,19 +204,17 @@ impl Decimal {
 
 /// Writes a value with its numbers as they came.
 #[derive(Debug, Clone, Copy)]
-pub struct AsCame<'a>(pub &'a Value);
+pub struct RawNumberValue<'a>(pub &'a Value);
 
-impl Serialize for AsCame<'_> {
+impl Serialize for RawNumberValue<'_> {
     fn serialize<S: Serializer>(&self, out: S) -> Result<S::Ok, S::Error> {
         match self.0 {
-            Value::Object(fields) => match digits_in(fields) {
-                Some(digits) => {
-                    RawValue::from_string(digits.to_owned()).map_err(S::Error::custom)?.serialize(out)
-                }
+            Value::Object(fields) => match marked_digits(fields) {
+                Some(digits) => RawValue::from_string(digits.to_owned()).map_err(S::Error::custom)?.serialize(out),
                 None => {
                     let mut map = out.serialize_map(Some(fields.len()))?;
                     for (name, value) in fields {
-                        map.serialize_entry(name, &AsCame(value))?;
+                        map.serialize_entry(name, &RawNumberValue(value))?;
                     }
                     map.end()
                 }
@@ -224,7 +222,7 @@ impl Serialize for AsCame<'_> {
             Value::Array(entries) => {
                 let mut list = out.serialize_seq(Some(entries.len()))?;
                 for entry in entries {
-                    list.serialize_element(&AsCame(entry))?;
+                    list.serialize_element(&RawNumberValue(entry))?;
                 }
                 list.end()
             }
@@ -238,7 +236,7 @@ impl Serialize for AsCame<'_> {
 /// # Errors
 /// Those of who writes.
 pub fn serialize<S: Serializer>(value: &Value, out: S) -> Result<S::Ok, S::Error> {
-    AsCame(value).serialize(out)
+    RawNumberValue(value).serialize(out)
 }
 
 #[cfg(test)]
@@ -248,7 +246,7 @@ mod tests {
     use serde_json::json;
 
     fn written(value: &Value) -> String {
-        serde_json::to_string(&AsCame(value)).unwrap()
+        serde_json::to_string(&RawNumberValue(value)).unwrap()
     }
 
     #[test]
@@ -259,22 +257,22 @@ mod tests {
             r#"{"z":"-0 1.10 \" 2.20","a":[{"\u0001":1.0}],"m":null,"b":1.000000000000000000000001}"#,
             "3.10",
         ] {
-            assert_eq!(written(&read(text).unwrap()), text);
+            assert_eq!(written(&parse(text).unwrap()), text);
         }
         // What needs no mark has none.
-        assert_eq!(read("[1,-7,1.5,9007199254740993]").unwrap(), json!([1, -7, 1.5, 9007199254740993_u64]));
+        assert_eq!(parse("[1,-7,1.5,9007199254740993]").unwrap(), json!([1, -7, 1.5, 9007199254740993_u64]));
         for wrong in ["01", "-", "1.", ".5", "1e", "[1.10", "{\"a\":--1.10}", "1.10 2.20", "nul"] {
-            assert!(read(wrong).is_err(), "{wrong}");
+            assert!(parse(wrong).is_err(), "{wrong}");
         }
         // What only looks like a mark stays what it is.
         for text in [r#"{"\u0000":"x"}"#, r#"{"\u0000":"1.10","a":1}"#, r#"{"\u0000":1}"#] {
-            assert_eq!(written(&read(text).unwrap()), text);
+            assert_eq!(written(&parse(text).unwrap()), text);
         }
     }
 
     #[test]
     fn which_is_more() {
-        let number = |text: &str| read(text).unwrap();
+        let number = |text: &str| parse(text).unwrap();
         for (one, other, wanted) in [
             ("19.90", "19.9", Ordering::Equal),
             ("-0", "0", Ordering::Equal),
@@ -297,9 +295,9 @@ mod tests {
         }
         assert_eq!(compare(&json!("1"), &json!(1)), None);
         assert_eq!(as_f64(&number("19.90")), Some(19.9));
-        assert_eq!(shown(&number("19.90")), Some(json!("19.90")));
-        assert_eq!((shown(&number("-0")), shown(&number("0.00"))), (Some(json!(0)), Some(json!(0))));
-        assert_eq!((shown(&json!(1)), shown(&json!({"a": 1}))), (None, None));
+        assert_eq!(display_value(&number("19.90")), Some(json!("19.90")));
+        assert_eq!((display_value(&number("-0")), display_value(&number("0.00"))), (Some(json!(0)), Some(json!(0))));
+        assert_eq!((display_value(&json!(1)), display_value(&json!({"a": 1}))), (None, None));
     }
 
     proptest! {
@@ -310,14 +308,14 @@ mod tests {
         ) {
             let name = serde_json::to_string(&between).unwrap();
             let json = format!("{{{name}:[{}]}}", texts.join(","));
-            prop_assert_eq!(written(&read(&json).unwrap()), json);
+            prop_assert_eq!(written(&parse(&json).unwrap()), json);
         }
 
         #[test]
         fn order_is_that_of_numbers(a in -1_000_000_i64..1_000_000, b in -1_000_000_i64..1_000_000, places in 0_usize..9) {
             let text = |n: i64| format!("{}{}.{:06}{}", if n < 0 { "-" } else { "" }, n.abs() / 1_000_000, n.abs() % 1_000_000, "0".repeat(places));
-            let one = read(&text(a)).unwrap();
-            let other = read(&text(b)).unwrap();
+            let one = parse(&text(a)).unwrap();
+            let other = parse(&text(b)).unwrap();
             prop_assert_eq!(compare(&one, &other), Some(a.cmp(&b)));
         }
     }

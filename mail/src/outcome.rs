@@ -4,12 +4,12 @@ use std::borrow::Cow;
 
 use serde::{Deserialize, Serialize};
 
-use crate::reply::Reply;
+use crate::reply::SmtpReply;
 
 /// How far an attempt got.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
-pub enum Phase {
+pub enum AttemptPhase {
     /// Finding the hosts.
     Dns,
     /// TCP connection.
@@ -36,25 +36,25 @@ pub enum Phase {
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Outcome {
     /// The destination took responsibility.
-    Delivered(Reply),
+    Delivered(SmtpReply),
     /// Not now: the destination said so.
-    Deferred(Reply),
+    Deferred(SmtpReply),
     /// Not now: nobody answered; the text says what went wrong.
     Unreachable(String),
     /// The connection broke between our final dot and the reply: it may have arrived.
     Unconfirmed(String),
     /// Not ever: the destination said so.
-    Failed(Reply),
+    Failed(SmtpReply),
     /// Not now, and it was we who found out: the host does not offer the TLS that is asked for.
-    Withheld(Reply),
+    Withheld(SmtpReply),
     /// Not ever, and it was we who found out: no such domain, null MX, too large, SMTPUTF8 not offered.
-    Undeliverable(Reply),
+    Undeliverable(SmtpReply),
 }
 
 impl Outcome {
     /// What the destination said.
     #[must_use]
-    pub fn reply(&self) -> Option<&Reply> {
+    pub fn reply(&self) -> Option<&SmtpReply> {
         match self {
             Self::Delivered(reply) | Self::Deferred(reply) | Self::Failed(reply) => Some(reply),
             Self::Unreachable(_) | Self::Unconfirmed(_) | Self::Withheld(_) | Self::Undeliverable(_) => None,
@@ -63,7 +63,7 @@ impl Outcome {
 
     /// What we say ourselves, with the code that a report to the sender has (RFC 3464 2.3.4). No host said it.
     #[must_use]
-    pub fn verdict(&self) -> Option<&Reply> {
+    pub fn verdict(&self) -> Option<&SmtpReply> {
         match self {
             Self::Withheld(verdict) | Self::Undeliverable(verdict) => Some(verdict),
             _ => None,

@@ -6,14 +6,14 @@ use std::fmt;
 use jiff::Timestamp;
 use serde::{Deserialize, Serialize};
 
-use crate::address::{Address, Name};
+use crate::address::{Address, DomainName};
 use crate::id::{AccountId, EventId, PartnerId, WebhookId};
 use crate::webhook::DisabledReason;
 
 /// What is told.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
-pub enum What {
+pub enum WebhookAlert {
     /// Nothing arrives.
     Failing,
     /// It answered 410: nothing is sent any more.
@@ -22,10 +22,10 @@ pub enum What {
     Disabled,
 }
 
-impl What {
+impl WebhookAlert {
     /// What is told of an endpoint that was disabled.
     #[must_use]
-    pub fn disabled(reason: DisabledReason) -> Self {
+    pub fn from_disabled_reason(reason: DisabledReason) -> Self {
         match reason {
             DisabledReason::Gone => Self::Gone,
             DisabledReason::Failing | DisabledReason::Customer => Self::Disabled,
@@ -36,7 +36,7 @@ impl What {
 /// What an owner is told.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(untagged)]
-pub enum About {
+pub enum AlertSubject {
     /// What has come of an endpoint.
     Endpoint {
         /// Which.
@@ -44,12 +44,12 @@ pub enum About {
         /// Where it was then.
         url: String,
         /// What.
-        what: What,
+        what: WebhookAlert,
     },
     /// Another account has proven that it rules the DNS of a domain (completions-email.md 2.4).
     Claim {
         /// The domain.
-        claimed: Name,
+        claimed: DomainName,
         /// Until when they may object.
         grace_ends_at: Timestamp,
     },
@@ -62,7 +62,7 @@ pub enum About {
     },
 }
 
-impl fmt::Display for About {
+impl fmt::Display for AlertSubject {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             Self::Endpoint { webhook, .. } => write!(f, "the endpoint {webhook}"),
@@ -74,13 +74,13 @@ impl fmt::Display for About {
 
 /// A notice.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct OwnerNotice {
+pub struct OwnerAlert {
     /// Its id.
     pub id: EventId,
     /// Whose owner is told.
     pub account: AccountId,
     /// What they are told.
-    pub about: About,
+    pub about: AlertSubject,
     /// Since when it is true.
     pub since: Timestamp,
 }

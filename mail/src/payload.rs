@@ -7,7 +7,7 @@ use serde_json::{Map, Value, json};
 use crate::email::{Email, EmailStatus};
 use crate::event::{Event, EventKind, Subject};
 use crate::moment;
-use crate::webhook::Envelope;
+use crate::webhook::WebhookBody;
 
 /// Every kind of event about an email that a webhook may be asked for, by name.
 pub const EMAIL_EVENTS: &[&str] = &[
@@ -24,11 +24,11 @@ pub const EMAIL_EVENTS: &[&str] = &[
 ];
 
 /// Particulars that are for our own books.
-const OUR_OWN: &[&str] = &["uncounted", "given_back", "accepted_at"];
+const INTERNAL_DETAILS: &[&str] = &["uncounted", "given_back", "accepted_at"];
 
 /// The data of an event about an email whose state is then `status`.
 #[must_use]
-pub fn data_of(email: &Email, event: &Event, status: EmailStatus) -> Map<String, Value> {
+pub fn email_event_data(email: &Email, event: &Event, status: EmailStatus) -> Map<String, Value> {
     let texts = |boxes: &[crate::address::Mailbox]| boxes.iter().map(ToString::to_string).collect::<Vec<_>>();
     let mut data = Map::new();
     let mut put = |name: &str, value: Value| drop(data.insert(name.to_owned(), value));
@@ -36,11 +36,11 @@ pub fn data_of(email: &Email, event: &Event, status: EmailStatus) -> Map<String,
     put("email_id", json!(email.id));
     if event.kind == EventKind::Unsubscribed {
         // It is about a contact (email-api.md, "Delivery envelope").
-        data.extend(particulars(event));
+        data.extend(event_details(event));
         return data;
     }
     put("message_id", json!(format!("<{}>", email.facts.message_id)));
-    put("status", json!(status_in(event.kind, status)));
+    put("status", json!(status_at_event(event.kind, status)));
     put("from", json!(email.from.to_string()));
     put("to", json!(texts(&email.facts.to)));
     put("cc", json!(texts(&email.facts.cc)));
@@ -54,11 +54,11 @@ pub fn data_of(email: &Email, event: &Event, status: EmailStatus) -> Map<String,
     put("domain", json!(email.domain));
     // What waits for its time, or was taken back before, was not sent.
     let unsent = matches!(event.kind, EventKind::Scheduled | EventKind::Cancelled | EventKind::Suppressed);
-    put("sent_at", json!((!unsent).then(|| moment::write(email.created_at))));
+    put("sent_at", json!((!unsent).then(|| moment::to_rfc3339(email.created_at))));
     if event.kind == EventKind::Delivered {
-        put("delivered_at", json!(moment::write(event.created_at)));
+        put("delivered_at", json!(moment::to_rfc3339(event.created_at)));
     }
-    data.extend(particulars(event));
+    data.extend(event_details(event));
     data
 }
 
@@ -67,27 +67,27 @@ pub const BODY_BYTES_MAX: usize = 20 * 1000;
 
 /// What is told of an event: of one about an email that was sent, with that email; none when that is not there.
 #[must_use]
-pub fn told_of(event: &Event, email: Option<&Email>) -> Option<Map<String, Value>> {
+pub fn event_data(event: &Event, email: Option<&Email>) -> Option<Map<String, Value>> {
     let mut data = match event.subject {
         // What is opened, clicked or complained about was delivered.
-        Subject::Email(_) => data_of(email?, event, EmailStatus::Delivered),
+        Subject::Email(_) => email_event_data(email?, event, EmailStatus::Delivered),
         _ => {
             let mut data = Map::new();
             data.insert("event_id".to_owned(), json!(event.id));
-            data.extend(particulars(event));
+            data.extend(event_details(event));
             data
         }
     };
-    bound(&mut data);
+    truncate_to_limit(&mut data);
     Some(data)
 }
 
 /// The body of a delivery of an event; none when what it is about is not kept any more.
 #[must_use]
-pub fn body_of(event: &Event, email: Option<&Email>) -> Option<Vec<u8>> {
-    let data = told_of(event, email)?;
+pub fn delivery_body(event: &Event, email: Option<&Email>) -> Option<Vec<u8>> {
+    let data = event_data(event, email)?;
     let envelope =
-        Envelope { r#type: event.kind.name(), created_at: moment::write(event.created_at), data: &data };
+        WebhookBody { r#type: event.kind.name(), created_at: moment::to_rfc3339(event.created_at), data: &data };
     serde_json::to_vec(&envelope).ok()
 }
 
@@ -96,17 +96,17 @@ const ENVELOPE_BYTES: usize = 200;
 
 /// Cuts long texts and lists until the data is small enough: a thousand addressees, say. What they all are, the API
 /// tells.
-fn bound(data: &mut Map<String, Value>) {
+fn truncate_to_limit(data: &mut Map<String, Value>) {
     for (chars, entries) in [(2_000, 100), (500, 25), (100, 5), (30, 2)] {
         let size = serde_json::to_vec(data).map_or(0, |text| text.len());
         if size <= BODY_BYTES_MAX - ENVELOPE_BYTES {
             return;
         }
-        data.values_mut().for_each(|value| cut(value, chars, entries));
+        data.values_mut().for_each(|value| truncate_value(value, chars, entries));
     }
 }
 
-fn cut(value: &mut Value, chars: usize, entries: usize) {
+fn truncate_value(value: &mut Value, chars: usize, entries: usize) {
     match value {
         Value::String(text) => {
             if let Some((end, _)) = text.char_indices().nth(chars) {
@@ -115,22 +115,22 @@ fn cut(value: &mut Value, chars: usize, entries: usize) {
         }
         Value::Array(list) => {
             list.truncate(entries);
-            list.iter_mut().for_each(|value| cut(value, chars, entries));
+            list.iter_mut().for_each(|value| truncate_value(value, chars, entries));
         }
-        Value::Object(fields) => fields.values_mut().for_each(|value| cut(value, chars, entries)),
+        Value::Object(fields) => fields.values_mut().for_each(|value| truncate_value(value, chars, entries)),
         _ => {}
     }
 }
 
 /// What the kind of event adds, without what is for our own books.
-pub fn particulars(event: &Event) -> impl Iterator<Item = (String, Value)> + '_ {
+pub fn event_details(event: &Event) -> impl Iterator<Item = (String, Value)> + '_ {
     let detail = event.detail.as_object().into_iter().flatten();
-    let ours = |name: &&String| OUR_OWN.contains(&name.as_str());
+    let ours = |name: &&String| INTERNAL_DETAILS.contains(&name.as_str());
     detail.filter(move |(name, _)| !ours(name)).map(|(name, value)| (name.clone(), value.clone()))
 }
 
 /// The status that an event speaks of: its own, not what the email has come to since.
-fn status_in(kind: EventKind, status: EmailStatus) -> EmailStatus {
+fn status_at_event(kind: EventKind, status: EmailStatus) -> EmailStatus {
     match kind {
         EventKind::Sent | EventKind::DeliveryDelayed => EmailStatus::Sent,
         EventKind::Scheduled => EmailStatus::Scheduled,

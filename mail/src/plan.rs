@@ -4,7 +4,7 @@
 //! An "email" of a plan is one accepted recipient: a message to three people is three.
 
 use crate::account::Plan;
-use crate::quota::Storage;
+use crate::quota::PlanQuotas;
 
 /// What an account of a plan may do.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -23,13 +23,13 @@ pub struct PlanLimits {
     /// The affiliate program can be enabled.
     pub affiliates: bool,
     /// How much of each noun may be kept.
-    pub storage: Storage,
+    pub storage: PlanQuotas,
 }
 
 impl PlanLimits {
     /// The specification's numbers.
     #[must_use]
-    pub fn of(plan: Plan) -> Self {
+    pub fn for_plan(plan: Plan) -> Self {
         match plan {
             Plan::Free => Self {
                 emails_per_month: Some(3_000),
@@ -38,7 +38,7 @@ impl PlanLimits {
                 domains: Some(1),
                 requests_per_second: 10,
                 affiliates: false,
-                storage: Storage::of(plan),
+                storage: PlanQuotas::for_plan(plan),
             },
             Plan::Pro => Self {
                 emails_per_month: Some(50_000),
@@ -47,7 +47,7 @@ impl PlanLimits {
                 domains: Some(10),
                 requests_per_second: 25,
                 affiliates: true,
-                storage: Storage::of(plan),
+                storage: PlanQuotas::for_plan(plan),
             },
             Plan::Scale => Self {
                 emails_per_month: Some(100_000),
@@ -56,7 +56,7 @@ impl PlanLimits {
                 domains: Some(1_000),
                 requests_per_second: 100,
                 affiliates: true,
-                storage: Storage::of(plan),
+                storage: PlanQuotas::for_plan(plan),
             },
             Plan::Dedicated => Self {
                 emails_per_month: None,
@@ -65,7 +65,7 @@ impl PlanLimits {
                 domains: None,
                 requests_per_second: 500,
                 affiliates: true,
-                storage: Storage::of(plan),
+                storage: PlanQuotas::for_plan(plan),
             },
         }
     }
@@ -87,10 +87,10 @@ pub struct Plans {
 impl Default for Plans {
     fn default() -> Self {
         Self {
-            free: PlanLimits::of(Plan::Free),
-            pro: PlanLimits::of(Plan::Pro),
-            scale: PlanLimits::of(Plan::Scale),
-            dedicated: PlanLimits::of(Plan::Dedicated),
+            free: PlanLimits::for_plan(Plan::Free),
+            pro: PlanLimits::for_plan(Plan::Pro),
+            scale: PlanLimits::for_plan(Plan::Scale),
+            dedicated: PlanLimits::for_plan(Plan::Dedicated),
         }
     }
 }

@@ -105,19 +105,19 @@ impl Noun {
 
     /// The noun of a name.
     #[must_use]
-    pub fn of_word(word: &str) -> Option<Self> {
+    pub fn from_word(word: &str) -> Option<Self> {
         Self::ALL.iter().copied().find(|noun| noun.word() == word)
     }
 }
 
 /// How much of each noun a plan includes.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct Storage([Option<u64>; Noun::ALL.len()]);
+pub struct PlanQuotas([Option<u64>; Noun::ALL.len()]);
 
-impl Storage {
+impl PlanQuotas {
     /// The defaults of a plan.
     #[must_use]
-    pub fn of(plan: Plan) -> Self {
+    pub fn for_plan(plan: Plan) -> Self {
         let mut caps = [None; Noun::ALL.len()];
         caps.iter_mut().zip(Noun::ALL).for_each(|(cap, noun)| *cap = noun.default_cap(plan));
         Self(caps)
@@ -139,7 +139,7 @@ impl Storage {
 
 /// A quota that is used up.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct Full {
+pub struct QuotaExceeded {
     /// Of what.
     pub noun: Noun,
     /// How much is kept; where it is more than the cap, at least this much.
@@ -148,7 +148,7 @@ pub struct Full {
     pub cap: u64,
 }
 
-impl std::fmt::Display for Full {
+impl std::fmt::Display for QuotaExceeded {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         let Self { noun, used, cap } = self;
         write!(f, "the plan includes {cap} {}, {used} are kept", noun.word().replace('_', " "))
@@ -162,10 +162,10 @@ mod tests {
     #[test]
     fn a_larger_plan_includes_no_less() {
         for noun in Noun::ALL {
-            let caps = [Plan::Free, Plan::Pro, Plan::Scale].map(|plan| Storage::of(plan).cap(*noun).unwrap());
+            let caps = [Plan::Free, Plan::Pro, Plan::Scale].map(|plan| PlanQuotas::for_plan(plan).cap(*noun).unwrap());
             assert!(caps.is_sorted(), "{noun:?}");
-            assert_eq!(Storage::of(Plan::Dedicated).cap(*noun), None);
-            assert_eq!(Noun::of_word(noun.word()), Some(*noun));
+            assert_eq!(PlanQuotas::for_plan(Plan::Dedicated).cap(*noun), None);
+            assert_eq!(Noun::from_word(noun.word()), Some(*noun));
         }
     }
 }

@@ -24,13 +24,13 @@ use serde::{Deserialize, Serialize};
 use crate::address::Address;
 use crate::id::{AccountId, DomainId, ReceivedId};
 
-pub use answer::{Answering, Unanswerable, thread};
+pub use answer::{AutoReplyContext, AutoReplyRefusal, thread_headers};
 pub use author::author_domain;
-pub use data::data_of;
-pub use heading::{Heading, field_count};
-pub use read::{Attachment, Reading};
+pub use data::received_event_data;
+pub use heading::{ReceivedHeader, field_count};
+pub use read::{ParsedReceivedEmail, ReceivedAttachment};
 pub use stripped::strip_quote;
-pub use trace::{Trace, without_results_of};
+pub use trace::{TraceFields, strip_forged_auth_results};
 
 /// What one check of where a message comes from said (RFC 8601 2.7).
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Default, Serialize, Deserialize)]
@@ -74,7 +74,7 @@ impl AuthResult {
 
 /// What is known of where a message comes from.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
-pub struct Auth {
+pub struct AuthenticationResults {
     /// May the host that handed it in send for the envelope's sender (RFC 7208)?
     pub spf: AuthResult,
     /// Does a signature hold (RFC 6376)?
@@ -114,7 +114,7 @@ impl SpamStatus {
 
     /// The status of a word.
     #[must_use]
-    pub fn of_word(word: &str) -> Option<Self> {
+    pub fn from_word(word: &str) -> Option<Self> {
         [Self::NotChecked, Self::NotSpam, Self::Spam].into_iter().find(|status| status.word() == word)
     }
 }
@@ -128,12 +128,12 @@ impl fmt::Display for SpamStatus {
 /// How much it looks like spam, in tenths of a point, so that it compares.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Default, Serialize, Deserialize)]
 #[serde(transparent)]
-pub struct Score(pub i32);
+pub struct SpamScore(pub i32);
 
-impl Score {
+impl SpamScore {
     /// Of a number of points; what is none is 0.
     #[must_use]
-    pub fn of_points(points: f64) -> Self {
+    pub fn from_points(points: f64) -> Self {
         #[expect(clippy::cast_possible_truncation, reason = "clamped before")]
         Self((points * 10.0).clamp(-1e6, 1e6).round() as i32)
     }
@@ -147,7 +147,7 @@ impl Score {
 
 /// A file of a received email, without its bytes.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
-pub struct File {
+pub struct AttachmentSummary {
     /// Its name; a made-up one where it has none.
     pub filename: String,
     /// Its MIME type.
@@ -158,7 +158,7 @@ pub struct File {
 
 /// A received email.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Received {
+pub struct ReceivedEmail {
     /// Its id.
     pub id: ReceivedId,
     /// Whose it is.
@@ -173,13 +173,13 @@ pub struct Received {
     /// The envelope's sender; none is the null path.
     pub envelope_from: Option<Address>,
     /// What its header says.
-    pub heading: Heading,
+    pub heading: ReceivedHeader,
     /// Where it comes from.
-    pub auth: Auth,
+    pub auth: AuthenticationResults,
     /// Whether it is spam.
     pub spam_status: SpamStatus,
     /// How much so; none when nobody has looked.
-    pub spam_score: Option<Score>,
+    pub spam_score: Option<SpamScore>,
     /// What we put on top of the message for this recipient.
     pub trace: String,
     /// Under whose name the message lies: recipients of one account share it.
@@ -198,10 +198,9 @@ pub fn attachment_id(place: usize) -> String {
 
 /// The place of a file by its id.
 #[must_use]
-pub fn attachment_place(id: &str) -> Option<usize> {
+pub fn attachment_index(id: &str) -> Option<usize> {
     let digits = id.strip_prefix(ATTACHMENT_PREFIX)?;
-    let plain =
-        digits.bytes().all(|byte| byte.is_ascii_digit()) && !(digits.len() > 1 && digits.starts_with('0'));
+    let plain = digits.bytes().all(|byte| byte.is_ascii_digit()) && !(digits.len() > 1 && digits.starts_with('0'));
     digits.parse().ok().filter(|_| plain)
 }
 
@@ -213,16 +212,16 @@ mod tests {
 
     #[test]
     fn files_have_ids_by_their_place() {
-        assert_eq!(attachment_place(&attachment_id(12)), Some(12));
+        assert_eq!(attachment_index(&attachment_id(12)), Some(12));
         for none in ["att_", "att_01", "att_+1", "att_-1", "1", "att_x", "att_99999999999999999999"] {
-            assert_eq!(attachment_place(none), None, "{none}");
+            assert_eq!(attachment_index(none), None, "{none}");
         }
     }
 
     #[test]
     fn words_are_what_is_written() {
         for word in SpamStatus::WORDS {
-            let status = SpamStatus::of_word(word).unwrap();
+            let status = SpamStatus::from_word(word).unwrap();
             assert_eq!(serde_json::to_value(status).unwrap(), word);
         }
         for word in AuthResult::WORDS {
@@ -233,7 +232,7 @@ mod tests {
 
     #[test]
     fn scores_are_points() {
-        assert!((Score::of_points(5.04).points() - 5.0).abs() < 1e-9);
-        assert_eq!(Score::of_points(f64::NAN), Score(0));
+        assert!((SpamScore::from_points(5.04).points() - 5.0).abs() < 1e-9);
+        assert_eq!(SpamScore::from_points(f64::NAN), SpamScore(0));
     }
 }

@@ -10,7 +10,7 @@ use serde::{Deserialize, Serialize};
 
 use crate::address::Address;
 use crate::event::EventKind;
-use crate::reply::Reply;
+use crate::reply::SmtpReply;
 
 /// In which header field the recipient stands (or, for `Bcc`, does not).
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
@@ -58,7 +58,7 @@ impl RecipientState {
 
 /// What a client asked to be told about a recipient (RFC 3461 4.1, 4.2).
 #[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize)]
-pub struct Notify {
+pub struct DsnOptions {
     /// NOTIFY=NEVER was given.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub never: bool,
@@ -76,7 +76,7 @@ pub struct Notify {
     pub original_recipient: Option<String>,
 }
 
-impl Notify {
+impl DsnOptions {
     /// Whether nothing was asked: the row need not say so.
     #[must_use]
     pub fn is_default(&self) -> bool {
@@ -85,7 +85,7 @@ impl Notify {
 
     /// Whether the sender is to be told when delivery fails: yes, unless another wish was given (RFC 3461 4.1).
     #[must_use]
-    pub fn on_failure(&self) -> bool {
+    pub fn wants_failure(&self) -> bool {
         !self.never && !self.not_failure
     }
 }
@@ -104,7 +104,7 @@ pub struct Recipient {
     /// How often delivery was tried.
     pub attempts: u32,
     /// What the destination said last.
-    pub last_response: Option<Reply>,
+    pub last_response: Option<SmtpReply>,
     /// Why the last attempt failed, where no host said so: nobody answered, or we refused it ourselves.
     pub error: Option<String>,
     /// The host that said it.
@@ -120,5 +120,5 @@ pub struct Recipient {
     /// When it is tried again.
     pub next_attempt_at: Option<Timestamp>,
     /// What whoever handed it in asked to be told.
-    pub notify: Notify,
+    pub notify: DsnOptions,
 }

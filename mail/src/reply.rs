@@ -33,7 +33,7 @@ impl Enhanced {
     /// Subject and detail have one to three digits, without leading zeros (RFC 3463 2); a text that
     /// merely starts like a number (`5.1 users`) is no code.
     #[must_use]
-    pub fn split(text: &str) -> Option<(Self, &str)> {
+    pub fn split_prefix(text: &str) -> Option<(Self, &str)> {
         let (code, rest) = text.split_once(' ').unwrap_or((text, ""));
         let mut parts = code.split('.');
         let (class, subject, detail) = (parts.next()?, parts.next()?, parts.next()?);
@@ -63,7 +63,7 @@ impl From<Enhanced> for String {
 impl TryFrom<String> for Enhanced {
     type Error = String;
     fn try_from(text: String) -> Result<Self, String> {
-        match Self::split(&text) {
+        match Self::split_prefix(&text) {
             Some((code, "")) => Ok(code),
             _ => Err(format!("`{text}` is not an enhanced status code")),
         }
@@ -85,7 +85,7 @@ pub enum Severity {
 
 /// An SMTP reply.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
-pub struct Reply {
+pub struct SmtpReply {
     /// The three digits, 200 to 599.
     pub code: u16,
     /// The enhanced status code, when there is one.
@@ -95,7 +95,7 @@ pub struct Reply {
     pub lines: Vec<Cow<'static, str>>,
 }
 
-impl Reply {
+impl SmtpReply {
     /// A reply of one line with an enhanced status code.
     #[must_use]
     pub fn new(code: u16, enhanced: Enhanced, text: impl Into<Cow<'static, str>>) -> Self {
@@ -104,17 +104,17 @@ impl Reply {
 
     /// A reply without an enhanced status code: greetings, 3yz and the reply to EHLO carry none (RFC 2034 4).
     #[must_use]
-    pub fn plain(code: u16, text: impl Into<Cow<'static, str>>) -> Self {
+    pub fn without_enhanced(code: u16, text: impl Into<Cow<'static, str>>) -> Self {
         Self { code, enhanced: None, lines: vec![text.into()] }
     }
 
     /// Reads a reply as it is shown in one line: `550 5.1.1 user unknown`.
     #[must_use]
-    pub fn of_line(line: &str) -> Option<Self> {
+    pub fn parse_line(line: &str) -> Option<Self> {
         let line = line.trim();
         let (code, text) = line.split_once([' ', '-']).unwrap_or((line, ""));
         let code = code.parse().ok().filter(|code| (200..600).contains(code))?;
-        let found = Enhanced::split(text).filter(|(found, _)| u16::from(found.class) == code / 100);
+        let found = Enhanced::split_prefix(text).filter(|(found, _)| u16::from(found.class) == code / 100);
         let (enhanced, text) = found.map_or((None, text), |(found, rest)| (Some(found), rest));
         Some(Self { code, enhanced, lines: vec![text.trim_start().to_owned().into()] })
     }
@@ -159,7 +159,7 @@ impl Reply {
     }
 }
 
-impl fmt::Display for Reply {
+impl fmt::Display for SmtpReply {
     /// `550 5.1.1 user unknown`, in one line.
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(f, "{:03}", self.code)?;
@@ -176,33 +176,33 @@ mod tests {
 
     #[test]
     fn enhanced_codes_keep_three_digits() {
-        assert_eq!(Enhanced::split("5.7.509 no"), Some((Enhanced::new(5, 7, 509), "no")));
-        assert_eq!(Enhanced::split("4.7.1"), Some((Enhanced::new(4, 7, 1), "")));
+        assert_eq!(Enhanced::split_prefix("5.7.509 no"), Some((Enhanced::new(5, 7, 509), "no")));
+        assert_eq!(Enhanced::split_prefix("4.7.1"), Some((Enhanced::new(4, 7, 1), "")));
         for not_a_code in ["5.1 users", "3.1.1 x", "5.1.1.1 x", "5.1.1000 x", "5..1 x", "hello", ""] {
-            assert_eq!(Enhanced::split(not_a_code), None, "{not_a_code}");
+            assert_eq!(Enhanced::split_prefix(not_a_code), None, "{not_a_code}");
         }
     }
 
     #[test]
     fn what_is_shown_in_one_line_is_read_from_it() {
         for line in ["550 5.1.1 user unknown", "421 4.7.28 slow", "554 no"] {
-            assert_eq!(Reply::of_line(line).unwrap().to_string(), line);
+            assert_eq!(SmtpReply::parse_line(line).unwrap().to_string(), line);
         }
-        assert_eq!(Reply::of_line("550 4.1.1 two minds").unwrap().enhanced, None);
-        assert!(["", "600 x", "user unknown"].into_iter().all(|line| Reply::of_line(line).is_none()));
+        assert_eq!(SmtpReply::parse_line("550 4.1.1 two minds").unwrap().enhanced, None);
+        assert!(["", "600 x", "user unknown"].into_iter().all(|line| SmtpReply::parse_line(line).is_none()));
     }
 
     #[test]
     fn a_reply_cannot_forge_another_line() {
         let mut wire = Vec::new();
-        Reply::new(550, Enhanced::new(5, 1, 1), "no\r\n250 OK \u{e9}").write_to(&mut wire);
+        SmtpReply::new(550, Enhanced::new(5, 1, 1), "no\r\n250 OK \u{e9}").write_to(&mut wire);
         assert_eq!(wire, b"550 5.1.1 no??250 OK ?\r\n");
     }
 
     #[test]
     fn lines_carry_the_code_each() {
         let mut wire = Vec::new();
-        let reply = Reply { code: 250, enhanced: None, lines: vec!["a".into(), "b".into()] };
+        let reply = SmtpReply { code: 250, enhanced: None, lines: vec!["a".into(), "b".into()] };
         reply.write_to(&mut wire);
         assert_eq!(wire, b"250-a\r\n250 b\r\n");
     }

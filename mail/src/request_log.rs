@@ -8,7 +8,7 @@ use jiff::Timestamp;
 use crate::id::{AccountId, ApiKeyId, RequestId, UserId};
 
 /// How long a request is kept.
-pub const KEPT: std::time::Duration = std::time::Duration::from_secs(30 * 24 * 3600);
+pub const RETENTION: std::time::Duration = std::time::Duration::from_secs(30 * 24 * 3600);
 /// A path longer than this is cut.
 const PATH_CHARS_MAX: usize = 200;
 /// Stands for what is not kept.
@@ -43,10 +43,9 @@ pub struct LoggedRequest {
 
 /// A path without what it may say of people: a part with an address in it is left out.
 #[must_use]
-pub fn redacted(path: &str) -> String {
+pub fn redact_path(path: &str) -> String {
     let says_much = |part: &str| part.contains('@') || part.to_ascii_lowercase().contains("%40");
-    let parts: Vec<&str> =
-        path.split('/').map(|part| if says_much(part) { REDACTED } else { part }).collect();
+    let parts: Vec<&str> = path.split('/').map(|part| if says_much(part) { REDACTED } else { part }).collect();
     let whole = parts.join("/");
     whole.chars().filter(|c| !c.is_control()).take(PATH_CHARS_MAX).collect()
 }
@@ -57,9 +56,9 @@ mod tests {
 
     #[test]
     fn addresses_are_left_out() {
-        assert_eq!(redacted("/emails/msg_1/raw"), "/emails/msg_1/raw");
-        assert_eq!(redacted("/suppressions/a@b.example"), "/suppressions/[redacted]");
-        assert_eq!(redacted("/suppressions/a%40b.example/x"), "/suppressions/[redacted]/x");
-        assert_eq!(redacted(&"/x".repeat(500)).len(), PATH_CHARS_MAX);
+        assert_eq!(redact_path("/emails/msg_1/raw"), "/emails/msg_1/raw");
+        assert_eq!(redact_path("/suppressions/a@b.example"), "/suppressions/[redacted]");
+        assert_eq!(redact_path("/suppressions/a%40b.example/x"), "/suppressions/[redacted]/x");
+        assert_eq!(redact_path(&"/x".repeat(500)).len(), PATH_CHARS_MAX);
     }
 }

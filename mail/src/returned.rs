@@ -20,23 +20,23 @@ mod status;
 
 use jiff::Timestamp;
 
-use crate::address::{Address, Name};
-use crate::classify::{self, Reason};
-use crate::outcome::Phase;
-use crate::reply::Reply;
+use crate::address::{Address, DomainName};
+use crate::classify::{self, BounceClass};
+use crate::outcome::AttemptPhase;
+use crate::reply::SmtpReply;
 
-use self::parts::Part;
+use self::parts::ReportPart;
 
 /// Of a message that came back so much is read: a report, and the header of what it is about.
 pub const MESSAGE_BYTES_READ: usize = 1024 * 1024;
 
 /// What a message that came back says.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub enum Said {
+pub enum ParsedReport {
     /// It did not arrive, and will not.
-    Failed(Failure),
+    Failed(BounceDetail),
     /// It did not arrive yet.
-    Delayed(Failure),
+    Delayed(BounceDetail),
     /// The recipient calls it spam.
     Complaint(Complaint),
     /// Nothing that changes anything: it arrived, an auto-reply, what nobody understands.
@@ -45,9 +45,9 @@ pub enum Said {
 
 /// Why it did not arrive.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Failure {
+pub struct BounceDetail {
     /// What was said, in the form of a reply.
-    pub reply: Reply,
+    pub reply: SmtpReply,
     /// Its three digits were said; else they are made of the rest.
     pub has_code: bool,
     /// In the words of the report: `smtp; 550 5.1.1 …`.
@@ -58,12 +58,12 @@ pub struct Failure {
     pub host: Option<String>,
 }
 
-impl Failure {
+impl BounceDetail {
     /// What it is about, by the rules for what is said to us directly. Of one who says nothing the recipient's
     /// mailbox is taken to be the reason: what was wrong with us would have been said when we delivered.
     #[must_use]
-    pub fn reason(&self) -> Reason {
-        classify::classify(self.host.as_deref(), &self.reply, Phase::Rcpt)
+    pub fn class(&self) -> BounceClass {
+        classify::classify(self.host.as_deref(), &self.reply, AttemptPhase::Rcpt)
     }
 }
 
@@ -89,7 +89,7 @@ pub struct Complaint {
 impl Complaint {
     /// The same, with when it came to us where it does not say when the email arrived.
     #[must_use]
-    pub fn arriving_at(self, now: Timestamp) -> Self {
+    pub fn with_default_arrival(self, now: Timestamp) -> Self {
         Self { arrived_at: self.arrived_at.or(Some(now)), ..self }
     }
 }
@@ -101,45 +101,45 @@ impl Complaint {
 /// RFC 3464 is read whoever sends it. The free forms are told by their words, which people quote: they are read from
 /// the null path, or from who writes bounces by name.
 #[must_use]
-pub fn read(message: &[u8], about: Option<&Address>, sender: Option<&Address>) -> Said {
+pub fn parse(message: &[u8], about: Option<&Address>, sender: Option<&Address>) -> ParsedReport {
     let message = message.get(..MESSAGE_BYTES_READ).unwrap_or(message);
-    let parts = parts::of(message);
-    if let Some(said) = complaint::read(&parts) {
+    let parts = parts::parse_parts(message);
+    if let Some(said) = complaint::parse(&parts) {
         return said;
     }
-    let free_form = || form::read(message, &parts).filter(|_| sender.is_none_or(form::is_daemon));
-    status::read(&parts, about).or_else(free_form).unwrap_or(Said::Nothing)
+    let free_form = || form::parse(message, &parts).filter(|_| sender.is_none_or(form::is_daemon));
+    status::parse(&parts, about).or_else(free_form).unwrap_or(ParsedReport::Nothing)
 }
 
 /// Reads what came to where complaints come in: beside reports, the forms that a provider has of its own.
 #[must_use]
-pub fn read_complaint(message: &[u8]) -> Option<Complaint> {
+pub fn parse_complaint(message: &[u8]) -> Option<Complaint> {
     let message = message.get(..MESSAGE_BYTES_READ).unwrap_or(message);
-    let parts = parts::of(message);
-    match complaint::read(&parts) {
-        Some(Said::Complaint(complaint)) => Some(complaint),
+    let parts = parts::parse_parts(message);
+    match complaint::parse(&parts) {
+        Some(ParsedReport::Complaint(complaint)) => Some(complaint),
         Some(_) => None,
-        None => complaint::read_provider_form(message, &parts),
+        None => complaint::parse_provider_form(message, &parts),
     }
 }
 
 /// The DKIM signatures in a header: the value of each field's `b=`, without blanks. Only who had the message has
 /// them, and they stay as they are where a provider blackens the rest.
 #[must_use]
-pub fn signatures(header: &[u8]) -> Vec<String> {
-    complaint::signatures(header)
+pub fn dkim_signature_values(header: &[u8]) -> Vec<String> {
+    complaint::dkim_signature_values(header)
 }
 
 /// The first part of one of these types.
-fn part<'p, 'm>(parts: &'p [Part<'m>], kinds: &[&str]) -> Option<&'p Part<'m>> {
+fn find_part<'p, 'm>(parts: &'p [ReportPart<'m>], kinds: &[&str]) -> Option<&'p ReportPart<'m>> {
     parts.iter().find(|part| kinds.contains(&part.kind.as_str()))
 }
 
 /// A host in a field of a report: `dns; mx.example.net (192.0.2.1)`.
-fn host(value: &str) -> Option<String> {
+fn reporting_host(value: &str) -> Option<String> {
     let (kind, rest) = value.split_once(';').unwrap_or(("dns", value));
     let word = rest.split_whitespace().next()?.trim_matches(['[', ']', '<', '>', '(', ')', '.']);
-    let is_host = kind.trim().eq_ignore_ascii_case("dns") && word.parse::<Name>().is_ok();
+    let is_host = kind.trim().eq_ignore_ascii_case("dns") && word.parse::<DomainName>().is_ok();
     (is_host || word.parse::<std::net::IpAddr>().is_ok()).then(|| word.to_ascii_lowercase())
 }
 

@@ -17,10 +17,10 @@ use sha2::{Digest as _, Sha256};
 
 use crate::address::Mailbox;
 use crate::compose;
-use crate::message::{Field, fields};
+use crate::message::{HeaderField, parse_fields};
 use crate::mime;
 use crate::service;
-use crate::template::Rendered;
+use crate::template::RenderedTemplate;
 use crate::unsubscribe;
 
 /// RFC 2045 6.8: lines of 76 characters.
@@ -29,23 +29,23 @@ const BASE64_LINE_BYTES: usize = 76;
 /// A message with an unsubscribe link: where its subject and its texts say `{{unsubscribe_url}}`, and in
 /// header fields of ours, instead of the client's (RFC 8058).
 #[must_use]
-pub fn with_link(message: &[u8], url: &str) -> Vec<u8> {
-    let (fields, body) = fields(message);
+pub fn insert_unsubscribe_link(message: &[u8], url: &str) -> Vec<u8> {
+    let (fields, body) = parse_fields(message);
     let mut out = Vec::with_capacity(message.len() + 1024);
     for (name, value) in unsubscribe::headers(url) {
         out.extend_from_slice(format!("{name}: {value}\r\n").as_bytes());
     }
     for field in &fields {
-        if field.is(message, "List-Unsubscribe") || field.is(message, "List-Unsubscribe-Post") {
+        if field.has_name(message, "List-Unsubscribe") || field.has_name(message, "List-Unsubscribe-Post") {
             continue;
         }
-        match field.is(message, "Subject").then(|| linked_subject(message, field, url)).flatten() {
+        match field.has_name(message, "Subject").then(|| link_in_subject(message, field, url)).flatten() {
             Some(subject) => compose::write_subject(&mut out, &subject),
             None => out.extend_from_slice(&message[field.start..field.end]),
         }
     }
     let mut at = body;
-    for (range, bytes) in linked_parts(message, url) {
+    for (range, bytes) in link_in_parts(message, url) {
         // What the two readings of the header do not agree about stays.
         let Some(before) = message.get(at..range.start) else { continue };
         out.extend_from_slice(before);
@@ -56,16 +56,16 @@ pub fn with_link(message: &[u8], url: &str) -> Vec<u8> {
     out
 }
 
-fn linked_subject(message: &[u8], field: &Field, url: &str) -> Option<String> {
-    let subject = service::text_of(message, field).ok()?;
-    match unsubscribe::replace(&subject, url) {
+fn link_in_subject(message: &[u8], field: &HeaderField, url: &str) -> Option<String> {
+    let subject = service::decode_value(message, field).ok()?;
+    match unsubscribe::insert_link(&subject, url) {
         Cow::Owned(linked) => Some(linked),
         Cow::Borrowed(_) => None,
     }
 }
 
 /// The texts of a message that say the token: where they lie, and what goes there.
-fn linked_parts(message: &[u8], url: &str) -> Vec<(Range<usize>, Vec<u8>)> {
+fn link_in_parts(message: &[u8], url: &str) -> Vec<(Range<usize>, Vec<u8>)> {
     let Some(parsed) = mime::parse(&MessageParser::default(), message) else { return Vec::new() };
     let mut ids: Vec<u32> = parsed.html_body.iter().chain(&parsed.text_body).copied().collect();
     ids.sort_unstable();
@@ -76,7 +76,7 @@ fn linked_parts(message: &[u8], url: &str) -> Vec<(Range<usize>, Vec<u8>)> {
             return None;
         }
         let range = range_of(part.offset_body, part.offset_end);
-        Some((range.clone(), linked_bytes(message.get(range)?, part.encoding, url)?))
+        Some((range.clone(), link_in_part(message.get(range)?, part.encoding, url)?))
     };
     ids.into_iter().filter_map(linked).collect()
 }
@@ -86,15 +86,15 @@ fn range_of(start: u32, end: u32) -> Range<usize> {
 }
 
 /// The bytes of a part with the link, in the encoding that it has.
-fn linked_bytes(bytes: &[u8], encoding: Encoding, url: &str) -> Option<Vec<u8>> {
+fn link_in_part(bytes: &[u8], encoding: Encoding, url: &str) -> Option<Vec<u8>> {
     match encoding {
-        Encoding::None => linked(bytes, url),
+        Encoding::None => link_in_text(bytes, url),
         Encoding::QuotedPrintable => {
-            let linked = linked(&quoted_printable_decode(bytes)?, url)?;
+            let linked = link_in_text(&quoted_printable_decode(bytes)?, url)?;
             QuotedPrintableEncoder::new().preserve_line_breaks().encode(&linked).ok()
         }
         Encoding::Base64 => {
-            let encoded = STANDARD.encode(linked(&base64_decode(bytes)?, url)?);
+            let encoded = STANDARD.encode(link_in_text(&base64_decode(bytes)?, url)?);
             let lines: Vec<&[u8]> = encoded.as_bytes().chunks(BASE64_LINE_BYTES).collect();
             let mut out = lines.join(&b"\r\n"[..]);
             if bytes.ends_with(b"\n") {
@@ -107,17 +107,17 @@ fn linked_bytes(bytes: &[u8], encoding: Encoding, url: &str) -> Option<Vec<u8>> 
 
 /// Text with the link; none when it does not say the token. The token is ASCII and so is the link: whatever
 /// the character set makes of the other bytes, they stay.
-fn linked(bytes: &[u8], url: &str) -> Option<Vec<u8>> {
+fn link_in_text(bytes: &[u8], url: &str) -> Option<Vec<u8>> {
     memchr::memmem::find(bytes, b"unsubscribe_url")?;
     if let Ok(text) = std::str::from_utf8(bytes) {
-        return match unsubscribe::replace(text, url) {
+        return match unsubscribe::insert_link(text, url) {
             Cow::Owned(linked) => Some(linked.into_bytes()),
             Cow::Borrowed(_) => None,
         };
     }
     // A character for each byte, and back.
     let text: String = bytes.iter().map(|byte| char::from(*byte)).collect();
-    match unsubscribe::replace(&text, url) {
+    match unsubscribe::insert_link(&text, url) {
         Cow::Owned(linked) => linked.chars().map(|c| u8::try_from(c).ok()).collect(),
         Cow::Borrowed(_) => None,
     }
@@ -126,15 +126,15 @@ fn linked(bytes: &[u8], url: &str) -> Option<Vec<u8>> {
 /// A message with the bodies of a template instead of its own. Its header and its files stay; the subject
 /// and the reply addresses of the template are taken where it has none.
 #[must_use]
-pub fn with_bodies(message: &[u8], rendered: &Rendered, reply_to: &[Mailbox]) -> Vec<u8> {
-    let (fields, _) = fields(message);
+pub fn replace_bodies(message: &[u8], rendered: &RenderedTemplate, reply_to: &[Mailbox]) -> Vec<u8> {
+    let (fields, _) = parse_fields(message);
     let parsed = mime::parse(&MessageParser::default(), message);
     let mut out = Vec::with_capacity(message.len() + 1024);
     let subject = if has_subject(message) { None } else { rendered.subject.as_deref() };
     for field in &fields {
-        let is_mime = is_content(message, field) || field.is(message, "MIME-Version");
-        let is_replaced = subject.is_some() && field.is(message, "Subject");
-        if !is_mime && !is_replaced && !service::is_one(message, field) {
+        let is_mime = is_content(message, field) || field.has_name(message, "MIME-Version");
+        let is_replaced = subject.is_some() && field.has_name(message, "Subject");
+        if !is_mime && !is_replaced && !service::is_service_field(message, field) {
             out.extend_from_slice(&message[field.start..field.end]);
         }
     }
@@ -145,17 +145,17 @@ pub fn with_bodies(message: &[u8], rendered: &Rendered, reply_to: &[Mailbox]) ->
     if let Some(subject) = subject {
         compose::write_subject(&mut out, subject);
     }
-    if !reply_to.is_empty() && !fields.iter().any(|field| field.is(message, "Reply-To")) {
+    if !reply_to.is_empty() && !fields.iter().any(|field| field.has_name(message, "Reply-To")) {
         compose::write_reply_to(&mut out, reply_to);
     }
     out.extend_from_slice(b"MIME-Version: 1.0\r\n");
-    let bodies = compose::entity(rendered.html.as_deref(), rendered.text.as_deref());
-    let files = parsed.as_ref().map(|parsed| raw_files(message, parsed)).unwrap_or_default();
+    let bodies = compose::compose_bodies(rendered.html.as_deref(), rendered.text.as_deref());
+    let files = parsed.as_ref().map(|parsed| raw_attachment_parts(message, parsed)).unwrap_or_default();
     if files.is_empty() {
         out.extend_from_slice(&bodies);
         return out;
     }
-    let boundary = boundary_of(message);
+    let boundary = unique_boundary(message);
     out.extend_from_slice(format!("Content-Type: multipart/mixed; boundary=\"{boundary}\"\r\n").as_bytes());
     if !files.iter().all(|file| file.is_ascii()) {
         // RFC 2045 6.4: what holds a part of eight bits says so too.
@@ -172,20 +172,20 @@ pub fn with_bodies(message: &[u8], rendered: &Rendered, reply_to: &[Mailbox]) ->
 /// Whether a message has a subject that says something.
 #[must_use]
 pub fn has_subject(message: &[u8]) -> bool {
-    let (fields, _) = fields(message);
-    let subject = fields.iter().find(|field| field.is(message, "Subject"));
-    subject.is_some_and(|field| service::text_of(message, field).is_ok_and(|text| !text.is_empty()))
+    let (fields, _) = parse_fields(message);
+    let subject = fields.iter().find(|field| field.has_name(message, "Subject"));
+    subject.is_some_and(|field| service::decode_value(message, field).is_ok_and(|text| !text.is_empty()))
 }
 
 /// Whether a message has files.
 #[must_use]
-pub fn has_files(message: &[u8]) -> bool {
+pub fn has_attachments(message: &[u8]) -> bool {
     let parsed = mime::parse(&MessageParser::default(), message);
-    parsed.is_some_and(|parsed| files(&parsed).next().is_some())
+    parsed.is_some_and(|parsed| attachment_parts(&parsed).next().is_some())
 }
 
 /// The parts of a message that are files: all that is no text to read, but for other forms of that text.
-fn files<'a, 'x>(parsed: &'a Message<'x>) -> impl Iterator<Item = &'a MessagePart<'x>> {
+fn attachment_parts<'a, 'x>(parsed: &'a Message<'x>) -> impl Iterator<Item = &'a MessagePart<'x>> {
     let is_choice = |part: &MessagePart<'_>| {
         part.content_type().and_then(|kind| kind.subtype()).is_some_and(|kind| kind == "alternative")
     };
@@ -204,29 +204,29 @@ fn files<'a, 'x>(parsed: &'a Message<'x>) -> impl Iterator<Item = &'a MessagePar
 }
 
 /// The files of a message, each with the fields that are about it, as they came.
-fn raw_files(message: &[u8], parsed: &Message<'_>) -> Vec<Vec<u8>> {
+fn raw_attachment_parts(message: &[u8], parsed: &Message<'_>) -> Vec<Vec<u8>> {
     let raw = |part: &MessagePart<'_>| {
         let header = message.get(range_of(part.offset_header, part.offset_body))?;
         let body = message.get(range_of(part.offset_body, part.offset_end))?;
         let mut out = Vec::with_capacity(header.len() + body.len() + 2);
-        for field in fields(header).0.iter().filter(|field| is_content(header, field)) {
+        for field in parse_fields(header).0.iter().filter(|field| is_content(header, field)) {
             out.extend_from_slice(&header[field.start..field.end]);
         }
         out.extend_from_slice(b"\r\n");
         out.extend_from_slice(body);
         Some(out)
     };
-    files(parsed).filter_map(raw).collect()
+    attachment_parts(parsed).filter_map(raw).collect()
 }
 
-fn is_content(message: &[u8], field: &Field) -> bool {
+fn is_content(message: &[u8], field: &HeaderField) -> bool {
     const PREFIX: &[u8] = b"Content-";
     let name = message.get(field.start..field.name_end).unwrap_or_default();
     name.get(..PREFIX.len()).is_some_and(|start| start.eq_ignore_ascii_case(PREFIX))
 }
 
 /// A boundary that stands in no part: whoever wants one to has to find a text that says its own sum.
-fn boundary_of(message: &[u8]) -> String {
+fn unique_boundary(message: &[u8]) -> String {
     let sum: [u8; 32] = Sha256::digest(message).into();
     sum.iter().take(16).fold("=_".to_owned(), |text, byte| format!("{text}{byte:02x}"))
 }

@@ -7,7 +7,7 @@
 use jiff::Timestamp;
 use serde::{Deserialize, Serialize};
 
-use crate::recipient::Notify;
+use crate::recipient::DsnOptions;
 
 /// Where a scheduled email is.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
@@ -41,7 +41,7 @@ pub struct Schedule {
     /// REQUIRETLS was asked.
     pub require_tls: bool,
     /// What the client asked to be told of each recipient; none where nothing was asked.
-    pub notify: Vec<Notify>,
+    pub notify: Vec<DsnOptions>,
 }
 
 impl Schedule {

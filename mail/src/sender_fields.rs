@@ -6,8 +6,8 @@
 
 use std::collections::BTreeSet;
 
-use crate::address::Name;
-use crate::message::{Field, MessageError};
+use crate::address::DomainName;
+use crate::message::{HeaderField, MessageError};
 
 /// The fields.
 const NAMES: &[&str] = &["Sender", "Resent-From", "Resent-Sender"];
@@ -18,11 +18,11 @@ pub const DOMAINS_MAX: usize = 16;
 ///
 /// # Errors
 /// [`MessageError::SenderDomains`]: they name more than [`DOMAINS_MAX`].
-pub(crate) fn domains(message: &[u8], fields: &[Field]) -> Result<BTreeSet<Name>, MessageError> {
+pub(crate) fn sender_domains(message: &[u8], fields: &[HeaderField]) -> Result<BTreeSet<DomainName>, MessageError> {
     let mut found = BTreeSet::new();
-    for field in fields.iter().filter(|field| NAMES.iter().any(|name| field.is(message, name))) {
+    for field in fields.iter().filter(|field| NAMES.iter().any(|name| field.has_name(message, name))) {
         let value = message.get(field.name_end..field.end).unwrap_or_default();
-        collect(&String::from_utf8_lossy(value), &mut found);
+        collect_domains(&String::from_utf8_lossy(value), &mut found);
         if found.len() > DOMAINS_MAX {
             return Err(MessageError::SenderDomains);
         }
@@ -31,10 +31,10 @@ pub(crate) fn domains(message: &[u8], fields: &[Field]) -> Result<BTreeSet<Name>
 }
 
 /// Adds what stands behind each `@`. Blanks around dots are taken out first (RFC 5322 4.4, `obs-domain`).
-fn collect(value: &str, into: &mut BTreeSet<Name>) {
+fn collect_domains(value: &str, into: &mut BTreeSet<DomainName>) {
     let joined: String = value.chars().filter(|c| !c.is_whitespace() && !c.is_control()).collect();
     for behind in joined.split('@').skip(1) {
-        let end = behind.find(|c: char| c.is_ascii() && !is_of_name(c)).unwrap_or(behind.len());
+        let end = behind.find(|c: char| c.is_ascii() && !is_name_char(c)).unwrap_or(behind.len());
         let name = behind.get(..end).unwrap_or_default();
         if let Ok(name) = name.trim_matches('.').parse() {
             into.insert(name);
@@ -45,7 +45,7 @@ fn collect(value: &str, into: &mut BTreeSet<Name>) {
     }
 }
 
-fn is_of_name(c: char) -> bool {
+fn is_name_char(c: char) -> bool {
     c.is_ascii_alphanumeric() || matches!(c, '.' | '-' | '_')
 }
 
@@ -54,8 +54,8 @@ mod tests {
     use super::*;
 
     fn found(message: &str) -> Result<Vec<String>, MessageError> {
-        let (fields, _) = crate::message::fields(message.as_bytes());
-        Ok(domains(message.as_bytes(), &fields)?.iter().map(ToString::to_string).collect())
+        let (fields, _) = crate::message::parse_fields(message.as_bytes());
+        Ok(sender_domains(message.as_bytes(), &fields)?.iter().map(ToString::to_string).collect())
     }
 
     #[test]

@@ -2,14 +2,14 @@
 
 use thiserror::Error;
 
-use crate::address::Name;
+use crate::address::DomainName;
 
 /// Why a text is no name to send from.
 #[derive(Debug, Clone, PartialEq, Eq, Error)]
-pub enum NameRefused {
+pub enum SendingDomainError {
     /// An address of a page, or of a mailbox.
     #[error("must be a domain name alone, like `{0}`")]
-    More(Name),
+    NotBareDomain(DomainName),
     /// No name at all.
     #[error("must be a domain name, like `example.com` or `mail.example.com`")]
     Form,
@@ -18,7 +18,7 @@ pub enum NameRefused {
     Address,
     /// Everybody's.
     #[error("`{0}` is a public suffix, below which names are given to others: add a domain of your own")]
-    PublicSuffix(Name),
+    PublicSuffix(DomainName),
 }
 
 /// Reads a name: in any case and any script (RFC 5891), with a dot at its end or not.
@@ -28,27 +28,27 @@ pub enum NameRefused {
 ///
 /// # Errors
 /// [`NameRefused`].
-pub fn read(text: &str) -> Result<Name, NameRefused> {
+pub fn parse(text: &str) -> Result<DomainName, SendingDomainError> {
     let text = text.trim();
     let bare = text.split_once("://").map_or(text, |(_, rest)| rest);
     let bare = bare.split(['/', '?', '#']).next().unwrap_or_default();
     let bare = bare.rsplit('@').next().unwrap_or_default();
     if bare.parse::<std::net::IpAddr>().is_ok() {
-        return Err(NameRefused::Address);
+        return Err(SendingDomainError::Address);
     }
-    let name: Name = bare.strip_suffix('.').unwrap_or(bare).parse().map_err(|_| NameRefused::Form)?;
-    if is_number(&name) {
-        return Err(NameRefused::Address);
+    let name: DomainName = bare.strip_suffix('.').unwrap_or(bare).parse().map_err(|_| SendingDomainError::Form)?;
+    if is_all_numeric(&name) {
+        return Err(SendingDomainError::Address);
     }
     if !name.as_str().contains('.') {
-        return Err(NameRefused::Form);
+        return Err(SendingDomainError::Form);
     }
     let suffix = psl::suffix(name.as_str().as_bytes());
     if suffix.is_some_and(|suffix| suffix.as_bytes() == name.as_str().as_bytes()) {
-        return Err(NameRefused::PublicSuffix(name));
+        return Err(SendingDomainError::PublicSuffix(name));
     }
     if bare.len() != text.len() {
-        return Err(NameRefused::More(name));
+        return Err(SendingDomainError::NotBareDomain(name));
     }
     Ok(name)
 }
@@ -56,7 +56,7 @@ pub fn read(text: &str) -> Result<Name, NameRefused> {
 /// Whether the public DNS never has the name: those of RFC 6761, RFC 6762 (`local`), RFC 7686 (`onion`), and `internal`,
 /// which ICANN has set aside for private networks.
 #[must_use]
-pub fn is_never_public(name: &Name) -> bool {
+pub fn is_never_public(name: &DomainName) -> bool {
     const TOPS: [&str; 7] = ["test", "example", "invalid", "localhost", "local", "onion", "internal"];
     name.as_str().rsplit('.').next().is_some_and(|top| TOPS.contains(&top))
 }
@@ -64,14 +64,14 @@ pub fn is_never_public(name: &Name) -> bool {
 /// The domain of the organisation that a name belongs to (RFC 7489 3.2): the one below a public suffix; the name
 /// itself where there is none.
 #[must_use]
-pub fn organisation(name: &Name) -> Name {
+pub fn organizational_domain(name: &DomainName) -> DomainName {
     let found = psl::domain(name.as_str().as_bytes());
     let found = found.and_then(|domain| std::str::from_utf8(domain.as_bytes()).ok()?.parse().ok());
     found.unwrap_or_else(|| name.clone())
 }
 
 /// RFC 3696 2: a top-level domain is not all numeric.
-fn is_number(name: &Name) -> bool {
+fn is_all_numeric(name: &DomainName) -> bool {
     name.as_str().rsplit('.').next().is_some_and(|last| last.bytes().all(|byte| byte.is_ascii_digit()))
 }
 
@@ -88,7 +88,7 @@ mod tests {
             ("acme.test", "acme.test"),
             ("acme.github.io", "acme.github.io"),
         ] {
-            assert_eq!(read(text).map(|name| name.to_string()), Ok(name.to_owned()), "{text}");
+            assert_eq!(parse(text).map(|name| name.to_string()), Ok(name.to_owned()), "{text}");
         }
     }
 
@@ -114,7 +114,7 @@ mod tests {
             ("github.io", "`github.io` is a public suffix"),
             ("公司.cn", "`xn--55qx5d.cn` is a public suffix"),
         ] {
-            let refused = read(text).unwrap_err().to_string();
+            let refused = parse(text).unwrap_err().to_string();
             assert!(refused.contains(why), "{text}: {refused}");
         }
     }

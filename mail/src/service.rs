@@ -17,7 +17,7 @@ use serde_json::{Map, Value};
 
 use crate::email::{Category, Tag};
 use crate::idempotency;
-use crate::message::{Field, HEADER_BYTES_MAX, MessageError, fields};
+use crate::message::{HEADER_BYTES_MAX, HeaderField, MessageError, parse_fields};
 use crate::moment;
 use crate::number;
 use crate::tags::{self, TAG_BYTES_MAX, TAGS_MAX};
@@ -39,13 +39,13 @@ pub const NAMES: &[&str] = &[
 /// An encoded word: RFC 2047 2 has 75 characters, clients write longer ones.
 const WORD_BYTES_MAX: usize = 1_000;
 /// What is told at once: a reply is a line or a few.
-const WRONG_MAX: usize = 8;
+const ERRORS_MAX: usize = 8;
 /// What is shown of a name that somebody made up.
 const NAME_SHOWN_BYTES_MAX: usize = 64;
 
 /// What was asked.
 #[derive(Debug, Clone, PartialEq, Default)]
-pub struct Asked {
+pub struct ServiceOptions {
     /// To be sent once.
     pub idempotency_key: Option<String>,
     /// Tags.
@@ -62,14 +62,14 @@ pub struct Asked {
 
 /// Why it cannot be done: each field that will not do, and why.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub enum ServiceError {
+pub enum ServiceHeaderError {
     /// The header itself.
     Message(MessageError),
     /// Fields.
     Fields(Vec<String>),
 }
 
-impl fmt::Display for ServiceError {
+impl fmt::Display for ServiceHeaderError {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             Self::Message(error) => error.fmt(f),
@@ -80,22 +80,22 @@ impl fmt::Display for ServiceError {
 
 /// Whether a field is one of the service's.
 #[must_use]
-pub fn is_one(message: &[u8], field: &Field) -> bool {
-    message.get(field.start..field.name_end).is_some_and(begins_like_one)
+pub fn is_service_field(message: &[u8], field: &HeaderField) -> bool {
+    message.get(field.start..field.name_end).is_some_and(starts_with_prefix)
 }
 
-fn begins_like_one(line: &[u8]) -> bool {
+fn starts_with_prefix(line: &[u8]) -> bool {
     line.get(..PREFIX.len()).is_some_and(|start| start.eq_ignore_ascii_case(PREFIX.as_bytes()))
 }
 
 /// Whether a header has any: a walk over its line ends, no more.
 #[must_use]
-pub fn stands_in(message: &[u8]) -> bool {
+pub fn has_service_fields(message: &[u8]) -> bool {
     let mut at = 0;
     while let Some(line) = message.get(at..).filter(|line| !line.is_empty() && at <= HEADER_BYTES_MAX) {
         match line.first() {
             Some(b'\r' | b'\n') => return false,
-            Some(b'S' | b's') if begins_like_one(line) => return true,
+            Some(b'S' | b's') if starts_with_prefix(line) => return true,
             _ => {}
         }
         let Some(end) = memchr::memchr(b'\n', line) else { return false };
@@ -108,50 +108,50 @@ pub fn stands_in(message: &[u8]) -> bool {
 ///
 /// # Errors
 /// All that is wrong with it.
-pub fn read(message: &[u8]) -> Result<Option<Asked>, ServiceError> {
-    if !stands_in(message) {
+pub fn parse(message: &[u8]) -> Result<Option<ServiceOptions>, ServiceHeaderError> {
+    if !has_service_fields(message) {
         return Ok(None);
     }
-    let (fields, body) = fields(message);
+    let (fields, body) = parse_fields(message);
     if body > HEADER_BYTES_MAX {
-        return Err(ServiceError::Message(MessageError::HeaderTooLong));
+        return Err(ServiceHeaderError::Message(MessageError::HeaderTooLong));
     }
-    let mut given = Given::default();
-    for field in fields.iter().filter(|field| is_one(message, field)) {
-        given.take(message, field);
+    let mut given = ServiceFieldValues::default();
+    for field in fields.iter().filter(|field| is_service_field(message, field)) {
+        given.collect_field(message, field);
     }
     if given.values.is_empty() && given.wrong.is_empty() {
         return Ok(None);
     }
-    let asked = given.asked();
+    let asked = given.take_options();
     if given.wrong.is_empty() {
         return Ok(Some(asked));
     }
-    given.wrong.truncate(WRONG_MAX);
-    Err(ServiceError::Fields(given.wrong))
+    given.wrong.truncate(ERRORS_MAX);
+    Err(ServiceHeaderError::Fields(given.wrong))
 }
 
 /// The value of a field in one line (RFC 5322 2.2.3), its encoded words decoded (RFC 2047).
 ///
 /// # Errors
 /// It is no text.
-pub fn text_of(message: &[u8], field: &Field) -> Result<String, &'static str> {
+pub fn decode_value(message: &[u8], field: &HeaderField) -> Result<String, &'static str> {
     let bytes = message.get(field.name_end..field.end).unwrap_or_default();
     let value = std::str::from_utf8(bytes).map_err(|_| "is not UTF-8")?;
     let value: String = value.chars().filter(|c| !matches!(c, '\r' | '\n')).collect();
     let value = value.trim_start_matches([' ', '\t']);
     let value = value.strip_prefix(':').unwrap_or(value).trim();
-    Ok(decode_words(value))
+    Ok(decode_encoded_words(value))
 }
 
 /// A text with its encoded words decoded; blanks between two of them are none of the text (RFC 2047 6.2), all
 /// others are: JSON is not to be changed.
 #[must_use]
-pub fn decode_words(text: &str) -> String {
+pub fn decode_encoded_words(text: &str) -> String {
     let mut out = String::with_capacity(text.len());
     let (mut rest, mut behind_word) = (text, false);
     while let Some((before, word)) = rest.find("=?").and_then(|at| rest.split_at_checked(at)) {
-        if let Some((decoded, behind)) = decode_word(word) {
+        if let Some((decoded, behind)) = decode_encoded_word(word) {
             if !behind_word || !before.bytes().all(|b| matches!(b, b' ' | b'\t')) {
                 out.push_str(before);
             }
@@ -168,7 +168,7 @@ pub fn decode_words(text: &str) -> String {
 }
 
 /// The encoded word that a text begins with, decoded, and what stands behind it.
-fn decode_word(text: &str) -> Option<(String, &str)> {
+fn decode_encoded_word(text: &str) -> Option<(String, &str)> {
     let reach = text.len().min(WORD_BYTES_MAX);
     let mut stream = MessageStream::new(text.as_bytes().get(1..reach)?);
     let decoded = stream.decode_rfc2047()?;
@@ -178,29 +178,29 @@ fn decode_word(text: &str) -> Option<(String, &str)> {
 
 /// The fields that were given, and what is wrong so far.
 #[derive(Default)]
-struct Given {
+struct ServiceFieldValues {
     values: Vec<(&'static str, String)>,
     wrong: Vec<String>,
 }
 
-impl Given {
-    fn take(&mut self, message: &[u8], field: &Field) {
-        let Some(name) = NAMES.iter().find(|name| field.is(message, name)) else {
+impl ServiceFieldValues {
+    fn collect_field(&mut self, message: &[u8], field: &HeaderField) {
+        let Some(name) = NAMES.iter().find(|name| field.has_name(message, name)) else {
             let name = message.get(field.start..field.name_end).unwrap_or_default();
             let shown = String::from_utf8_lossy(name.get(..NAME_SHOWN_BYTES_MAX).unwrap_or(name));
             let known = NAMES.join(", ");
             return self.wrong.push(format!("{shown}: no such field; there are {known}"));
         };
         if self.values.iter().any(|(earlier, _)| earlier == name) {
-            return self.wrong(name, "stands more than once");
+            return self.add_error(name, "stands more than once");
         }
-        match text_of(message, field) {
+        match decode_value(message, field) {
             Ok(value) => self.values.push((name, value)),
-            Err(text) => self.wrong(name, text),
+            Err(text) => self.add_error(name, text),
         }
     }
 
-    fn wrong(&mut self, name: &str, text: &str) {
+    fn add_error(&mut self, name: &str, text: &str) {
         self.wrong.push(format!("{name}: {text}"));
     }
 
@@ -209,51 +209,51 @@ impl Given {
         match read(value) {
             Ok(value) => Some(value),
             Err(text) => {
-                self.wrong(name, &text);
+                self.add_error(name, &text);
                 None
             }
         }
     }
 
-    fn asked(&mut self) -> Asked {
+    fn take_options(&mut self) -> ServiceOptions {
         let category = |text: &str| {
             let words = || format!("must be one of {}", Category::WORDS.join(", "));
-            Category::of_word(&text.to_ascii_lowercase()).ok_or_else(words)
+            Category::from_word(&text.to_ascii_lowercase()).ok_or_else(words)
         };
         let boolean = |text: &str| match text.to_ascii_lowercase().as_str() {
             "true" => Ok(true),
             "false" => Ok(false),
             _ => Err("must be true or false".to_owned()),
         };
-        let time = |text: &str| moment::read(text).map_err(str::to_owned);
+        let time = |text: &str| moment::parse(text).map_err(str::to_owned);
         let key = |text: &str| idempotency::check_key(text).map(|()| text.to_owned());
-        Asked {
+        ServiceOptions {
             idempotency_key: self.read("Service-Idempotency-Key", key),
-            tags: self.read("Service-Tags", read_tags).unwrap_or_default(),
-            template: self.template(),
+            tags: self.read("Service-Tags", parse_tags).unwrap_or_default(),
+            template: self.parse_template(),
             category: self.read("Service-Category", category),
             scheduled_at: self.read("Service-Scheduled-At", time),
             unsubscribe: self.read("Service-Unsubscribe", boolean),
         }
     }
 
-    fn template(&mut self) -> Option<TemplateUse> {
+    fn parse_template(&mut self) -> Option<TemplateUse> {
         let named = |text: &str| match text.len() {
             0 => Err("is empty".to_owned()),
-            1..=ALIAS_BYTES_MAX => Ok(TemplateRef { key: TemplateKey::of(text), version: None }),
+            1..=ALIAS_BYTES_MAX => Ok(TemplateRef { key: TemplateKey::parse(text), version: None }),
             _ => Err(format!("is longer than {ALIAS_BYTES_MAX} bytes")),
         };
         let reference = self.read("Service-Template", named);
-        let variables = self.read("Service-Variables", read_variables);
+        let variables = self.read("Service-Variables", parse_variables);
         if variables.is_some() && !self.values.iter().any(|(name, _)| *name == "Service-Template") {
-            self.wrong("Service-Variables", "needs Service-Template");
+            self.add_error("Service-Variables", "needs Service-Template");
         }
         let variables = Value::Object(variables.unwrap_or_default());
         reference.map(|reference| TemplateUse { reference, variables })
     }
 }
 
-fn read_variables(text: &str) -> Result<Map<String, Value>, String> {
+fn parse_variables(text: &str) -> Result<Map<String, Value>, String> {
     // Escapes and spaces may make the text longer than what it says.
     if text.len() > 2 * VARIABLES_BYTES_MAX {
         return Err(format!("come to more than {VARIABLES_BYTES_MAX} bytes"));
@@ -261,7 +261,7 @@ fn read_variables(text: &str) -> Result<Map<String, Value>, String> {
     if crate::json::has_reserved_name(text.as_bytes()) {
         return Err("have a name that is reserved".to_owned());
     }
-    match number::read(text) {
+    match number::parse(text) {
         Ok(Value::Object(variables)) => Ok(variables),
         Ok(_) => Err("must be a JSON object".to_owned()),
         Err(error) => Err(format!("must be a JSON object: {error}")),
@@ -269,10 +269,10 @@ fn read_variables(text: &str) -> Result<Map<String, Value>, String> {
 }
 
 /// `name=value, name2=value2`; or JSON as the API takes it: an object, or a list of `{name, value}`.
-fn read_tags(text: &str) -> Result<Vec<Tag>, String> {
+fn parse_tags(text: &str) -> Result<Vec<Tag>, String> {
     let shape = "must be name=value, name2=value2, or a JSON object of strings";
     let tags: Vec<Tag> = match text.as_bytes().first() {
-        Some(b'{') => serde_json::from_str::<Pairs>(text).map_err(|error| format!("{shape}: {error}"))?.0,
+        Some(b'{') => serde_json::from_str::<TagPairs>(text).map_err(|error| format!("{shape}: {error}"))?.0,
         Some(b'[') => serde_json::from_str(text).map_err(|error| format!("{shape}: {error}"))?,
         _ => {
             let parts = text.split(',').map(str::trim).filter(|part| !part.is_empty()).take(TAGS_MAX + 1);
@@ -287,32 +287,32 @@ fn read_tags(text: &str) -> Result<Vec<Tag>, String> {
         tags::check_name(&tag.name)?;
         tags::check_line(&tag.value, TAG_BYTES_MAX).map_err(|wrong| format!("a value {wrong}"))?;
     }
-    match tags::faults(&tags).into_iter().next() {
+    match tags::tag_errors(&tags).into_iter().next() {
         Some(fault) => Err(fault),
         None => Ok(tags),
     }
 }
 
 /// An object of strings, every member of it: a name may stand twice, and is told then.
-struct Pairs(Vec<Tag>);
+struct TagPairs(Vec<Tag>);
 
-impl<'de> Deserialize<'de> for Pairs {
+impl<'de> Deserialize<'de> for TagPairs {
     fn deserialize<D: Deserializer<'de>>(input: D) -> Result<Self, D::Error> {
-        struct Each;
-        impl<'de> Visitor<'de> for Each {
-            type Value = Pairs;
+        struct TagPairsVisitor;
+        impl<'de> Visitor<'de> for TagPairsVisitor {
+            type Value = TagPairs;
             fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
                 f.write_str("an object of strings")
             }
-            fn visit_map<A: MapAccess<'de>>(self, mut map: A) -> Result<Pairs, A::Error> {
+            fn visit_map<A: MapAccess<'de>>(self, mut map: A) -> Result<TagPairs, A::Error> {
                 let mut pairs = Vec::new();
                 while let Some((name, value)) = map.next_entry()? {
                     pairs.push(Tag { name, value });
                 }
-                Ok(Pairs(pairs))
+                Ok(TagPairs(pairs))
             }
         }
-        input.deserialize_map(Each)
+        input.deserialize_map(TagPairsVisitor)
     }
 }
 
@@ -321,8 +321,8 @@ mod tests {
     use super::*;
     use serde_json::json;
 
-    fn of(header: &str) -> Result<Option<Asked>, String> {
-        read(format!("From: a@b.example\r\n{header}\r\nhi\r\n").as_bytes()).map_err(|error| error.to_string())
+    fn of(header: &str) -> Result<Option<ServiceOptions>, String> {
+        parse(format!("From: a@b.example\r\n{header}\r\nhi\r\n").as_bytes()).map_err(|error| error.to_string())
     }
 
     fn tag(name: &str, value: &str) -> Tag {
@@ -333,8 +333,8 @@ mod tests {
     fn who_asks_nothing_is_not_read() {
         assert_eq!(of("Subject: Service-Tags: a=b\r\n"), Ok(None));
         assert_eq!(of("X: y\r\n Service-Tags: a=b\r\n\r\nService-Tags: a=b\r\n"), Ok(None));
-        assert_eq!(read(b""), Ok(None));
-        assert_eq!(read(b"no header\r\nService-Tags: a=b\r\n\r\n"), Ok(None));
+        assert_eq!(parse(b""), Ok(None));
+        assert_eq!(parse(b"no header\r\nService-Tags: a=b\r\n\r\n"), Ok(None));
     }
 
     #[test]
@@ -344,10 +344,10 @@ mod tests {
                         Service-Scheduled-At: 2030-01-31T09:00:00+01:00\r\nService-Unsubscribe: FALSE\r\n\
                         Service-Idempotency-Key: order-7\r\n");
         let template = TemplateUse {
-            reference: TemplateRef { key: TemplateKey::of("welcome"), version: None },
+            reference: TemplateRef { key: TemplateKey::parse("welcome"), version: None },
             variables: json!({"name": "Ada"}),
         };
-        let wanted = Asked {
+        let wanted = ServiceOptions {
             idempotency_key: Some("order-7".to_owned()),
             tags: vec![tag("flow", "welcome"), tag("step", "2")],
             template: Some(template),

@@ -14,7 +14,7 @@ use crate::credential::SecretHash;
 use crate::id::{AccountId, PartnerId, SessionId, UserId};
 
 /// Who can be signed in.
-pub trait SignsIn: Copy + Eq {
+pub trait SessionOwner: Copy + Eq {
     /// What the derived token is made with, so that those of one kind are none of another.
     const DERIVED_WITH: &'static [u8];
 
@@ -26,7 +26,7 @@ pub trait SignsIn: Copy + Eq {
 
 macro_rules! signs_in {
     ($($id:ident $with:literal;)*) => {$(
-        impl SignsIn for $id {
+        impl SessionOwner for $id {
             const DERIVED_WITH: &'static [u8] = $with;
 
             fn bytes(self) -> [u8; 16] {
@@ -45,7 +45,7 @@ signs_in! {
 
 /// A session's token.
 #[derive(Clone, PartialEq, Eq)]
-pub struct Token<P> {
+pub struct SessionCookieToken<P> {
     /// To which account.
     pub account: AccountId,
     /// Who.
@@ -55,7 +55,7 @@ pub struct Token<P> {
     secret: [u8; 32],
 }
 
-impl<P> fmt::Debug for Token<P> {
+impl<P> fmt::Debug for SessionCookieToken<P> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(f, "Token({}, hidden)", self.session)
     }
@@ -64,7 +64,7 @@ impl<P> fmt::Debug for Token<P> {
 /// Three ids and the secret.
 const TOKEN_BYTES: usize = 16 + 16 + 16 + 32;
 
-impl<P: SignsIn> Token<P> {
+impl<P: SessionOwner> SessionCookieToken<P> {
     /// The token of a new session.
     #[must_use]
     pub fn new((account, who): (AccountId, P), session: SessionId, secret: [u8; 32]) -> Self {
@@ -100,7 +100,7 @@ impl<P: SignsIn> Token<P> {
     /// What is stored of it.
     #[must_use]
     pub fn hash(&self) -> SecretHash {
-        SecretHash::of_bytes(&self.bytes())
+        SecretHash::from_bytes(&self.bytes())
     }
 
     /// What a call or a form that changes something must bring beside the cookie.
@@ -115,19 +115,19 @@ impl<P: SignsIn> Token<P> {
 mod tests {
     use super::*;
 
-    fn token<P: SignsIn>() -> Token<P> {
+    fn token<P: SessionOwner>() -> SessionCookieToken<P> {
         let of = (AccountId::from_bytes([1; 16]), P::of_bytes([2; 16]));
-        Token::new(of, SessionId::from_bytes([3; 16]), [4; 32])
+        SessionCookieToken::new(of, SessionId::from_bytes([3; 16]), [4; 32])
     }
 
     #[test]
     fn tokens_read_back_and_hide_themselves() {
         let token = token::<UserId>();
-        assert_eq!(Token::parse(&token.text()), Some(token.clone()));
+        assert_eq!(SessionCookieToken::parse(&token.text()), Some(token.clone()));
         assert!(format!("{token:?}").ends_with("hidden)"));
         assert_ne!(token.csrf(), token.text());
         for bad in ["", "x", "!!", &token.text()[1..], &format!("{}A", token.text())] {
-            assert_eq!(Token::<UserId>::parse(bad), None, "{bad}");
+            assert_eq!(SessionCookieToken::<UserId>::parse(bad), None, "{bad}");
         }
     }
 

@@ -14,11 +14,11 @@ use jiff::Timestamp;
 use serde::{Deserialize, Serialize};
 use sha2::{Digest as _, Sha256};
 
-use crate::address::Name;
-use crate::domain::{Dkim, Domain, DomainState, ed25519_selector};
+use crate::address::DomainName;
+use crate::domain::{DomainState, SealedDkimKeys, SendingDomain, ed25519_selector};
 use crate::id::AccountId;
 
-pub use assess::{Seen, assess, next_look};
+pub use assess::{DomainObservation, assess, next_check};
 pub use zone::zone_file;
 
 /// How long a record may be kept: short enough to mend a mistake within the hour.
@@ -31,7 +31,7 @@ pub const RETURN_PATH_LABEL: &str = "rp";
 /// What a record is for (completions-email.md 2.4).
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
-pub enum Purpose {
+pub enum RecordPurpose {
     /// That the domain is the account's: TXT at the ownership label.
     Ownership,
     /// A public key that signatures are checked with (RFC 6376 3.6.1).
@@ -62,9 +62,9 @@ pub enum RecordType {
 
 /// A record to publish.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
-pub struct Record {
+pub struct DomainRecord {
     /// What it is for.
-    pub purpose: Purpose,
+    pub purpose: RecordPurpose,
     /// Its type.
     #[serde(rename = "type")]
     pub record_type: RecordType,
@@ -98,7 +98,7 @@ pub enum RecordStatus {
 
 /// What a look at the DNS said of one record.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
-pub struct Finding {
+pub struct RecordFinding {
     /// What became of it.
     pub status: RecordStatus,
     /// What stands there, as the DNS has it: TXT strings joined, at most some, each cut short.
@@ -115,37 +115,32 @@ pub struct Finding {
 
 /// What of the installation stands in its customers' records.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Facts {
+pub struct ServiceHosts {
     /// What `rp.{domain}` is an alias of.
-    pub return_path_host: Name,
+    pub return_path_host: DomainName,
     /// What the SPF record of a domain includes.
-    pub spf_include_host: Name,
+    pub spf_include_host: DomainName,
     /// The label of the ownership record.
     pub ownership_label: String,
     /// Takes in mail.
-    pub mail_host: Name,
+    pub mail_host: DomainName,
     /// What a tracking host is an alias of; the mail host, when the API has no name.
-    pub pages_host: Option<Name>,
+    pub pages_host: Option<DomainName>,
 }
 
-impl Facts {
+impl ServiceHosts {
     /// Whether a name is one of the service's own hosts: what customers' records lead to is no customer's.
     #[must_use]
-    pub fn is_own(&self, name: &Name) -> bool {
-        [
-            Some(&self.return_path_host),
-            Some(&self.spf_include_host),
-            Some(&self.mail_host),
-            self.pages_host.as_ref(),
-        ]
-        .contains(&Some(name))
+    pub fn is_service_host(&self, name: &DomainName) -> bool {
+        [Some(&self.return_path_host), Some(&self.spf_include_host), Some(&self.mail_host), self.pages_host.as_ref()]
+            .contains(&Some(name))
     }
 
     /// The records that a domain needs, the required ones first.
     #[must_use]
-    pub fn records(&self, domain: &Domain) -> Vec<Record> {
+    pub fn required_records(&self, domain: &SendingDomain) -> Vec<DomainRecord> {
         let name = domain.name.as_str();
-        let required = |purpose, record_type, name, value| Record {
+        let required = |purpose, record_type, name, value| DomainRecord {
             purpose,
             record_type,
             name,
@@ -154,34 +149,26 @@ impl Facts {
             priority: None,
             required: true,
         };
-        let optional = |record: Record| Record { required: false, ..record };
+        let optional = |record: DomainRecord| DomainRecord { required: false, ..record };
         let key = |selector: &str, value: &str| {
-            required(
-                Purpose::Dkim,
-                RecordType::Txt,
-                format!("{selector}._domainkey.{name}"),
-                value.to_owned(),
-            )
+            required(RecordPurpose::Dkim, RecordType::Txt, format!("{selector}._domainkey.{name}"), value.to_owned())
         };
-        let keys = |dkim: &Dkim| {
-            [
-                key(&dkim.selector, &dkim.rsa_record),
-                optional(key(&dkim.ed25519_selector(), &dkim.ed25519_record)),
-            ]
+        let keys = |dkim: &SealedDkimKeys| {
+            [key(&dkim.selector, &dkim.rsa_record), optional(key(&dkim.ed25519_selector(), &dkim.ed25519_record))]
         };
         let return_path = format!("{RETURN_PATH_LABEL}.{name}");
         let spf = format!("v=spf1 include:{} ~all", self.spf_include_host);
         let dmarc = format!("v=DMARC1; p=none; rua=mailto:dmarc@{}", self.return_path_host);
-        let mut records = vec![self.ownership(domain.account, &domain.name)];
+        let mut records = vec![self.ownership_record(domain.account, &domain.name)];
         records.extend(keys(&domain.dkim));
         records.push(required(
-            Purpose::ReturnPath,
+            RecordPurpose::ReturnPath,
             RecordType::Cname,
             return_path,
             self.return_path_host.to_string(),
         ));
-        records.push(required(Purpose::Spf, RecordType::Txt, name.to_owned(), spf));
-        records.push(optional(required(Purpose::Dmarc, RecordType::Txt, format!("_dmarc.{name}"), dmarc)));
+        records.push(required(RecordPurpose::Spf, RecordType::Txt, name.to_owned(), spf));
+        records.push(optional(required(RecordPurpose::Dmarc, RecordType::Txt, format!("_dmarc.{name}"), dmarc)));
         if let Some(next) = &domain.next_dkim {
             records.extend(keys(next).map(optional));
         }
@@ -193,13 +180,13 @@ impl Facts {
         // Mail that came before we know the domain would be refused.
         if domain.inbound_enabled && domain.state == DomainState::Verified {
             let mail_host = self.mail_host.to_string();
-            let record = required(Purpose::Inbound, RecordType::Mx, name.to_owned(), mail_host);
-            records.push(Record { priority: Some(PRIORITY), ..optional(record) });
+            let record = required(RecordPurpose::Inbound, RecordType::Mx, name.to_owned(), mail_host);
+            records.push(DomainRecord { priority: Some(PRIORITY), ..optional(record) });
         }
         if let Some(host) = &domain.delivery.tracking_host {
             // Where the API is reached by an address alone, the machine has a name still.
             let (host, pages) = (host.to_string(), self.pages_host.as_ref().unwrap_or(&self.mail_host));
-            records.push(optional(required(Purpose::Tracking, RecordType::Cname, host, pages.to_string())));
+            records.push(optional(required(RecordPurpose::Tracking, RecordType::Cname, host, pages.to_string())));
         }
         records
     }
@@ -207,11 +194,11 @@ impl Facts {
     /// The record that shows that a domain is an account's. Nobody else can publish it there; so it need not be
     /// a secret, only one of the account's own.
     #[must_use]
-    pub fn ownership(&self, account: AccountId, name: &Name) -> Record {
+    pub fn ownership_record(&self, account: AccountId, name: &DomainName) -> DomainRecord {
         let digest = Sha256::digest(format!("ownership {account} {name}"));
         let token: String = digest.iter().take(16).map(|byte| format!("{byte:02x}")).collect();
-        Record {
-            purpose: Purpose::Ownership,
+        DomainRecord {
+            purpose: RecordPurpose::Ownership,
             record_type: RecordType::Txt,
             name: format!("{}.{name}", self.ownership_label),
             value: format!("postrider-verification={token}"),
@@ -224,20 +211,20 @@ impl Facts {
 
 /// What was found of one record.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
-pub struct Checked {
+pub struct CheckedRecord {
     /// Which record: its name.
     pub name: String,
     /// And what it is for: the domain's own name has several.
-    pub purpose: Purpose,
+    pub purpose: RecordPurpose,
     /// What was found.
-    pub finding: Finding,
+    pub finding: RecordFinding,
 }
 
 /// How far a domain's records are.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Setup {
+pub struct DomainSetup {
     /// What was found of each, when it was last looked.
-    pub checked: Vec<Checked>,
+    pub checked: Vec<CheckedRecord>,
     /// When that was.
     pub last_checked_at: Option<Timestamp>,
     /// Since when a required record of a verified domain is gone.
@@ -252,7 +239,7 @@ pub struct Setup {
     pub keys_open: bool,
 }
 
-impl Setup {
+impl DomainSetup {
     /// Of a domain that was never looked at.
     #[must_use]
     pub fn new(now: Timestamp) -> Self {
@@ -269,8 +256,8 @@ impl Setup {
 
     /// What was found of a record.
     #[must_use]
-    pub fn of(&self, record: &Record) -> Option<&Finding> {
-        let same = |checked: &&Checked| checked.purpose == record.purpose && checked.name == record.name;
+    pub fn finding(&self, record: &DomainRecord) -> Option<&RecordFinding> {
+        let same = |checked: &&CheckedRecord| checked.purpose == record.purpose && checked.name == record.name;
         self.checked.iter().find(same).map(|checked| &checked.finding)
     }
 }

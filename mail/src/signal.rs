@@ -8,7 +8,7 @@ use crate::product_event::ProductEvent;
 
 /// Something that happened, as automations see it.
 #[derive(Debug, Clone, Copy, PartialEq)]
-pub struct Signal<'a> {
+pub struct TriggerEvent<'a> {
     /// Whose it is.
     pub account: AccountId,
     /// What happened: `user.created`, `email.delivered`.
@@ -25,7 +25,7 @@ pub struct Signal<'a> {
     pub at: Timestamp,
 }
 
-impl<'a> From<&'a ProductEvent> for Signal<'a> {
+impl<'a> From<&'a ProductEvent> for TriggerEvent<'a> {
     fn from(event: &'a ProductEvent) -> Self {
         Self {
             account: event.account,

@@ -21,20 +21,20 @@ use std::str::FromStr;
 use jiff::{SignedDuration, Timestamp};
 use serde::{Deserialize, Serialize};
 
-use crate::address::{Address, AddressError, Mailbox, Name};
+use crate::address::{Address, AddressError, DomainName, Mailbox};
 use crate::email::Category;
 use crate::event::{Event, EventKind};
 use crate::id::{AccountId, EmailId, EventId, OptOutId, SuppressionId};
 use crate::moment;
-use crate::reply::{Enhanced, Reply};
+use crate::reply::{Enhanced, SmtpReply};
 
 /// How long a soft bounce suppresses: the first, the second, all further ones.
-const SOFT_HOLDS: [SignedDuration; 3] =
+const SOFT_BOUNCE_TTLS: [SignedDuration; 3] =
     [SignedDuration::from_hours(24), SignedDuration::from_hours(7 * 24), SignedDuration::from_hours(30 * 24)];
 /// After this long without another, soft bounces are counted from one again.
-const SOFT_FORGIVEN_AFTER: SignedDuration = SignedDuration::from_hours(90 * 24);
+const SOFT_BOUNCE_RESET_AFTER: SignedDuration = SignedDuration::from_hours(90 * 24);
 /// How long a refusal that blames the sender suppresses: it says nothing against the address.
-const SMTP_FAILURE_HOLDS: SignedDuration = SignedDuration::from_hours(24);
+const SMTP_FAILURE_TTL: SignedDuration = SignedDuration::from_hours(24);
 /// What is kept of a server's words.
 const DIAGNOSTIC_CHARS_MAX: usize = 500;
 
@@ -42,7 +42,7 @@ const DIAGNOSTIC_CHARS_MAX: usize = 500;
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 #[repr(u8)]
-pub enum Reason {
+pub enum SuppressionReason {
     /// The destination said for good that there is no such recipient.
     HardBounce = 1,
     /// The destination put it off until its time was up.
@@ -63,7 +63,7 @@ pub enum Reason {
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 #[repr(u8)]
-pub enum Source {
+pub enum SuppressionSource {
     /// The service, by what became of an email.
     System = 1,
     /// The customer's program.
@@ -90,18 +90,18 @@ macro_rules! words {
 
             /// The one that a word names.
             #[must_use]
-            pub fn of_word(word: &str) -> Option<Self> {
+            pub fn from_word(word: &str) -> Option<Self> {
                 match word { $($word => Some(Self::$variant),)* _ => None }
             }
         }
     };
 }
 
-words!(Reason {
+words!(SuppressionReason {
     HardBounce "hard_bounce" SoftBounce "soft_bounce" Complaint "complaint" Unsubscribe "unsubscribe"
     SmtpFailure "smtp_failure" Manual "manual" Import "import"
 });
-words!(Source { System "system" Api "api" Dashboard "dashboard" Recipient "recipient" Import "import" });
+words!(SuppressionSource { System "system" Api "api" Dashboard "dashboard" Recipient "recipient" Import "import" });
 
 /// The form in which addresses are compared: lower case, quotes only where they are needed.
 ///
@@ -109,7 +109,7 @@ words!(Source { System "system" Api "api" Dashboard "dashboard" Recipient "recip
 /// does not want mail as the other.
 #[must_use]
 pub fn address_key(address: &Address) -> String {
-    let local = address.local();
+    let local = address.local_part();
     let bare = local
         .strip_prefix('"')
         .and_then(|rest| rest.strip_suffix('"'))
@@ -119,21 +119,21 @@ pub fn address_key(address: &Address) -> String {
 
 /// The form in which a whole domain is compared: `@domain.tld`.
 #[must_use]
-pub fn domain_key(domain: &Name) -> String {
+pub fn domain_key(domain: &DomainName) -> String {
     format!("@{domain}")
 }
 
 /// Whom a suppression is about.
 #[derive(Debug, Clone, PartialEq, Eq, Hash, Serialize, Deserialize)]
 #[serde(into = "String", try_from = "String")]
-pub enum Target {
+pub enum SuppressionTarget {
     /// One address.
     Address(Address),
     /// Every address of a domain (of the domains under it, none).
-    Domain(Name),
+    Domain(DomainName),
 }
 
-impl Target {
+impl SuppressionTarget {
     /// The form in which targets are compared.
     #[must_use]
     pub fn key(&self) -> String {
@@ -147,7 +147,7 @@ impl Target {
     ///
     /// # Errors
     /// It is neither.
-    pub fn read(text: &str) -> Result<Self, AddressError> {
+    pub fn parse(text: &str) -> Result<Self, AddressError> {
         let text = text.trim();
         if text.starts_with('@') {
             return text.parse();
@@ -156,7 +156,7 @@ impl Target {
     }
 }
 
-impl FromStr for Target {
+impl FromStr for SuppressionTarget {
     type Err = AddressError;
     fn from_str(text: &str) -> Result<Self, AddressError> {
         match text.strip_prefix('@') {
@@ -166,26 +166,26 @@ impl FromStr for Target {
     }
 }
 
-impl TryFrom<String> for Target {
+impl TryFrom<String> for SuppressionTarget {
     type Error = AddressError;
     fn try_from(text: String) -> Result<Self, AddressError> {
         text.parse()
     }
 }
 
-impl From<Target> for String {
-    fn from(target: Target) -> Self {
+impl From<SuppressionTarget> for String {
+    fn from(target: SuppressionTarget) -> Self {
         target.to_string()
     }
 }
 
-impl From<Address> for Target {
+impl From<Address> for SuppressionTarget {
     fn from(address: Address) -> Self {
         Self::Address(address)
     }
 }
 
-impl fmt::Display for Target {
+impl fmt::Display for SuppressionTarget {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             Self::Address(address) => address.fmt(f),
@@ -196,7 +196,7 @@ impl fmt::Display for Target {
 
 /// What the destination said.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
-pub struct Detail {
+pub struct SmtpDiagnostic {
     /// The reply code.
     pub smtp_code: Option<u16>,
     /// The enhanced status code.
@@ -205,19 +205,19 @@ pub struct Detail {
     pub diagnostic: String,
 }
 
-impl From<&Reply> for Detail {
-    fn from(reply: &Reply) -> Self {
+impl From<&SmtpReply> for SmtpDiagnostic {
+    fn from(reply: &SmtpReply) -> Self {
         Self {
             smtp_code: Some(reply.code),
             enhanced_code: reply.enhanced,
-            diagnostic: shortened(&reply.to_string()),
+            diagnostic: truncate_diagnostic(&reply.to_string()),
         }
     }
 }
 
 /// The beginning of a text that somebody else wrote.
 #[must_use]
-pub fn shortened(text: &str) -> String {
+pub fn truncate_diagnostic(text: &str) -> String {
     text.chars().take(DIAGNOSTIC_CHARS_MAX).collect()
 }
 
@@ -229,15 +229,15 @@ pub struct Suppression {
     /// Whose it is.
     pub account: AccountId,
     /// Whom it is about.
-    pub target: Target,
+    pub target: SuppressionTarget,
     /// Why.
-    pub reason: Reason,
+    pub reason: SuppressionReason,
     /// Who said so.
-    pub source: Source,
+    pub source: SuppressionSource,
     /// The email that it came of.
     pub email: Option<EmailId>,
     /// What the destination said.
-    pub detail: Option<Detail>,
+    pub detail: Option<SmtpDiagnostic>,
     /// What the customer noted.
     pub note: Option<String>,
     /// When it ends; none is never.
@@ -262,71 +262,62 @@ impl Suppression {
             detail: serde_json::json!({
                 "suppression_id": self.id, "email": self.target.key(), "reason": self.reason,
                 "source": self.source, "email_id": self.email,
-                "expires_at": self.expires_at.map(moment::write), "created_at": moment::write(self.created_at),
+                "expires_at": self.expires_at.map(moment::to_rfc3339), "created_at": moment::to_rfc3339(self.created_at),
             }),
         }
     }
 
     /// Whether this one begins something, where that one stood.
     #[must_use]
-    pub fn is_new_beside(&self, before: Option<&Self>, now: Timestamp) -> bool {
-        before.is_none_or(|before| {
-            before.id != self.id || before.expires_at.is_some_and(|expires_at| expires_at <= now)
-        })
+    pub fn is_newly_active(&self, before: Option<&Self>, now: Timestamp) -> bool {
+        before
+            .is_none_or(|before| before.id != self.id || before.expires_at.is_some_and(|expires_at| expires_at <= now))
     }
 }
 
 /// What happened that calls for a suppression.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Grounds {
+pub struct SuppressionCause {
     /// Whom it is about.
-    pub target: Target,
+    pub target: SuppressionTarget,
     /// Why.
-    pub reason: Reason,
+    pub reason: SuppressionReason,
     /// Who said so.
-    pub source: Source,
+    pub source: SuppressionSource,
     /// The email that it came of.
     pub email: Option<EmailId>,
     /// What the destination said.
-    pub detail: Option<Detail>,
+    pub detail: Option<SmtpDiagnostic>,
     /// What the customer noted.
     pub note: Option<String>,
     /// When it is to end, where the customer may say so; what the service finds ends by the rules.
     pub expires_at: Option<Timestamp>,
 }
 
-impl Grounds {
+impl SuppressionCause {
     /// About somebody, for this reason.
     #[must_use]
-    pub fn new(target: impl Into<Target>, reason: Reason, source: Source) -> Self {
-        Self {
-            target: target.into(),
-            reason,
-            source,
-            email: None,
-            detail: None,
-            note: None,
-            expires_at: None,
-        }
+    pub fn new(target: impl Into<SuppressionTarget>, reason: SuppressionReason, source: SuppressionSource) -> Self {
+        Self { target: target.into(), reason, source, email: None, detail: None, note: None, expires_at: None }
     }
 
     /// With the email that it came of.
     #[must_use]
-    pub fn of_email(mut self, email: EmailId) -> Self {
+    pub fn with_email(mut self, email: EmailId) -> Self {
         self.email = Some(email);
         self
     }
 
-    fn ends(&self, soft_bounces: u32, now: Timestamp) -> Option<Timestamp> {
+    fn expiry(&self, soft_bounces: u32, now: Timestamp) -> Option<Timestamp> {
         let in_a_while = |hold| Some(now.checked_add(hold).unwrap_or(Timestamp::MAX));
         match self.reason {
-            Reason::HardBounce | Reason::Complaint | Reason::Unsubscribe => None,
-            Reason::SmtpFailure => in_a_while(SMTP_FAILURE_HOLDS),
-            Reason::SoftBounce => {
+            SuppressionReason::HardBounce | SuppressionReason::Complaint | SuppressionReason::Unsubscribe => None,
+            SuppressionReason::SmtpFailure => in_a_while(SMTP_FAILURE_TTL),
+            SuppressionReason::SoftBounce => {
                 let nth = usize::try_from(soft_bounces.saturating_sub(1)).unwrap_or(usize::MAX);
-                in_a_while(SOFT_HOLDS.get(nth).copied().unwrap_or(SOFT_HOLDS[SOFT_HOLDS.len() - 1]))
+                in_a_while(SOFT_BOUNCE_TTLS.get(nth).copied().unwrap_or(SOFT_BOUNCE_TTLS[SOFT_BOUNCE_TTLS.len() - 1]))
             }
-            Reason::Manual | Reason::Import => self.expires_at,
+            SuppressionReason::Manual | SuppressionReason::Import => self.expires_at,
         }
     }
 }
@@ -334,7 +325,7 @@ impl Grounds {
 impl Suppression {
     /// Whether it holds: it has not ended.
     #[must_use]
-    pub fn holds(&self, now: Timestamp) -> bool {
+    pub fn is_active(&self, now: Timestamp) -> bool {
         self.expires_at.is_none_or(|end| end > now)
     }
 
@@ -342,17 +333,17 @@ impl Suppression {
     /// from now on, or none when it stays as it is. `id` is for one that begins now; one that still holds
     /// and gets another reason keeps its id and the time of its beginning.
     #[must_use]
-    pub fn follow(
+    pub fn apply_cause(
         before: Option<&Self>,
-        grounds: Grounds,
+        grounds: SuppressionCause,
         account: AccountId,
         id: SuppressionId,
         now: Timestamp,
     ) -> Option<Self> {
-        let counted = before.map_or(0, |before| before.soft_bounces_that_count(now));
-        let soft_bounces = counted.saturating_add(u32::from(grounds.reason == Reason::SoftBounce));
-        let expires_at = grounds.ends(soft_bounces, now);
-        let holding = before.filter(|before| before.holds(now));
+        let counted = before.map_or(0, |before| before.counted_soft_bounces(now));
+        let soft_bounces = counted.saturating_add(u32::from(grounds.reason == SuppressionReason::SoftBounce));
+        let expires_at = grounds.expiry(soft_bounces, now);
+        let holding = before.filter(|before| before.is_active(now));
         if holding.is_some_and(|before| before.outweighs(grounds.reason, expires_at)) {
             return None;
         }
@@ -372,16 +363,16 @@ impl Suppression {
     }
 
     /// Whether this one, which holds, stays in face of another.
-    fn outweighs(&self, reason: Reason, expires_at: Option<Timestamp>) -> bool {
+    fn outweighs(&self, reason: SuppressionReason, expires_at: Option<Timestamp>) -> bool {
         match (self.reason, reason) {
-            (Reason::Complaint, _) => true,
-            (_, Reason::Complaint) => false,
+            (SuppressionReason::Complaint, _) => true,
+            (_, SuppressionReason::Complaint) => false,
             // What recipients ask for is kept as their wish, whatever else is known of them.
-            (Reason::Unsubscribe, _) => true,
+            (SuppressionReason::Unsubscribe, _) => true,
             // What holds for good holds without the wish, and must not end with it.
-            (_, Reason::Unsubscribe) => self.expires_at.is_none(),
+            (_, SuppressionReason::Unsubscribe) => self.expires_at.is_none(),
             // It was on its way before the first was known: not another time, the same.
-            (Reason::SoftBounce, Reason::SoftBounce) => true,
+            (SuppressionReason::SoftBounce, SuppressionReason::SoftBounce) => true,
             _ => match (self.expires_at, expires_at) {
                 (None, _) => true,
                 (Some(_), None) => false,
@@ -390,9 +381,8 @@ impl Suppression {
         }
     }
 
-    fn soft_bounces_that_count(&self, now: Timestamp) -> u32 {
-        let forgiven_at =
-            self.expires_at.map(|end| end.checked_add(SOFT_FORGIVEN_AFTER).unwrap_or(Timestamp::MAX));
+    fn counted_soft_bounces(&self, now: Timestamp) -> u32 {
+        let forgiven_at = self.expires_at.map(|end| end.checked_add(SOFT_BOUNCE_RESET_AFTER).unwrap_or(Timestamp::MAX));
         if forgiven_at.is_some_and(|at| at <= now) { 0 } else { self.soft_bounces }
     }
 }
@@ -409,7 +399,7 @@ pub struct OptOut {
     /// What is not wanted.
     pub category: Category,
     /// Who said so.
-    pub source: Source,
+    pub source: SuppressionSource,
     /// The email that it came of.
     pub email: Option<EmailId>,
     /// Since when.
@@ -417,7 +407,7 @@ pub struct OptOut {
 }
 
 /// The categories that one can opt out of (email-api.md, "Template categories").
-pub const OPTIONAL: [Category; 2] = [Category::Product, Category::Newsletter];
+pub const OPTIONAL_CATEGORIES: [Category; 2] = [Category::Product, Category::Newsletter];
 
 /// What a category is called on the wire.
 #[must_use]
@@ -441,7 +431,7 @@ pub fn category_label(category: Category) -> &'static str {
 
 /// An address that a send may not reach.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Blocked {
+pub struct BlockedRecipient {
     /// Which.
     pub address: Address,
     /// Why.
@@ -456,7 +446,7 @@ pub enum BlockReason {
         /// By this suppression.
         id: SuppressionId,
         /// For this reason.
-        reason: Reason,
+        reason: SuppressionReason,
     },
     /// It opted out of the category.
     OptedOut {
@@ -480,35 +470,35 @@ mod tests {
         SuppressionId::new(at(0), n)
     }
 
-    fn grounds(reason: Reason) -> Grounds {
-        Grounds::new("a@example.net".parse::<Address>().unwrap(), reason, Source::System)
+    fn grounds(reason: SuppressionReason) -> SuppressionCause {
+        SuppressionCause::new("a@example.net".parse::<Address>().unwrap(), reason, SuppressionSource::System)
     }
 
-    fn follow(before: Option<&Suppression>, reason: Reason, now: i64) -> Option<Suppression> {
+    fn follow(before: Option<&Suppression>, reason: SuppressionReason, now: i64) -> Option<Suppression> {
         let account = AccountId::new(at(0), 1);
-        Suppression::follow(before, grounds(reason), account, id(u128::try_from(now + 1).unwrap()), at(now))
+        Suppression::apply_cause(before, grounds(reason), account, id(u128::try_from(now + 1).unwrap()), at(now))
     }
 
     #[test]
     fn soft_bounces_escalate_and_are_forgiven() {
-        let first = follow(None, Reason::SoftBounce, 0).unwrap();
+        let first = follow(None, SuppressionReason::SoftBounce, 0).unwrap();
         assert_eq!((first.expires_at, first.soft_bounces), (Some(at(24)), 1));
-        assert_eq!(follow(Some(&first), Reason::SoftBounce, 5), None, "it was on its way already");
-        let second = follow(Some(&first), Reason::SoftBounce, 24).unwrap();
+        assert_eq!(follow(Some(&first), SuppressionReason::SoftBounce, 5), None, "it was on its way already");
+        let second = follow(Some(&first), SuppressionReason::SoftBounce, 24).unwrap();
         assert_eq!(second.expires_at, Some(at(24 + 7 * 24)));
         assert_ne!(second.id, first.id, "another suppression");
-        let third = follow(Some(&second), Reason::SoftBounce, 300).unwrap();
+        let third = follow(Some(&second), SuppressionReason::SoftBounce, 300).unwrap();
         assert_eq!(third.expires_at, Some(at(300 + 30 * 24)));
-        let fourth = follow(Some(&third), Reason::SoftBounce, 1_100).unwrap();
+        let fourth = follow(Some(&third), SuppressionReason::SoftBounce, 1_100).unwrap();
         assert_eq!(fourth.expires_at, Some(at(1_100 + 30 * 24)));
         let much_later = 1_100 + 30 * 24 + 90 * 24;
-        let again = follow(Some(&fourth), Reason::SoftBounce, much_later).unwrap();
+        let again = follow(Some(&fourth), SuppressionReason::SoftBounce, much_later).unwrap();
         assert_eq!(again.expires_at, Some(at(much_later + 24)), "forgiven");
     }
 
     #[test]
     fn the_stronger_and_the_longer_stay() {
-        use Reason as R;
+        use SuppressionReason as R;
         let hard = follow(None, R::HardBounce, 0).unwrap();
         assert_eq!(hard.expires_at, None);
         for weaker in [R::SoftBounce, R::SmtpFailure, R::HardBounce, R::Manual, R::Import] {
@@ -535,17 +525,17 @@ mod tests {
 
     #[test]
     fn addresses_are_compared_without_case_and_needless_quotes() {
-        let key = |text: &str| text.parse::<Target>().unwrap().key();
+        let key = |text: &str| text.parse::<SuppressionTarget>().unwrap().key();
         assert_eq!(key("Ada@Example.COM"), key("ada@example.com"));
         assert_eq!(key("\"ada\"@example.com"), key("ada@example.com"));
         assert_eq!(key("x@b\u{fc}cher.example"), key("X@xn--bcher-kva.example"));
         assert_eq!(key("@B\u{fc}cher.example"), "@xn--bcher-kva.example");
         assert_ne!(key("\"a b\"@example.com"), key("ab@example.com"));
-        assert!("@".parse::<Target>().is_err() && "".parse::<Target>().is_err());
+        assert!("@".parse::<SuppressionTarget>().is_err() && "".parse::<SuppressionTarget>().is_err());
     }
 
-    fn any_reason() -> impl Strategy<Value = Reason> {
-        proptest::sample::select(Reason::ALL)
+    fn any_reason() -> impl Strategy<Value = SuppressionReason> {
+        proptest::sample::select(SuppressionReason::ALL)
     }
 
     proptest! {
@@ -558,17 +548,17 @@ mod tests {
                 let after = follow(stands.as_ref(), reason, now);
                 if let (Some(before), Some(after)) = (&stands, &after) {
                     let ends = |s: &Suppression| s.expires_at.unwrap_or(Timestamp::MAX);
-                    prop_assert!(!before.holds(at(now)) || ends(after) >= ends(before));
-                    prop_assert!(!before.holds(at(now)) || before.reason != Reason::Complaint);
+                    prop_assert!(!before.is_active(at(now)) || ends(after) >= ends(before));
+                    prop_assert!(!before.is_active(at(now)) || before.reason != SuppressionReason::Complaint);
                 }
                 stands = after.or(stands);
-                prop_assert!(stands.as_ref().is_some_and(|s| s.holds(at(now))));
+                prop_assert!(stands.as_ref().is_some_and(|s| s.is_active(at(now))));
             }
         }
 
         #[test]
-        fn words_read_back(reason in any_reason(), source in proptest::sample::select(Source::ALL)) {
-            prop_assert_eq!(Reason::of_word(reason.word()), Some(reason));
+        fn words_read_back(reason in any_reason(), source in proptest::sample::select(SuppressionSource::ALL)) {
+            prop_assert_eq!(SuppressionReason::from_word(reason.word()), Some(reason));
             prop_assert_eq!(serde_json::to_value(reason).unwrap(), reason.word());
             prop_assert_eq!(serde_json::to_value(source).unwrap(), source.word());
         }

@@ -40,7 +40,7 @@ pub fn check_name(name: &str) -> Result<(), String> {
 
 /// What is wrong with tags together, each of which will do: too many, or a name that stands twice.
 #[must_use]
-pub fn faults(tags: &[Tag]) -> Vec<String> {
+pub fn tag_errors(tags: &[Tag]) -> Vec<String> {
     let mut faults = Vec::new();
     if tags.len() > TAGS_MAX {
         faults.push(format!("has more than {TAGS_MAX} entries"));
@@ -67,9 +67,9 @@ mod tests {
             assert!(check_name(bad).is_err(), "{bad}");
         }
         let tag = |name: &str| Tag { name: name.to_owned(), value: String::new() };
-        assert!(faults(&[tag("a"), tag("b")]).is_empty());
-        assert_eq!(faults(&[tag("a"), tag("b"), tag("a")]), ["names `a` twice"]);
+        assert!(tag_errors(&[tag("a"), tag("b")]).is_empty());
+        assert_eq!(tag_errors(&[tag("a"), tag("b"), tag("a")]), ["names `a` twice"]);
         let many: Vec<Tag> = (0..=TAGS_MAX).map(|n| tag(&n.to_string())).collect();
-        assert_eq!(faults(&many), ["has more than 10 entries"]);
+        assert_eq!(tag_errors(&many), ["has more than 10 entries"]);
     }
 }

@@ -10,17 +10,17 @@ use jiff::Timestamp;
 use serde::{Deserialize, Serialize};
 
 use crate::account::Plan;
-use crate::address::{Address, Name};
-use crate::destination::Way;
+use crate::address::{Address, DomainName};
+use crate::destination::RouteOverride;
 use crate::email::{Category, Priority};
 use crate::id::{AccountId, EmailId};
-use crate::recipient::{Notify, RecipientKind};
+use crate::recipient::{DsnOptions, RecipientKind};
 
 /// In which order ready tasks of one destination go: by class, weighted, so that a password reset
 /// never waits behind a million newsletters and newsletters never starve.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
-pub enum Class {
+pub enum TaskClass {
     /// Has `expires_in`: worthless soon.
     Expiring = 0,
     /// Transactional.
@@ -31,7 +31,7 @@ pub enum Class {
     Newsletter = 3,
 }
 
-impl Class {
+impl TaskClass {
     /// All, in order of weight.
     pub const ALL: [Self; 4] = [Self::Expiring, Self::Transactional, Self::Product, Self::Newsletter];
 
@@ -53,7 +53,7 @@ impl Class {
     }
 }
 
-impl From<Category> for Class {
+impl From<Category> for TaskClass {
     fn from(category: Category) -> Self {
         match category {
             Category::Transactional => Self::Transactional,
@@ -69,9 +69,9 @@ pub struct QueueName {
     /// The part of the task space that it lies in, which one node owns.
     pub partition: u16,
     /// The destination domain.
-    pub domain: Name,
+    pub domain: DomainName,
     /// The class.
-    pub class: Class,
+    pub class: TaskClass,
     /// Whose mail it is.
     pub account: AccountId,
 }
@@ -87,9 +87,9 @@ pub struct TaskId {
 
 /// What a task asks of TLS, beyond what the operator asks of all mail.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
-pub enum TlsDemand {
+pub enum TaskTlsRequirement {
     /// Nothing.
-    Usual = 0,
+    Opportunistic = 0,
     /// Never in the clear; any certificate.
     Enforced = 1,
     /// A certificate that holds.
@@ -98,7 +98,7 @@ pub enum TlsDemand {
 
 /// When its sender wants a message delivered by (RFC 2852).
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
-pub struct By {
+pub struct DeliverByTime {
     /// Until then.
     pub at: Timestamp,
     /// After it, nobody is to have it any more; else the sender is told that it is late.
@@ -115,7 +115,7 @@ pub struct Task {
     /// Whose mail it is.
     pub account: AccountId,
     /// Its class.
-    pub class: Class,
+    pub class: TaskClass,
     /// When it is due.
     pub due: Timestamp,
     /// Where to.
@@ -124,7 +124,7 @@ pub struct Task {
     pub kind: RecipientKind,
     /// The sending domain, whose return path is used; none for mail of the service's own, which
     /// goes out with the null reverse path.
-    pub domain: Option<Name>,
+    pub domain: Option<DomainName>,
     /// How often it was tried.
     pub attempts: u32,
     /// How often a destination answered 4yz: tells a soft bounce from a failure when time is up.
@@ -148,34 +148,34 @@ pub struct Task {
     /// The message has bytes above 127.
     pub eight_bit: bool,
     /// What the client asked to be told.
-    pub notify: Notify,
+    pub notify: DsnOptions,
     /// ENVID, decoded.
     pub envelope_id: Option<String>,
     /// RET=FULL.
     pub return_full: bool,
     /// When it is to be delivered by, as the next host is told.
-    pub by: Option<By>,
+    pub by: Option<DeliverByTime>,
     /// How pressing its sender finds it, as the next host is told (RFC 6710).
     pub priority: Option<Priority>,
     /// Set by the operator: lies in the queue, is not tried.
     pub held: bool,
     /// Set by the operator: it goes this way, whatever goes for its destination.
-    pub way: Option<Way>,
+    pub way: Option<RouteOverride>,
     /// The plan of the account when it was accepted, by which it leaves from a pool of addresses; none where it was not
     /// kept yet.
     pub plan: Option<Plan>,
 }
 
 /// How late the last attempt may begin, which is due when the time is up.
-pub const LATE_MAX: Duration = Duration::from_secs(5);
+pub const LAST_ATTEMPT_GRACE: Duration = Duration::from_secs(5);
 /// How old undelivered mail is when its sender hears of it who asked to (RFC 3461 4.1, NOTIFY=DELAY).
 pub const DELAY_REPORT_AFTER: Duration = Duration::from_secs(4 * 3600);
 
 impl Task {
     /// Whether its time is up: it is not tried any more, whatever it waited for.
     #[must_use]
-    pub fn is_too_late(&self, now: Timestamp) -> bool {
-        self.expires_at.checked_add(LATE_MAX).is_ok_and(|last| now > last)
+    pub fn is_expired(&self, now: Timestamp) -> bool {
+        self.expires_at.checked_add(LAST_ATTEMPT_GRACE).is_ok_and(|last| now > last)
     }
 
     /// When its sender is to hear that it is late, who asked to and has not heard yet.
@@ -187,18 +187,18 @@ impl Task {
 
     /// The queue that it lies in.
     #[must_use]
-    pub fn queue(&self) -> QueueName {
+    pub fn queue_name(&self) -> QueueName {
         let domain = self.address.domain().clone();
         QueueName { partition: self.partition, domain, class: self.class, account: self.account }
     }
 
     /// What it asks of TLS.
     #[must_use]
-    pub fn tls_demand(&self) -> TlsDemand {
+    pub fn tls_requirement(&self) -> TaskTlsRequirement {
         match (self.require_tls, self.tls_enforced) {
-            (true, _) => TlsDemand::Verified,
-            (false, true) => TlsDemand::Enforced,
-            (false, false) => TlsDemand::Usual,
+            (true, _) => TaskTlsRequirement::Verified,
+            (false, true) => TaskTlsRequirement::Enforced,
+            (false, false) => TaskTlsRequirement::Opportunistic,
         }
     }
 }

@@ -2,21 +2,21 @@
 
 use jiff::Timestamp;
 
-use crate::address::Name;
+use crate::address::DomainName;
 use crate::id::AccountId;
-use crate::task::{Class, QueueName, Task};
+use crate::task::{QueueName, Task, TaskClass};
 
 /// What tasks have in common; what is not named may be anything.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct TaskFilter {
     /// The recipients' domain.
-    pub to: Option<Name>,
+    pub to: Option<DomainName>,
     /// Whose mail it is.
     pub account: Option<AccountId>,
     /// The sending domain.
-    pub from: Option<Name>,
+    pub from: Option<DomainName>,
     /// The class.
-    pub class: Option<Class>,
+    pub class: Option<TaskClass>,
     /// Whether the operator holds them.
     pub held: Option<bool>,
     /// Tried so often at least.
@@ -28,7 +28,7 @@ pub struct TaskFilter {
 impl TaskFilter {
     /// Whether tasks of a queue may be meant: most queues need not be read.
     #[must_use]
-    pub fn may_be_in(&self, queue: &QueueName) -> bool {
+    pub fn may_match_queue(&self, queue: &QueueName) -> bool {
         self.to.as_ref().is_none_or(|to| *to == queue.domain)
             && self.account.is_none_or(|account| account == queue.account)
             && self.class.is_none_or(|class| class == queue.class)

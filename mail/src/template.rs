@@ -25,7 +25,7 @@ use crate::id::{AccountId, TemplateId};
 use crate::number::is_number;
 
 pub use self::markup::MarkupError;
-pub use self::render::{Compiled, Program, RenderError, Rendered};
+pub use self::render::{CompiledTemplate, ParsedTemplate, RenderError, RenderedTemplate};
 
 /// The token of managed unsubscribe (email-api.md "Managed unsubscribe"): a template lets it through, the
 /// hall puts the link in its place.
@@ -73,7 +73,7 @@ impl TemplateStatus {
 
     /// The one that is written like this.
     #[must_use]
-    pub fn of_word(word: &str) -> Option<Self> {
+    pub fn from_word(word: &str) -> Option<Self> {
         match word {
             "draft" => Some(Self::Draft),
             "published" => Some(Self::Published),
@@ -105,7 +105,7 @@ impl VariableType {
 
     /// The one that is written like this.
     #[must_use]
-    pub fn of_word(word: &str) -> Option<Self> {
+    pub fn from_word(word: &str) -> Option<Self> {
         match word {
             "string" => Some(Self::String),
             "number" => Some(Self::Number),
@@ -130,7 +130,7 @@ impl VariableType {
 
     /// Whether a value is of this type.
     #[must_use]
-    pub fn takes(self, value: &Value) -> bool {
+    pub fn accepts(self, value: &Value) -> bool {
         match self {
             Self::String => value.is_string() || is_number(value) || value.is_boolean(),
             Self::Number => is_number(value),
@@ -143,7 +143,7 @@ impl VariableType {
 
 /// What a template says of one of its variables.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
-pub struct Variable {
+pub struct TemplateVariable {
     /// Its name.
     pub key: String,
     /// What it holds.
@@ -198,7 +198,7 @@ pub fn check_alias(alias: &str) -> Result<(), String> {
 
 /// What a template or a version of it says, but for `html` and `text`.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Settings {
+pub struct TemplateSettings {
     /// What it is for.
     pub category: Category,
     /// Managed unsubscribe was switched on.
@@ -212,28 +212,28 @@ pub struct Settings {
     /// The markup of the line that mail programs show behind the subject.
     pub preheader: Option<String>,
     /// What it says of its variables.
-    pub variables: Vec<Variable>,
+    pub variables: Vec<TemplateVariable>,
 }
 
-impl Settings {
+impl TemplateSettings {
     /// Whether managed unsubscribe is on: switched on, or by the category (email-api.md "Template
     /// categories").
     #[must_use]
-    pub fn unsubscribes(&self) -> bool {
+    pub fn has_managed_unsubscribe(&self) -> bool {
         self.unsubscribe_enabled || self.category != Category::Transactional
     }
 }
 
 /// The two bodies of a template.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
-pub struct Bodies {
+pub struct TemplateBodies {
     /// The HTML body.
     pub html: Option<String>,
     /// The plain-text body.
     pub text: Option<String>,
 }
 
-impl Bodies {
+impl TemplateBodies {
     /// Whether there is something to send.
     #[must_use]
     pub fn is_empty(&self) -> bool {
@@ -250,7 +250,7 @@ impl Bodies {
 
 /// Which version is published, and since when.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
-pub struct Published {
+pub struct PublishedVersion {
     /// Its number.
     pub version: u32,
     /// Since when.
@@ -269,11 +269,11 @@ pub struct Template {
     /// Its name, for programs; once in an account, without regard to case.
     pub alias: Option<String>,
     /// The draft.
-    pub draft: Settings,
+    pub draft: TemplateSettings,
     /// Counts the changes of the draft, from 1: who changes it can say which one they saw.
     pub draft_version: u32,
     /// The published version, also the number of versions that ever were.
-    pub published: Option<Published>,
+    pub published: Option<PublishedVersion>,
     /// The draft is not what is published.
     pub changed: bool,
     /// It is not sent any more.
@@ -297,9 +297,9 @@ impl Template {
 
     /// The template with a further version published, and which that is. Numbers are never used again.
     #[must_use]
-    pub fn with_next_version(&self, now: Timestamp) -> (Self, Published) {
+    pub fn with_next_version(&self, now: Timestamp) -> (Self, PublishedVersion) {
         let number = self.published.map_or(0, |published| published.version).saturating_add(1);
-        let published = Published { version: number, at: now };
+        let published = PublishedVersion { version: number, at: now };
         let after = Self { published: Some(published), archived: false, updated_at: now, ..self.clone() };
         (after, published)
     }
@@ -317,7 +317,7 @@ pub struct TemplateVersion {
     /// By whom.
     pub published_by: String,
     /// What it says.
-    pub settings: Settings,
+    pub settings: TemplateSettings,
 }
 
 /// How a template is named.
@@ -332,7 +332,7 @@ pub enum TemplateKey {
 impl TemplateKey {
     /// Reads an id or an alias. What can be neither is the alias of nothing.
     #[must_use]
-    pub fn of(text: &str) -> Self {
+    pub fn parse(text: &str) -> Self {
         match text.parse() {
             Ok(id) => Self::Id(id),
             Err(_) => Self::Alias(text.to_ascii_lowercase()),
@@ -381,22 +381,22 @@ mod tests {
     #[test]
     fn a_template_is_named_by_id_or_alias() {
         let id = TemplateId::new(Timestamp::UNIX_EPOCH, 7);
-        assert_eq!(TemplateKey::of(&id.to_string()), TemplateKey::Id(id));
-        assert_eq!(TemplateKey::of("Welcome"), TemplateKey::Alias("welcome".to_owned()));
-        assert_eq!(TemplateKey::of("tpl_x"), TemplateKey::Alias("tpl_x".to_owned()));
+        assert_eq!(TemplateKey::parse(&id.to_string()), TemplateKey::Id(id));
+        assert_eq!(TemplateKey::parse("Welcome"), TemplateKey::Alias("welcome".to_owned()));
+        assert_eq!(TemplateKey::parse("tpl_x"), TemplateKey::Alias("tpl_x".to_owned()));
     }
 
     #[test]
     fn types_take_values() {
         use serde_json::json;
-        assert!(VariableType::String.takes(&json!("x")) && VariableType::String.takes(&json!(5)));
-        assert!(!VariableType::String.takes(&json!([])) && !VariableType::Number.takes(&json!("5")));
+        assert!(VariableType::String.accepts(&json!("x")) && VariableType::String.accepts(&json!(5)));
+        assert!(!VariableType::String.accepts(&json!([])) && !VariableType::Number.accepts(&json!("5")));
         for word in VariableType::WORDS {
-            let read = VariableType::of_word(word).unwrap();
+            let read = VariableType::from_word(word).unwrap();
             assert_eq!(serde_json::to_value(read).unwrap(), *word);
         }
         for word in TemplateStatus::WORDS {
-            let read = TemplateStatus::of_word(word).unwrap();
+            let read = TemplateStatus::from_word(word).unwrap();
             assert_eq!(serde_json::to_value(read).unwrap(), *word);
         }
     }

@@ -19,11 +19,11 @@ use jiff::tz::TimeZone;
 use jiff::{SignedDuration, Timestamp};
 use serde::{Deserialize, Serialize};
 
-use crate::address::Name;
+use crate::address::DomainName;
 
-pub use book::{Book, Sending, SendingState, State, TRIED_FOR};
-pub use heard::{Heard, HeardDetail, HeardPolicy};
-pub use record::{Destination, destinations};
+pub use book::{RETRY_FOR, ReportDelivery, ReportRecipient, ReportSendState, ReportState};
+pub use heard::{ReceivedFailureDetail, ReceivedPolicyCounts, ReceivedTlsReport};
+pub use record::{ReportDestination, report_destinations};
 
 /// Policies of a domain's day that are told apart.
 const POLICIES_MAX: usize = 20;
@@ -32,7 +32,7 @@ const DETAILS_MAX: usize = 30;
 /// Of what went wrong, so much is kept.
 const REASON_CHARS_MAX: usize = 160;
 /// For how long days are kept.
-pub const KEPT: std::time::Duration = std::time::Duration::from_secs(90 * 24 * 3600);
+pub const RETENTION: std::time::Duration = std::time::Duration::from_secs(90 * 24 * 3600);
 
 /// A day of UTC: what a report is about (RFC 8460 4.1).
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
@@ -43,7 +43,7 @@ impl Day {
 
     /// The day that a moment lies in.
     #[must_use]
-    pub fn of(at: Timestamp) -> Self {
+    pub fn containing(at: Timestamp) -> Self {
         Self(at.as_second().div_euclid(Self::SECONDS))
     }
 
@@ -61,15 +61,15 @@ impl Day {
 
     /// So many days earlier.
     #[must_use]
-    pub fn earlier(self, days: i64) -> Self {
+    pub fn days_before(self, days: i64) -> Self {
         Self(self.0.saturating_sub(days))
     }
 
     /// Reads `2026-11-22`.
     #[must_use]
-    pub fn read(text: &str) -> Option<Self> {
+    pub fn parse(text: &str) -> Option<Self> {
         let date: Date = text.parse().ok()?;
-        Some(Self::of(date.to_zoned(TimeZone::UTC).ok()?.timestamp()))
+        Some(Self::containing(date.to_zoned(TimeZone::UTC).ok()?.timestamp()))
     }
 }
 
@@ -82,7 +82,7 @@ impl std::fmt::Display for Day {
 /// What went wrong (RFC 8460 4.3). `dane-required` is not among them: nobody can ask for that here.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
-pub enum ResultType {
+pub enum TlsResultType {
     /// The host has no STARTTLS, or refuses it.
     StarttlsNotSupported,
     /// The certificate is for other names.
@@ -107,22 +107,22 @@ pub enum ResultType {
 
 /// Something that went wrong, with what was said of it.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Fault {
+pub struct TlsFault {
     /// What.
-    pub result: ResultType,
+    pub result: TlsResultType,
     /// In words.
     pub reason: String,
 }
 
-impl Fault {
+impl TlsFault {
     /// A fault in words.
     #[must_use]
-    pub fn new(result: ResultType, reason: impl Into<String>) -> Self {
+    pub fn new(result: TlsResultType, reason: impl Into<String>) -> Self {
         Self { result, reason: reason.into() }
     }
 }
 
-impl std::fmt::Display for Fault {
+impl std::fmt::Display for TlsFault {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         f.write_str(&self.reason)
     }
@@ -131,7 +131,7 @@ impl std::fmt::Display for Fault {
 /// Whose word a session was protected by (RFC 8460 4.2, `policy-type`).
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
-pub enum PolicyKind {
+pub enum TlsPolicyType {
     /// The domain's policy of MTA-STS.
     Sts,
     /// The host's TLSA records.
@@ -142,9 +142,9 @@ pub enum PolicyKind {
 
 /// The policy that held for a session.
 #[derive(Debug, Clone, PartialEq, Eq, Hash, Serialize, Deserialize)]
-pub struct Applied {
+pub struct AppliedTlsPolicy {
     /// Its kind.
-    pub kind: PolicyKind,
+    pub kind: TlsPolicyType,
     /// Its lines, or the TLSA records; none when it could not be had.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub lines: Vec<String>,
@@ -153,37 +153,37 @@ pub struct Applied {
     pub mx: Vec<String>,
 }
 
-impl Applied {
+impl AppliedTlsPolicy {
     /// None.
     #[must_use]
-    pub fn nothing() -> Self {
-        Self { kind: PolicyKind::NoPolicyFound, lines: Vec::new(), mx: Vec::new() }
+    pub fn no_policy() -> Self {
+        Self { kind: TlsPolicyType::NoPolicyFound, lines: Vec::new(), mx: Vec::new() }
     }
 
     /// TLSA records that nobody can look for: the signatures on the way to the hosts do not hold.
     #[must_use]
-    pub fn unproved() -> Self {
-        Self { kind: PolicyKind::Tlsa, ..Self::nothing() }
+    pub fn unverifiable_tlsa() -> Self {
+        Self { kind: TlsPolicyType::Tlsa, ..Self::no_policy() }
     }
 
     /// A policy of MTA-STS that could not be had.
     #[must_use]
-    pub fn missing() -> Self {
-        Self { kind: PolicyKind::Sts, ..Self::nothing() }
+    pub fn missing_sts_policy() -> Self {
+        Self { kind: TlsPolicyType::Sts, ..Self::no_policy() }
     }
 }
 
 /// A session that failed.
 #[derive(Debug, Clone, PartialEq, Eq, Hash, Serialize, Deserialize)]
-pub struct Failure {
+pub struct TlsFailure {
     /// What went wrong.
-    pub result: ResultType,
+    pub result: TlsResultType,
     /// Our address.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub sending_ip: Option<IpAddr>,
     /// The host; none where none could be tried.
     #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub mx_host: Option<Name>,
+    pub mx_host: Option<DomainName>,
     /// Its address.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub receiving_ip: Option<IpAddr>,
@@ -191,10 +191,10 @@ pub struct Failure {
     pub reason: String,
 }
 
-impl Failure {
+impl TlsFailure {
     /// One of a host, or of none.
     #[must_use]
-    pub fn new(fault: &Fault, sending_ip: Option<IpAddr>, host: Option<(Name, IpAddr)>) -> Self {
+    pub fn new(fault: &TlsFault, sending_ip: Option<IpAddr>, host: Option<(DomainName, IpAddr)>) -> Self {
         let reason = fault.reason.chars().filter(|c| !c.is_control()).take(REASON_CHARS_MAX).collect();
         let (mx_host, receiving_ip) = host.unzip();
         Self { result: fault.result, sending_ip, mx_host, receiving_ip, reason }
@@ -203,29 +203,29 @@ impl Failure {
 
 /// Failures that are alike.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
-pub struct Detail {
+pub struct TlsFailureDetail {
     /// How.
-    pub failure: Failure,
+    pub failure: TlsFailure,
     /// How many.
     pub sessions: u64,
 }
 
 /// What came of the sessions under one policy.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
-pub struct PolicyCount {
+pub struct TlsPolicyCounts {
     /// The policy.
-    pub applied: Applied,
+    pub applied: AppliedTlsPolicy,
     /// Sessions that were protected as it asks for.
     pub succeeded: u64,
     /// Sessions that were not.
     pub failed: u64,
     /// Those, as far as they are told apart.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
-    pub details: Vec<Detail>,
+    pub details: Vec<TlsFailureDetail>,
 }
 
-impl PolicyCount {
-    fn fail(&mut self, detail: &Detail) {
+impl TlsPolicyCounts {
+    fn record_failure(&mut self, detail: &TlsFailureDetail) {
         self.failed += detail.sessions;
         let known = self.details.iter_mut().find(|known| known.failure == detail.failure);
         if let Some(known) = known {
@@ -238,9 +238,9 @@ impl PolicyCount {
 
 /// The sessions of a domain's day.
 #[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize)]
-pub struct Counts {
+pub struct DomainTlsCounts {
     /// By policy, in the order in which they were met.
-    pub policies: Vec<PolicyCount>,
+    pub policies: Vec<TlsPolicyCounts>,
     /// Sessions under policies beyond those that are told apart.
     #[serde(default, skip_serializing_if = "is_none")]
     pub dropped: u64,
@@ -251,16 +251,16 @@ fn is_none(count: &u64) -> bool {
     *count == 0
 }
 
-impl Counts {
+impl DomainTlsCounts {
     /// One session more; without a failure it went well.
-    pub fn note(&mut self, applied: &Applied, failure: Option<Failure>) {
+    pub fn record_session(&mut self, applied: &AppliedTlsPolicy, failure: Option<TlsFailure>) {
         let Some(policy) = self.policy(applied) else {
             self.dropped += 1;
             return;
         };
         match failure {
             None => policy.succeeded += 1,
-            Some(failure) => policy.fail(&Detail { failure, sessions: 1 }),
+            Some(failure) => policy.record_failure(&TlsFailureDetail { failure, sessions: 1 }),
         }
     }
 
@@ -275,17 +275,17 @@ impl Counts {
             policy.succeeded += count.succeeded;
             let told: u64 = count.details.iter().map(|detail| detail.sessions).sum();
             policy.failed += count.failed.saturating_sub(told);
-            count.details.iter().for_each(|detail| policy.fail(detail));
+            count.details.iter().for_each(|detail| policy.record_failure(detail));
         }
     }
 
-    fn policy(&mut self, applied: &Applied) -> Option<&mut PolicyCount> {
+    fn policy(&mut self, applied: &AppliedTlsPolicy) -> Option<&mut TlsPolicyCounts> {
         let at = match self.policies.iter().position(|known| known.applied == *applied) {
             Some(at) => at,
             None if self.policies.len() >= POLICIES_MAX => return None,
             None => {
                 let (succeeded, failed, details) = (0, 0, Vec::new());
-                self.policies.push(PolicyCount { applied: applied.clone(), succeeded, failed, details });
+                self.policies.push(TlsPolicyCounts { applied: applied.clone(), succeeded, failed, details });
                 self.policies.len() - 1
             }
         };
@@ -295,11 +295,11 @@ impl Counts {
 
 /// A domain's day: what was counted, and what became of the report.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
-pub struct DomainDay {
+pub struct DomainTlsDay {
     /// The sessions.
-    pub counts: Counts,
+    pub counts: DomainTlsCounts,
     /// The report; none before it is due.
-    pub book: Option<Book>,
+    pub book: Option<ReportDelivery>,
 }
 
 #[cfg(test)]

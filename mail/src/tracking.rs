@@ -28,12 +28,12 @@ pub mod tally;
 
 use std::ops::Range;
 
-use crate::address::Name;
+use crate::address::DomainName;
 use crate::domain::DeliverySettings;
 use crate::id::{AccountId, EmailId};
-use crate::link::{LinkKey, Purpose};
+use crate::link::{TokenKey, TokenPurpose};
 
-use self::markup::{Kind, Tags};
+use self::markup::{TagKind, TagScanner};
 
 /// The longest address that is tracked. The link that replaces it stays under 2,083 characters, which is
 /// what the oldest clients take.
@@ -42,7 +42,7 @@ pub const URL_BYTES_MAX: usize = 1_400;
 pub const LINKS_MAX: u16 = 1_000;
 /// Attributes by which an author says "not this link": ours, and those of the services that customers come
 /// from, so that their templates mean the same here.
-pub const UNTRACKED: [(&str, &str); 4] =
+pub const OPT_OUT_ATTRIBUTES: [(&str, &str); 4] =
     [("data-track", "off"), ("clicktracking", "off"), ("data-pm-no-track", ""), ("disable-tracking", "true")];
 
 /// Pages of our own, which are never tracked: unsubscribe, clicks and opens.
@@ -56,11 +56,11 @@ const LOOK_ALIKES_MAX: usize = 8;
 /// In place of a recipient, in a token of an email that has several.
 const NO_RECIPIENT: u16 = u16::MAX;
 /// What a token begins with: account, email, recipient.
-const OF_BYTES: usize = 16 + 16 + 2;
+const TARGET_BYTES: usize = 16 + 16 + 2;
 
 /// Whose an open or a click is.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
-pub struct Tracked {
+pub struct TrackingTarget {
     /// The account.
     pub account: AccountId,
     /// The email.
@@ -69,22 +69,22 @@ pub struct Tracked {
     pub recipient: Option<u16>,
 }
 
-impl Tracked {
+impl TrackingTarget {
     /// What the links of an email with so many recipients can name.
     #[must_use]
-    pub fn of(account: AccountId, email: EmailId, recipients: usize) -> Self {
+    pub fn new(account: AccountId, email: EmailId, recipients: usize) -> Self {
         Self { account, email, recipient: (recipients == 1).then_some(0) }
     }
 
-    fn to_bytes(self) -> [u8; OF_BYTES] {
-        let mut bytes = [0; OF_BYTES];
+    fn to_bytes(self) -> [u8; TARGET_BYTES] {
+        let mut bytes = [0; TARGET_BYTES];
         let recipient = self.recipient.unwrap_or(NO_RECIPIENT).to_be_bytes();
         let parts = self.account.to_bytes().into_iter().chain(self.email.to_bytes()).chain(recipient);
         bytes.iter_mut().zip(parts).for_each(|(byte, part)| *byte = part);
         bytes
     }
 
-    fn read(bytes: &[u8]) -> Option<(Self, &[u8])> {
+    fn from_bytes(bytes: &[u8]) -> Option<(Self, &[u8])> {
         let (account, rest) = bytes.split_first_chunk()?;
         let (email, rest) = rest.split_first_chunk()?;
         let (recipient, rest) = rest.split_first_chunk()?;
@@ -96,54 +96,54 @@ impl Tracked {
 
 /// A link that leads through us.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Click {
+pub struct TrackedLink {
     /// Whose it is.
-    pub of: Tracked,
+    pub target: TrackingTarget,
     /// Its place among the email's tracked links, from 0.
     pub link: u16,
     /// Where it leads.
     pub url: String,
 }
 
-impl Click {
+impl TrackedLink {
     /// The token in its address.
     #[must_use]
-    pub fn token(&self, key: &LinkKey) -> String {
-        let mut payload = Vec::with_capacity(OF_BYTES + 2 + self.url.len());
-        payload.extend_from_slice(&self.of.to_bytes());
+    pub fn token(&self, key: &TokenKey) -> String {
+        let mut payload = Vec::with_capacity(TARGET_BYTES + 2 + self.url.len());
+        payload.extend_from_slice(&self.target.to_bytes());
         payload.extend_from_slice(&self.link.to_be_bytes());
         payload.extend_from_slice(self.url.as_bytes());
-        key.seal(Purpose::Click, &payload)
+        key.sign(TokenPurpose::Click, &payload)
     }
 
     /// Reads a token; none when it is not ours, or changed.
     #[must_use]
-    pub fn read(key: &LinkKey, token: &str) -> Option<Self> {
-        let payload = key.open(Purpose::Click, token)?;
-        let (of, rest) = Tracked::read(&payload)?;
+    pub fn read(key: &TokenKey, token: &str) -> Option<Self> {
+        let payload = key.verify(TokenPurpose::Click, token)?;
+        let (of, rest) = TrackingTarget::from_bytes(&payload)?;
         let (link, url) = rest.split_first_chunk()?;
         let url = String::from_utf8(url.to_vec()).ok()?;
-        Some(Self { of, link: u16::from_be_bytes(*link), url })
+        Some(Self { target: of, link: u16::from_be_bytes(*link), url })
     }
 }
 
 /// The token in the address of a pixel.
 #[must_use]
-pub fn open_token(key: &LinkKey, of: Tracked) -> String {
-    key.seal(Purpose::Open, &of.to_bytes())
+pub fn pixel_token(key: &TokenKey, of: TrackingTarget) -> String {
+    key.sign(TokenPurpose::Open, &of.to_bytes())
 }
 
 /// Reads the token of a pixel; none when it is not ours, or changed.
 #[must_use]
-pub fn read_open(key: &LinkKey, token: &str) -> Option<Tracked> {
-    let payload = key.open(Purpose::Open, token)?;
-    Tracked::read(&payload).filter(|(_, rest)| rest.is_empty()).map(|(of, _)| of)
+pub fn verify_pixel_token(key: &TokenKey, token: &str) -> Option<TrackingTarget> {
+    let payload = key.verify(TokenPurpose::Open, token)?;
+    TrackingTarget::from_bytes(&payload).filter(|(_, rest)| rest.is_empty()).map(|(of, _)| of)
 }
 
 /// Where tracking links begin: the service's own address, or, when the domain has a tracking host, that
 /// host behind the same scheme and port (its CNAME leads to the same listener).
 #[must_use]
-pub fn base(service: &str, tracking_host: Option<&Name>) -> String {
+pub fn base_url(service: &str, tracking_host: Option<&DomainName>) -> String {
     let service = service.trim_end_matches('/');
     let (Some(host), Some((scheme, rest))) = (tracking_host, service.split_once("://")) else {
         return service.to_owned();
@@ -162,28 +162,28 @@ pub fn base(service: &str, tracking_host: Option<&Name>) -> String {
 
 /// How the links of an email are made.
 #[derive(Debug, Clone, Copy)]
-pub struct Tracking<'a> {
+pub struct LinkTracker<'a> {
     /// Signs them.
-    pub key: &'a LinkKey,
+    pub key: &'a TokenKey,
     /// What they begin with: see [`base`].
     pub base: &'a str,
     /// The service's own address: pages of ours under it are not tracked either.
     pub service: &'a str,
     /// Whose they are.
-    pub of: Tracked,
+    pub target: TrackingTarget,
 }
 
-impl Tracking<'_> {
-    fn link(&self, link: u16, url: String) -> String {
-        let token = Click { of: self.of, link, url }.token(self.key);
+impl LinkTracker<'_> {
+    fn link_url(&self, link: u16, url: String) -> String {
+        let token = TrackedLink { target: self.target, link, url }.token(self.key);
         format!("{}/c/{token}", self.base)
     }
 
-    fn pixel(&self) -> String {
-        format!("{PIXEL_START}{}/o/{}{PIXEL_END}", self.base, open_token(self.key, self.of))
+    fn pixel_html(&self) -> String {
+        format!("{PIXEL_START}{}/o/{}{PIXEL_END}", self.base, pixel_token(self.key, self.target))
     }
 
-    fn is_own(&self, url: &str) -> bool {
+    fn is_own_page(&self, url: &str) -> bool {
         [self.base, self.service]
             .iter()
             .filter_map(|base| url.strip_prefix(base.trim_end_matches('/')))
@@ -191,17 +191,14 @@ impl Tracking<'_> {
     }
 
     /// The address in an attribute's value, when it is one to be tracked.
-    fn target(&self, value: &str) -> Option<String> {
+    fn trackable_url(&self, value: &str) -> Option<String> {
         let decoded = reference::decode(value)?;
         // What browsers take out of an address before they read it (WHATWG URL 4.4).
-        let url: String = decoded
-            .trim_matches(|c: char| c <= ' ')
-            .chars()
-            .filter(|c| !matches!(c, '\t' | '\n' | '\r'))
-            .collect();
+        let url: String =
+            decoded.trim_matches(|c: char| c <= ' ').chars().filter(|c| !matches!(c, '\t' | '\n' | '\r')).collect();
         let fits = url.len() <= URL_BYTES_MAX && !url.chars().any(char::is_control);
         // `{{…}}` is a token that something else fills in, after us.
-        let whole = fits && is_web(&url) && !url.contains("{{") && !self.is_own(&url);
+        let whole = fits && is_web(&url) && !url.contains("{{") && !self.is_own_page(&url);
         whole.then_some(url)
     }
 }
@@ -215,94 +212,93 @@ fn is_web(url: &str) -> bool {
 
 /// The characters of an address that no way of quoting an attribute minds.
 fn is_plain(base: &str) -> bool {
-    base.bytes()
-        .all(|b| b.is_ascii_graphic() && !matches!(b, b'"' | b'\'' | b'&' | b'<' | b'>' | b'`' | b'='))
+    base.bytes().all(|b| b.is_ascii_graphic() && !matches!(b, b'"' | b'\'' | b'&' | b'<' | b'>' | b'`' | b'='))
 }
 
 /// Puts the pixel into an email's HTML (`opens`) and lets its links lead through us (`clicks`). Every
 /// other byte stays.
 #[must_use]
-pub fn rewrite_html(html: &str, tracking: &Tracking<'_>, opens: bool, clicks: bool) -> String {
+pub fn rewrite_html(html: &str, tracking: &LinkTracker<'_>, opens: bool, clicks: bool) -> String {
     if !(opens || clicks) || html.trim().is_empty() || !is_plain(tracking.base) {
         return html.to_owned();
     }
-    let mut out = Rewriting { html, out: String::with_capacity(html.len() + html.len() / 2), copied: 0 };
-    let mut tags = Tags::of(html);
+    let mut out = HtmlRewriter { html, out: String::with_capacity(html.len() + html.len() / 2), copied: 0 };
+    let mut tags = TagScanner::new(html);
     let (mut links, mut body_end, mut html_end) = (0, None, None);
     while let Some(tag) = tags.next() {
         match tag.kind {
-            Kind::Link if clicks && links < LINKS_MAX => {
-                let Some(value) = href(html, &tags) else { continue };
-                if let Some(url) = html.get(value.clone()).and_then(|value| tracking.target(value)) {
-                    out.replace(value, &tracking.link(links, url));
+            TagKind::Link if clicks && links < LINKS_MAX => {
+                let Some(value) = href_range(html, &tags) else { continue };
+                if let Some(url) = html.get(value.clone()).and_then(|value| tracking.trackable_url(value)) {
+                    out.replace(value, &tracking.link_url(links, url));
                     links += 1;
                 }
             }
-            Kind::Link => {}
-            Kind::BodyEnd => body_end = Some(out.upto(tag.start)),
-            Kind::HtmlEnd => html_end = Some(out.upto(tag.start)),
+            TagKind::Link => {}
+            TagKind::BodyEnd => body_end = Some(out.copy_up_to(tag.start)),
+            TagKind::HtmlEnd => html_end = Some(out.copy_up_to(tag.start)),
         }
     }
-    let end = out.upto(tags.end());
-    out.upto(html.len());
+    let end = out.copy_up_to(tags.end());
+    out.copy_up_to(html.len());
     if opens {
-        out.out.insert_str(body_end.or(html_end).unwrap_or(end), &tracking.pixel());
+        out.out.insert_str(body_end.or(html_end).unwrap_or(end), &tracking.pixel_html());
     }
     out.out
 }
 
 /// An email's HTML under the settings of its domain: see [`rewrite_html`]. `service` is our own address.
 #[must_use]
-pub fn tracked_html(
+pub fn rewrite_with_settings(
     html: &str,
     settings: &DeliverySettings,
     service: &str,
-    key: &LinkKey,
-    of: Tracked,
+    key: &TokenKey,
+    of: TrackingTarget,
 ) -> String {
-    let base = base(service, settings.links_host());
-    let tracking = Tracking { key, base: &base, service, of };
+    let base = base_url(service, settings.tracking_link_host());
+    let tracking = LinkTracker { key, base: &base, service, target: of };
     rewrite_html(html, &tracking, settings.open_tracking, settings.click_tracking)
 }
 
 /// HTML as it was before it was tracked, whatever its links began with: for showing an email as its author
 /// wrote it, and for sending it again, tracked anew. `&` comes back as `&amp;`, quotes as references.
 #[must_use]
-pub fn restore_html(html: &str, key: &LinkKey) -> String {
-    let mut out = Rewriting { html, out: String::with_capacity(html.len()), copied: 0 };
-    let mut tags = Tags::of(html);
+pub fn restore_html(html: &str, key: &TokenKey) -> String {
+    let mut out = HtmlRewriter { html, out: String::with_capacity(html.len()), copied: 0 };
+    let mut tags = TagScanner::new(html);
     while let Some(tag) = tags.next() {
-        if tag.kind == Kind::Link
-            && let Some(value) = href(html, &tags)
+        if tag.kind == TagKind::Link
+            && let Some(value) = href_range(html, &tags)
             && let Some((_, token)) = html.get(value.clone()).and_then(|value| value.rsplit_once("/c/"))
-            && let Some(click) = Click::read(key, token)
+            && let Some(click) = TrackedLink::read(key, token)
         {
             out.replace(value, &reference::encode(&click.url));
         }
     }
-    out.upto(html.len());
+    out.copy_up_to(html.len());
     let mut restored = out.out;
-    if let Some(pixel) = pixel_in(&restored, key) {
+    if let Some(pixel) = find_pixel(&restored, key) {
         restored.replace_range(pixel, "");
     }
     restored
 }
 
 /// Where our pixel stands: it is the last, if there are several that look like it.
-fn pixel_in(html: &str, key: &LinkKey) -> Option<Range<usize>> {
+fn find_pixel(html: &str, key: &TokenKey) -> Option<Range<usize>> {
     html.rmatch_indices(PIXEL_END).take(LOOK_ALIKES_MAX).find_map(|(address_end, _)| {
         let before = html.get(..address_end)?;
         let start = before.rfind(PIXEL_START)?;
         let (_, token) = before.get(start..)?.rsplit_once("/o/")?;
-        read_open(key, token).map(|_| start..address_end + PIXEL_END.len())
+        verify_pixel_token(key, token).map(|_| start..address_end + PIXEL_END.len())
     })
 }
 
 /// The inside of a link's address, unless the link is marked. Of two addresses the first counts.
-fn href(html: &str, tags: &Tags<'_>) -> Option<Range<usize>> {
+fn href_range(html: &str, tags: &TagScanner<'_>) -> Option<Range<usize>> {
     let text = |range: &Range<usize>| html.get(range.clone()).unwrap_or_default();
     let marked = tags.attributes().iter().any(|attribute| {
-        UNTRACKED.iter().any(|(name, value)| {
+        OPT_OUT_ATTRIBUTES.iter().any(|(name, value)| {
             text(&attribute.name).eq_ignore_ascii_case(name)
                 && (value.is_empty() || text(&attribute.value).trim().eq_ignore_ascii_case(value))
         })
@@ -312,22 +308,22 @@ fn href(html: &str, tags: &Tags<'_>) -> Option<Range<usize>> {
 }
 
 /// A copy with replacements, from left to right.
-struct Rewriting<'a> {
+struct HtmlRewriter<'a> {
     html: &'a str,
     out: String,
     copied: usize,
 }
 
-impl Rewriting<'_> {
+impl HtmlRewriter<'_> {
     /// Copies up to a place of the original; says where that is in the copy.
-    fn upto(&mut self, at: usize) -> usize {
+    fn copy_up_to(&mut self, at: usize) -> usize {
         self.out.push_str(self.html.get(self.copied..at).unwrap_or_default());
         self.copied = self.copied.max(at);
         self.out.len()
     }
 
     fn replace(&mut self, range: Range<usize>, by: &str) {
-        self.upto(range.start);
+        self.copy_up_to(range.start);
         self.out.push_str(by);
         self.copied = range.end;
     }

@@ -9,31 +9,31 @@ use std::borrow::Cow;
 use crate::address::Address;
 use crate::email::Category;
 use crate::id::{AccountId, EmailId};
-use crate::link::{LinkKey, Purpose};
-use crate::suppression::OPTIONAL;
+use crate::link::{TokenKey, TokenPurpose};
+use crate::suppression::OPTIONAL_CATEGORIES;
 
 /// The path before the token.
 pub const PATH: &str = "/u/";
 /// What stands in a subject or a body for the link, inside its braces.
-const TOKEN: &str = "unsubscribe_url";
+const PLACEHOLDER: &str = "unsubscribe_url";
 
 /// From what a link unsubscribes.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Scope {
+pub enum UnsubscribeScope {
     /// From everything: a suppression.
     All,
     /// From a category: an opt-out.
     Category(Category),
 }
 
-impl Scope {
+impl UnsubscribeScope {
     /// What an email of this category is unsubscribed from.
     #[must_use]
-    pub fn of(category: Category) -> Self {
-        if OPTIONAL.contains(&category) { Self::Category(category) } else { Self::All }
+    pub fn for_category(category: Category) -> Self {
+        if OPTIONAL_CATEGORIES.contains(&category) { Self::Category(category) } else { Self::All }
     }
 
-    fn byte(self) -> u8 {
+    fn to_byte(self) -> u8 {
         match self {
             Self::All | Self::Category(Category::Transactional) => 0,
             Self::Category(Category::Product) => 1,
@@ -41,7 +41,7 @@ impl Scope {
         }
     }
 
-    fn of_byte(byte: u8) -> Option<Self> {
+    fn from_byte(byte: u8) -> Option<Self> {
         match byte {
             0 => Some(Self::All),
             1 => Some(Self::Category(Category::Product)),
@@ -53,86 +53,88 @@ impl Scope {
 
 /// What a link says.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Bound {
+pub struct UnsubscribeToken {
     /// Whose mail it was.
     pub account: AccountId,
     /// Which.
     pub email: EmailId,
     /// From what.
-    pub scope: Scope,
+    pub scope: UnsubscribeScope,
     /// Who unsubscribes.
     pub address: Address,
 }
 
 /// Makes unsubscribe links.
 #[derive(Debug, Clone)]
-pub struct Unsubscribe {
+pub struct UnsubscribeLinks {
     /// Signs them.
-    pub key: LinkKey,
+    pub key: TokenKey,
     /// Where they lead, without a slash at its end.
     pub base_url: String,
 }
 
-impl Unsubscribe {
+impl UnsubscribeLinks {
     /// The link of an email.
     #[must_use]
     pub fn link(&self, account: AccountId, email: EmailId, first_to: &Address, category: Category) -> String {
-        let bound = Bound { account, email, scope: Scope::of(category), address: first_to.clone() };
-        format!("{}{PATH}{}", self.base_url.trim_end_matches('/'), seal(&self.key, &bound))
+        let bound = UnsubscribeToken {
+            account,
+            email,
+            scope: UnsubscribeScope::for_category(category),
+            address: first_to.clone(),
+        };
+        format!("{}{PATH}{}", self.base_url.trim_end_matches('/'), sign_token(&self.key, &bound))
     }
 }
 
 /// The token that says this.
 #[must_use]
-pub fn seal(key: &LinkKey, bound: &Bound) -> String {
+pub fn sign_token(key: &TokenKey, bound: &UnsubscribeToken) -> String {
     let mut payload = Vec::with_capacity(64);
     payload.extend_from_slice(&bound.account.to_bytes());
     payload.extend_from_slice(&bound.email.to_bytes());
-    payload.push(bound.scope.byte());
+    payload.push(bound.scope.to_byte());
     payload.extend_from_slice(bound.address.to_string().as_bytes());
-    key.seal(Purpose::Unsubscribe, &payload)
+    key.sign(TokenPurpose::Unsubscribe, &payload)
 }
 
 /// What a token says; `None` when we did not make it.
 #[must_use]
-pub fn open(key: &LinkKey, token: &str) -> Option<Bound> {
-    let payload = key.open(Purpose::Unsubscribe, token)?;
+pub fn verify_token(key: &TokenKey, token: &str) -> Option<UnsubscribeToken> {
+    let payload = key.verify(TokenPurpose::Unsubscribe, token)?;
     let (account, rest) = payload.split_first_chunk::<16>()?;
     let (email, rest) = rest.split_first_chunk::<16>()?;
     let (scope, address) = rest.split_first()?;
-    Some(Bound {
+    Some(UnsubscribeToken {
         account: AccountId::from_bytes(*account),
         email: EmailId::from_bytes(*email),
-        scope: Scope::of_byte(*scope)?,
+        scope: UnsubscribeScope::from_byte(*scope)?,
         address: std::str::from_utf8(address).ok()?.parse().ok()?,
     })
 }
 
 /// Whether a header field is one of those that say how to unsubscribe.
 #[must_use]
-pub fn is_its_header(name: &str) -> bool {
+pub fn is_unsubscribe_header(name: &str) -> bool {
     name.to_ascii_lowercase().starts_with("list-unsubscribe")
 }
 
 /// The header fields of an email with this link: one click, by a POST (RFC 8058 3.1).
 #[must_use]
 pub fn headers(url: &str) -> [(&'static str, String); 2] {
-    [
-        ("List-Unsubscribe", format!("<{url}>")),
-        ("List-Unsubscribe-Post", "List-Unsubscribe=One-Click".to_owned()),
-    ]
+    [("List-Unsubscribe", format!("<{url}>")), ("List-Unsubscribe-Post", "List-Unsubscribe=One-Click".to_owned())]
 }
 
 /// Puts the link where a text says `{{unsubscribe_url}}` (spaces inside the braces, and three braces, do
 /// not matter).
 #[must_use]
-pub fn replace<'a>(text: &'a str, url: &str) -> Cow<'a, str> {
+pub fn insert_link<'a>(text: &'a str, url: &str) -> Cow<'a, str> {
     let mut out = String::new();
     let mut rest = text;
     let mut from = 0;
     while let Some(found) = rest.get(from..).and_then(|later| later.find("{{")) {
         let start = from + found;
-        match rest.get(start..).and_then(length_of_token) {
+        match rest.get(start..).and_then(placeholder_length) {
             Some(length) => {
                 out.push_str(&rest[..start]);
                 out.push_str(url);
@@ -151,22 +153,21 @@ pub fn replace<'a>(text: &'a str, url: &str) -> Cow<'a, str> {
 
 /// The link that the value of a `List-Unsubscribe` field of ours holds.
 #[must_use]
-pub fn link_in(value: &str) -> Option<&str> {
+pub fn link_from_header(value: &str) -> Option<&str> {
     value.trim().strip_prefix('<')?.strip_suffix('>')
 }
 
 /// Puts the token where a text has the link: another email made of it gets a link of its own.
 #[must_use]
-pub fn restore(text: &str, url: &str) -> String {
-    text.replace(url, &format!("{{{{{TOKEN}}}}}"))
+pub fn restore_placeholder(text: &str, url: &str) -> String {
+    text.replace(url, &format!("{{{{{PLACEHOLDER}}}}}"))
 }
 
 /// How long the token is that a text begins with.
-fn length_of_token(text: &str) -> Option<usize> {
+fn placeholder_length(text: &str) -> Option<usize> {
     let (open, close) = if text.starts_with("{{{") { (3, "}}}") } else { (2, "}}") };
     let inner = text.get(open..)?;
-    let rest =
-        inner.trim_start_matches(' ').strip_prefix(TOKEN)?.trim_start_matches(' ').strip_prefix(close)?;
+    let rest = inner.trim_start_matches(' ').strip_prefix(PLACEHOLDER)?.trim_start_matches(' ').strip_prefix(close)?;
     Some(text.len() - rest.len())
 }
 
@@ -176,8 +177,8 @@ mod tests {
     use jiff::Timestamp;
     use proptest::prelude::*;
 
-    fn unsubscribe() -> Unsubscribe {
-        Unsubscribe { key: LinkKey::new([3; 32]), base_url: "https://api.example.test/".to_owned() }
+    fn unsubscribe() -> UnsubscribeLinks {
+        UnsubscribeLinks { key: TokenKey::new([3; 32]), base_url: "https://api.example.test/".to_owned() }
     }
 
     #[test]
@@ -187,18 +188,18 @@ mod tests {
         let address: Address = "Ada.L@example.net".parse().unwrap();
         let makes = unsubscribe();
         for (category, scope) in [
-            (Category::Transactional, Scope::All),
-            (Category::Product, Scope::Category(Category::Product)),
-            (Category::Newsletter, Scope::Category(Category::Newsletter)),
+            (Category::Transactional, UnsubscribeScope::All),
+            (Category::Product, UnsubscribeScope::Category(Category::Product)),
+            (Category::Newsletter, UnsubscribeScope::Category(Category::Newsletter)),
         ] {
             let url = makes.link(account, email, &address, category);
             let token = url.strip_prefix("https://api.example.test/u/").unwrap();
-            let bound = Bound { account, email, scope, address: address.clone() };
-            assert_eq!(open(&makes.key, token), Some(bound));
-            assert_eq!(open(&LinkKey::new([4; 32]), token), None);
+            let bound = UnsubscribeToken { account, email, scope, address: address.clone() };
+            assert_eq!(verify_token(&makes.key, token), Some(bound));
+            assert_eq!(verify_token(&TokenKey::new([4; 32]), token), None);
         }
-        assert_eq!(open(&makes.key, &makes.key.seal(Purpose::Open, b"x")), None);
-        assert_eq!(open(&makes.key, &makes.key.seal(Purpose::Unsubscribe, b"short")), None);
+        assert_eq!(verify_token(&makes.key, &makes.key.sign(TokenPurpose::Open, b"x")), None);
+        assert_eq!(verify_token(&makes.key, &makes.key.sign(TokenPurpose::Unsubscribe, b"short")), None);
     }
 
     #[test]
@@ -207,8 +208,7 @@ mod tests {
         let domain = format!("{label}.{label}.{label}");
         let address: Address = format!("{}@{domain}", "l".repeat(64)).parse().unwrap();
         let now = Timestamp::from_second(1_800_000_000).unwrap();
-        let url =
-            unsubscribe().link(AccountId::new(now, 1), EmailId::new(now, 2), &address, Category::Product);
+        let url = unsubscribe().link(AccountId::new(now, 1), EmailId::new(now, 2), &address, Category::Product);
         // RFC 5322 2.1.1.
         assert!(headers(&url)[0].1.len() + "List-Unsubscribe: ".len() < 998);
         assert!(url.is_ascii() && !url.contains(' '));
@@ -227,14 +227,14 @@ mod tests {
             ("{{unsubscribe_urls}}", "{{unsubscribe_urls}}"),
             ("{{ {{unsubscribe_url}} }}", "{{ URL }}"),
         ] {
-            assert_eq!(replace(text, "URL"), replaced, "{text}");
+            assert_eq!(insert_link(text, "URL"), replaced, "{text}");
         }
     }
 
     proptest! {
         #[test]
         fn texts_without_the_token_stay(text in "[{} a-z\u{e9}]{0,40}") {
-            prop_assert_eq!(replace(&text, "URL"), text.as_str());
+            prop_assert_eq!(insert_link(&text, "URL"), text.as_str());
         }
     }
 }

@@ -13,14 +13,14 @@ use crate::plan::PlanLimits;
 
 /// A stretch of time that is counted by itself.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
-pub enum Period {
+pub enum UsagePeriod {
     /// A day, of UTC.
     Day(Date),
     /// The calendar month that begins on this day, of UTC.
     Month(Date),
 }
 
-impl Period {
+impl UsagePeriod {
     /// The day that a moment lies in.
     #[must_use]
     pub fn day(at: Timestamp) -> Self {
@@ -74,7 +74,7 @@ fn midnight(date: Date) -> Timestamp {
 /// What was used up in the day and in the month of one moment. Less than nothing for a while, when what is
 /// given back is told before what was taken.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
-pub struct Used {
+pub struct PlanUsage {
     /// In its day.
     pub day: i64,
     /// In its month.
@@ -83,9 +83,9 @@ pub struct Used {
 
 /// A cap that another send would go beyond.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct Cap {
+pub struct ExceededCap {
     /// Which stretch of time.
-    pub period: Period,
+    pub period: UsagePeriod,
     /// Used up so far.
     pub used: u64,
     /// The most that may be.
@@ -94,31 +94,30 @@ pub struct Cap {
 
 /// Whether `more` emails may be sent at a moment, after what was used: the cap that is in the way, if one is.
 #[must_use]
-pub fn in_the_way(limits: &PlanLimits, used: Used, more: u64, now: Timestamp) -> Option<Cap> {
+pub fn exceeded_cap(limits: &PlanLimits, used: PlanUsage, more: u64, now: Timestamp) -> Option<ExceededCap> {
     let monthly = limits.emails_per_month.filter(|_| !limits.overage);
-    [(limits.emails_per_day, Period::day(now), used.day), (monthly, Period::month(now), used.month)]
+    [(limits.emails_per_day, UsagePeriod::day(now), used.day), (monthly, UsagePeriod::month(now), used.month)]
         .into_iter()
         .filter_map(|(cap, period, used)| {
-            Some(Cap { period, used: u64::try_from(used).unwrap_or(0), cap: cap? })
+            Some(ExceededCap { period, used: u64::try_from(used).unwrap_or(0), cap: cap? })
         })
         .find(|cap| cap.used.saturating_add(more) > cap.cap)
 }
 
 /// What is left of a plan's caps; none where there is no cap.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
-pub struct Left {
+pub struct PlanRemaining {
     /// Today.
     pub day: Option<u64>,
     /// This month.
     pub month: Option<u64>,
 }
 
-impl Left {
+impl PlanRemaining {
     /// What is left of the caps after what was used.
     #[must_use]
-    pub fn of(limits: &PlanLimits, used: Used) -> Self {
-        let left =
-            |cap: Option<u64>, used: i64| cap.map(|cap| cap.saturating_sub(u64::try_from(used).unwrap_or(0)));
+    pub fn from_usage(limits: &PlanLimits, used: PlanUsage) -> Self {
+        let left = |cap: Option<u64>, used: i64| cap.map(|cap| cap.saturating_sub(u64::try_from(used).unwrap_or(0)));
         let monthly = limits.emails_per_month.filter(|_| !limits.overage);
         Self { day: left(limits.emails_per_day, used.day), month: left(monthly, used.month) }
     }
@@ -126,14 +125,14 @@ impl Left {
 
 /// Whether a plan has caps at all.
 #[must_use]
-pub fn is_capped(limits: &PlanLimits) -> bool {
+pub fn has_caps(limits: &PlanLimits) -> bool {
     limits.emails_per_day.is_some() || limits.emails_per_month.is_some() && !limits.overage
 }
 
 /// What an event does to the usage: how many emails, counted to which moment's periods. Negative when it
 /// gives some back.
 #[must_use]
-pub fn counted(event: &Event) -> Option<(Timestamp, i64)> {
+pub fn usage_of_event(event: &Event) -> Option<(Timestamp, i64)> {
     let number = |name: &str| event.detail.get(name).and_then(serde_json::Value::as_i64);
     let time = |name: &str| event.detail.get(name)?.as_str()?.parse::<Timestamp>().ok();
     if let Some(back) = number("given_back") {
@@ -162,25 +161,25 @@ mod tests {
     #[test]
     fn periods_begin_and_end_at_midnight_utc() {
         let moment = at("2026-02-28T23:59:59.999Z");
-        assert_eq!(Period::day(moment).ends_at(), at("2026-03-01T00:00:00Z"));
-        assert_eq!(Period::month(moment).begins_at(), at("2026-02-01T00:00:00Z"));
-        assert_eq!(Period::month(moment).ends_at(), at("2026-03-01T00:00:00Z"));
-        assert_ne!(Period::day(moment), Period::day(at("2026-03-01T00:00:00Z")));
+        assert_eq!(UsagePeriod::day(moment).ends_at(), at("2026-03-01T00:00:00Z"));
+        assert_eq!(UsagePeriod::month(moment).begins_at(), at("2026-02-01T00:00:00Z"));
+        assert_eq!(UsagePeriod::month(moment).ends_at(), at("2026-03-01T00:00:00Z"));
+        assert_ne!(UsagePeriod::day(moment), UsagePeriod::day(at("2026-03-01T00:00:00Z")));
     }
 
     #[test]
     fn the_cap_in_the_way_is_named() {
-        let free = PlanLimits::of(Plan::Free);
+        let free = PlanLimits::for_plan(Plan::Free);
         let now = at("2026-01-01T12:00:00Z");
-        assert_eq!(in_the_way(&free, Used { day: 99, month: 99 }, 1, now), None);
-        let daily = in_the_way(&free, Used { day: 99, month: 99 }, 2, now).unwrap();
-        assert_eq!((daily.period, daily.used, daily.cap), (Period::day(now), 99, 100));
-        let monthly = in_the_way(&free, Used { day: 0, month: 3_000 }, 1, now).unwrap();
-        assert_eq!((monthly.period, monthly.cap), (Period::month(now), 3_000));
+        assert_eq!(exceeded_cap(&free, PlanUsage { day: 99, month: 99 }, 1, now), None);
+        let daily = exceeded_cap(&free, PlanUsage { day: 99, month: 99 }, 2, now).unwrap();
+        assert_eq!((daily.period, daily.used, daily.cap), (UsagePeriod::day(now), 99, 100));
+        let monthly = exceeded_cap(&free, PlanUsage { day: 0, month: 3_000 }, 1, now).unwrap();
+        assert_eq!((monthly.period, monthly.cap), (UsagePeriod::month(now), 3_000));
         // Metered: there is no end.
-        let pro = PlanLimits::of(Plan::Pro);
-        assert_eq!(in_the_way(&pro, Used { day: i64::MAX, month: i64::MAX }, 1, now), None);
-        assert!(is_capped(&free) && !is_capped(&pro));
+        let pro = PlanLimits::for_plan(Plan::Pro);
+        assert_eq!(exceeded_cap(&pro, PlanUsage { day: i64::MAX, month: i64::MAX }, 1, now), None);
+        assert!(has_caps(&free) && !has_caps(&pro));
     }
 
     #[test]
@@ -195,12 +194,12 @@ mod tests {
             detail,
         };
         let now = at("2026-01-02T00:00:00Z");
-        assert_eq!(counted(&event(EventKind::Sent, json!({"recipients_count": 3}))), Some((now, 3)));
+        assert_eq!(usage_of_event(&event(EventKind::Sent, json!({"recipients_count": 3}))), Some((now, 3)));
         let again = json!({"recipients_count": 3, "uncounted": true});
-        assert_eq!(counted(&event(EventKind::Sent, again)), None);
-        assert_eq!(counted(&event(EventKind::Scheduled, json!({"recipients_count": 2}))), Some((now, 2)));
+        assert_eq!(usage_of_event(&event(EventKind::Sent, again)), None);
+        assert_eq!(usage_of_event(&event(EventKind::Scheduled, json!({"recipients_count": 2}))), Some((now, 2)));
         let back = json!({"recipients_count": 2, "accepted_at": "2026-01-01T00:00:00Z"});
-        assert_eq!(counted(&event(EventKind::Cancelled, back)), Some((at("2026-01-01T00:00:00Z"), -2)));
-        assert_eq!(counted(&event(EventKind::Cancelled, json!({"by": "operator"}))), None);
+        assert_eq!(usage_of_event(&event(EventKind::Cancelled, back)), Some((at("2026-01-01T00:00:00Z"), -2)));
+        assert_eq!(usage_of_event(&event(EventKind::Cancelled, json!({"by": "operator"}))), None);
     }
 }

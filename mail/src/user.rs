@@ -14,7 +14,7 @@ use serde::{Deserialize, Serialize};
 use crate::address::Address;
 use crate::credential::SecretHash;
 use crate::id::{AccountId, SessionId, UserId};
-use crate::session_token::Token;
+use crate::session_token::SessionCookieToken;
 
 /// A session ends when it was not used for so long …
 pub const SESSION_IDLE_MAX: Duration = Duration::from_secs(14 * 24 * 3600);
@@ -23,19 +23,19 @@ pub const SESSION_AGE_MAX: Duration = Duration::from_secs(90 * 24 * 3600);
 /// A session made by the operator lasts so long, used or not.
 pub const OPERATOR_SESSION: Duration = Duration::from_secs(15 * 60);
 /// That a session is used is written down when it moves its end by this much.
-const EXTENDED_BY_MIN: Duration = Duration::from_secs(3600);
+const EXTENSION_MIN: Duration = Duration::from_secs(3600);
 
 /// What a user may do.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
-pub enum Role {
+pub enum UserRole {
     /// All but what concerns the users and the account itself.
     Member,
     /// Everything.
     Owner,
 }
 
-impl Role {
+impl UserRole {
     /// The word on the wire.
     #[must_use]
     pub fn word(self) -> &'static str {
@@ -46,7 +46,7 @@ impl Role {
     }
 }
 
-impl std::str::FromStr for Role {
+impl std::str::FromStr for UserRole {
     type Err = String;
     fn from_str(text: &str) -> Result<Self, String> {
         match text {
@@ -78,7 +78,7 @@ pub struct User {
     /// Their address.
     pub email: Address,
     /// What they may do.
-    pub role: Role,
+    pub role: UserRole,
     /// Their password, when they have one; a mailed link works without.
     pub password: Option<PasswordHash>,
     /// Invited, and has not accepted yet: until then the address may sign in elsewhere.
@@ -99,7 +99,7 @@ impl User {
 
 /// After signing in by a mailed link, for so long a password may be set without the one until now: who reads the address'
 /// mail is its user, also when they have forgotten the password or somebody else has changed it.
-pub const LINK_IS_FRESH: Duration = Duration::from_secs(15 * 60);
+pub const FRESH_LINK_MAX_AGE: Duration = Duration::from_secs(15 * 60);
 /// Characters kept of what a browser says it is.
 const USER_AGENT_CHARS_MAX: usize = 200;
 
@@ -147,16 +147,15 @@ impl SessionStart {
     #[must_use]
     pub fn new(method: SignInMethod, from: Option<IpAddr>, user_agent: Option<&str>) -> Self {
         // It is shown to people: no line breaks, and not longer than a line or two.
-        let shown = |text: &str| {
-            text.chars().filter(|c| matches!(c, ' '..='~')).take(USER_AGENT_CHARS_MAX).collect::<String>()
-        };
+        let shown =
+            |text: &str| text.chars().filter(|c| matches!(c, ' '..='~')).take(USER_AGENT_CHARS_MAX).collect::<String>();
         let user_agent = user_agent.map(shown).filter(|text| !text.is_empty());
         Self { method, from, user_agent, idle_max: SESSION_IDLE_MAX, age_max: SESSION_AGE_MAX }
     }
 
     /// A session that the operator makes for a script.
     #[must_use]
-    pub fn by_operator() -> Self {
+    pub fn for_operator() -> Self {
         let start = Self::new(SignInMethod::Operator, None, None);
         Self { idle_max: OPERATOR_SESSION, age_max: OPERATOR_SESSION, ..start }
     }
@@ -164,7 +163,7 @@ impl SessionStart {
 
 /// A user's being signed in.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Session {
+pub struct UserSession {
     /// Its id.
     pub id: SessionId,
     /// To which account.
@@ -189,7 +188,7 @@ pub struct Session {
     pub last_used_at: Option<Timestamp>,
 }
 
-impl Session {
+impl UserSession {
     /// A new session for a user.
     #[must_use]
     pub fn new(token: &SessionToken, now: Timestamp, start: SessionStart) -> Self {
@@ -212,8 +211,8 @@ impl Session {
 
     /// Whether its user has just shown that they read the address' mail.
     #[must_use]
-    pub fn is_by_fresh_link(&self, now: Timestamp) -> bool {
-        let until = self.created_at.checked_add(LINK_IS_FRESH).unwrap_or(self.created_at);
+    pub fn has_fresh_sign_in_link(&self, now: Timestamp) -> bool {
+        let until = self.created_at.checked_add(FRESH_LINK_MAX_AGE).unwrap_or(self.created_at);
         self.method == Some(SignInMethod::Link) && now < until
     }
 
@@ -227,13 +226,13 @@ impl Session {
     #[must_use]
     pub fn extended(&self, now: Timestamp) -> Option<Self> {
         let later = now.checked_add(SESSION_IDLE_MAX).unwrap_or(Timestamp::MAX).min(self.ends_at);
-        let worth = self.expires_at.checked_add(EXTENDED_BY_MIN).unwrap_or(Timestamp::MAX);
+        let worth = self.expires_at.checked_add(EXTENSION_MIN).unwrap_or(Timestamp::MAX);
         (later >= worth).then(|| Self { expires_at: later, last_used_at: Some(now), ..self.clone() })
     }
 }
 
 /// What the browser keeps of a session.
-pub type SessionToken = Token<UserId>;
+pub type SessionToken = SessionCookieToken<UserId>;
 
 /// A link that signs a user in, once.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -251,32 +250,32 @@ pub struct SignInLink {
 impl SignInLink {
     /// A link with this token for a user.
     #[must_use]
-    pub fn new(user: &User, token: &LinkToken) -> Self {
+    pub fn new(user: &User, token: &SignInLinkToken) -> Self {
         Self { account: user.account, user: user.id, series: user.link_series, expires_at: token.expires_at }
     }
 
     /// Whether it still signs this user in: no password was changed or reset since it was made.
     #[must_use]
-    pub fn is_of(&self, user: &User) -> bool {
+    pub fn is_valid_for(&self, user: &User) -> bool {
         (self.account, self.user, self.series) == (user.account, user.id, user.link_series)
     }
 }
 
 /// What a mailed link carries: when it ends, so that it is found and forgotten by time, and a secret.
 #[derive(Clone, PartialEq, Eq)]
-pub struct LinkToken {
+pub struct SignInLinkToken {
     /// Until when it works, to the microsecond.
     pub expires_at: Timestamp,
     secret: [u8; 32],
 }
 
-impl fmt::Debug for LinkToken {
+impl fmt::Debug for SignInLinkToken {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(f, "LinkToken({}, hidden)", self.expires_at)
     }
 }
 
-impl LinkToken {
+impl SignInLinkToken {
     /// A new one.
     #[must_use]
     pub fn new(expires_at: Timestamp, secret: [u8; 32]) -> Self {
@@ -303,7 +302,7 @@ impl LinkToken {
     /// What is stored of it.
     #[must_use]
     pub fn hash(&self) -> SecretHash {
-        SecretHash::of_bytes(&self.secret)
+        SecretHash::from_bytes(&self.secret)
     }
 }
 
@@ -313,8 +312,8 @@ mod tests {
 
     #[test]
     fn links_read_back() {
-        let link = LinkToken::new(Timestamp::from_second(7).unwrap(), [5; 32]);
-        assert_eq!(LinkToken::parse(&link.text()), Some(link));
+        let link = SignInLinkToken::new(Timestamp::from_second(7).unwrap(), [5; 32]);
+        assert_eq!(SignInLinkToken::parse(&link.text()), Some(link));
     }
 
     #[test]
@@ -323,9 +322,9 @@ mod tests {
         let token = SessionToken::new(user, SessionId::from_bytes([3; 16]), [4; 32]);
         let begun = Timestamp::UNIX_EPOCH;
         let mut session =
-            Session::new(&token, begun, SessionStart::new(SignInMethod::Link, None, Some("a\r\n\u{7f}b")));
+            UserSession::new(&token, begun, SessionStart::new(SignInMethod::Link, None, Some("a\r\n\u{7f}b")));
         assert_eq!(session.user_agent.as_deref(), Some("ab"));
-        let fresh = |seconds| session.is_by_fresh_link(begun + Duration::from_secs(seconds));
+        let fresh = |seconds| session.has_fresh_sign_in_link(begun + Duration::from_secs(seconds));
         assert!(fresh(0) && fresh(899) && !fresh(900));
         assert_eq!(session.extended(begun + Duration::from_secs(60)), None);
         let mut now = begun;
@@ -336,7 +335,7 @@ mod tests {
         }
         assert_eq!(session.expires_at, begun + SESSION_AGE_MAX);
         assert!(!session.is_live(begun + SESSION_AGE_MAX));
-        let short = Session::new(&token, begun, SessionStart::by_operator());
+        let short = UserSession::new(&token, begun, SessionStart::for_operator());
         assert_eq!(short.extended(begun + Duration::from_secs(600)), None);
     }
 }

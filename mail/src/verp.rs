@@ -10,7 +10,7 @@ use sha2::Sha256;
 use subtle::ConstantTimeEq as _;
 use ulid::Ulid;
 
-use crate::address::{Address, Name};
+use crate::address::{Address, DomainName};
 use crate::id::EmailId;
 use crate::task::TaskId;
 
@@ -31,7 +31,7 @@ impl VerpKey {
     /// The envelope sender for a recipient of an email, at the return-path host. `None` when the
     /// host is so long that no address fits (a name of over 200 characters).
     #[must_use]
-    pub fn address(&self, task: TaskId, host: &Name) -> Option<Address> {
+    pub fn address(&self, task: TaskId, host: &DomainName) -> Option<Address> {
         let email = Ulid::from_bytes(task.email.to_bytes());
         let local = format!("b-{}-{}-{}", email, task.recipient, self.tag(task)).to_ascii_lowercase();
         Address::new(&local, host.clone()).ok()
@@ -39,8 +39,8 @@ impl VerpKey {
 
     /// Reads an envelope sender of ours back; `None` when it is not one, or is forged.
     #[must_use]
-    pub fn read(&self, address: &Address) -> Option<TaskId> {
-        let mut parts = address.local().strip_prefix("b-").or(address.local().strip_prefix("B-"))?.split('-');
+    pub fn verify(&self, address: &Address) -> Option<TaskId> {
+        let mut parts = address.local_part().strip_prefix("b-").or(address.local_part().strip_prefix("B-"))?.split('-');
         let email = Ulid::from_string(parts.next()?).ok()?;
         let recipient = parts.next()?.parse().ok()?;
         let given = parts.next()?.to_ascii_lowercase();
@@ -52,7 +52,7 @@ impl VerpKey {
 
     /// The domain that mail with this envelope sender was sent from, by its host.
     #[must_use]
-    pub fn domain(address: &Address) -> Option<Name> {
+    pub fn sending_domain(address: &Address) -> Option<DomainName> {
         let labels = address.domain().as_str().split_once('.')?;
         (labels.0 == crate::setup::RETURN_PATH_LABEL).then(|| labels.1.parse().ok()).flatten()
     }
@@ -63,12 +63,7 @@ impl VerpKey {
         mac.update(b"verp");
         mac.update(&task.email.to_bytes());
         mac.update(&task.recipient.to_be_bytes());
-        mac.finalize()
-            .into_bytes()
-            .iter()
-            .take(TAG_CHARS)
-            .map(|b| char::from(BASE32[usize::from(b % 32)]))
-            .collect()
+        mac.finalize().into_bytes().iter().take(TAG_CHARS).map(|b| char::from(BASE32[usize::from(b % 32)])).collect()
     }
 }
 
@@ -80,15 +75,14 @@ mod tests {
     #[test]
     fn reads_its_own_and_no_other() {
         let key = VerpKey::new([1; 32]);
-        let task =
-            TaskId { email: EmailId::new(Timestamp::from_second(1_700_000_000).unwrap(), 99), recipient: 3 };
+        let task = TaskId { email: EmailId::new(Timestamp::from_second(1_700_000_000).unwrap(), 99), recipient: 3 };
         let address = key.address(task, &"rp.example.com".parse().unwrap()).unwrap();
-        assert_eq!(key.read(&address), Some(task));
+        assert_eq!(key.verify(&address), Some(task));
         // Some servers change the case of what they send back.
         let shouted: Address = address.to_string().to_ascii_uppercase().parse().unwrap();
-        assert_eq!(key.read(&shouted), Some(task));
-        assert_eq!(VerpKey::new([2; 32]).read(&address), None);
+        assert_eq!(key.verify(&shouted), Some(task));
+        assert_eq!(VerpKey::new([2; 32]).verify(&address), None);
         let other = address.to_string().replace("-3-", "-4-").parse().unwrap();
-        assert_eq!(key.read(&other), None);
+        assert_eq!(key.verify(&other), None);
     }
 }

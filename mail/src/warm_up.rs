@@ -16,15 +16,15 @@ const DAY_NS: u64 = 24 * HOUR_NS;
 
 /// How many messages a day one address sends to one provider, from the first day on; after the last it is warm.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Curve(Vec<u32>);
+pub struct WarmUpCurve(Vec<u32>);
 
-impl Default for Curve {
+impl Default for WarmUpCurve {
     /// From 50 to 50,000 in three weeks, twice as many every other day: as the large providers' advice to bulk senders
     /// goes (begin with few, grow steadily, and only while nobody complains).
     fn default() -> Self {
         Self(vec![
-            50, 70, 100, 140, 200, 280, 400, 560, 800, 1_100, 1_600, 2_200, 3_200, 4_500, 6_400, 9_000,
-            12_800, 18_000, 25_600, 36_000, 51_200,
+            50, 70, 100, 140, 200, 280, 400, 560, 800, 1_100, 1_600, 2_200, 3_200, 4_500, 6_400, 9_000, 12_800, 18_000,
+            25_600, 36_000, 51_200,
         ])
     }
 }
@@ -32,17 +32,17 @@ impl Default for Curve {
 /// A day without mail is no day of a curve.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
 #[error("must name at least one message for each day")]
-pub struct NotACurve;
+pub struct WarmUpCurveError;
 
-impl TryFrom<Vec<u32>> for Curve {
-    type Error = NotACurve;
+impl TryFrom<Vec<u32>> for WarmUpCurve {
+    type Error = WarmUpCurveError;
 
-    fn try_from(days: Vec<u32>) -> Result<Self, NotACurve> {
-        if days.is_empty() || days.contains(&0) { Err(NotACurve) } else { Ok(Self(days)) }
+    fn try_from(days: Vec<u32>) -> Result<Self, WarmUpCurveError> {
+        if days.is_empty() || days.contains(&0) { Err(WarmUpCurveError) } else { Ok(Self(days)) }
     }
 }
 
-impl Curve {
+impl WarmUpCurve {
     /// How many days it has.
     #[must_use]
     pub fn days(&self) -> usize {
@@ -61,21 +61,21 @@ impl Curve {
 
     /// How many messages may be sent that day by one address to one provider; none when it is over.
     #[must_use]
-    pub fn messages(&self, since: Date, now: Timestamp) -> Option<u32> {
+    pub fn messages_per_day(&self, since: Date, now: Timestamp) -> Option<u32> {
         self.0.get(self.day(since, now)? - 1).copied()
     }
 }
 
 /// What has been sent to one provider of what may be: until when that is paid for, in nanoseconds of any clock.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
-pub struct Credit {
+pub struct WarmUpCredit {
     paid_at_ns: Option<u64>,
 }
 
-impl Credit {
+impl WarmUpCredit {
     /// When the next message may go at so many a day: now, or later.
     #[must_use]
-    pub fn next(self, per_day: u64, now_ns: u64) -> u64 {
+    pub fn next_send_at(self, per_day: u64, now_ns: u64) -> u64 {
         let Some(paid_at_ns) = self.paid_at_ns else { return now_ns };
         (paid_at_ns + interval_ns(per_day)).saturating_sub(burst_ns(per_day)).max(now_ns)
     }
@@ -84,8 +84,8 @@ impl Credit {
     ///
     /// # Errors
     /// How long it has to wait.
-    pub fn take(&mut self, per_day: u64, now_ns: u64) -> Result<(), Duration> {
-        let next_ns = self.next(per_day, now_ns);
+    pub fn acquire(&mut self, per_day: u64, now_ns: u64) -> Result<(), Duration> {
+        let next_ns = self.next_send_at(per_day, now_ns);
         if next_ns > now_ns {
             return Err(Duration::from_nanos(next_ns - now_ns));
         }
@@ -120,7 +120,7 @@ mod tests {
 
     #[test]
     fn days_are_counted_from_the_first_and_end() {
-        let curve = Curve::try_from(vec![10, 20, 40]).unwrap();
+        let curve = WarmUpCurve::try_from(vec![10, 20, 40]).unwrap();
         let since = date(2026, 11, 23);
         let at = |text: &str| text.parse::<Timestamp>().unwrap();
         for (now, day, messages) in [
@@ -132,21 +132,21 @@ mod tests {
             ("2026-11-26T00:00:00Z", None, None),
             ("2036-11-26T00:00:00Z", None, None),
         ] {
-            let found = (curve.day(since, at(now)), curve.messages(since, at(now)));
+            let found = (curve.day(since, at(now)), curve.messages_per_day(since, at(now)));
             assert_eq!(found, (day, messages), "{now}");
         }
-        assert_eq!(Curve::try_from(vec![1, 0]), Err(NotACurve));
-        assert_eq!(Curve::try_from(Vec::new()), Err(NotACurve));
+        assert_eq!(WarmUpCurve::try_from(vec![1, 0]), Err(WarmUpCurveError));
+        assert_eq!(WarmUpCurve::try_from(Vec::new()), Err(WarmUpCurveError));
     }
 
     #[test]
     fn one_goes_at_once_and_an_hours_part_after_an_hour() {
-        let (mut credit, per_day) = (Credit::default(), 240);
-        assert_eq!(credit.take(per_day, HOUR_NS), Ok(()));
-        assert_eq!(credit.take(per_day, HOUR_NS), Err(Duration::from_secs(360)));
-        assert_eq!(credit.next(per_day, HOUR_NS), HOUR_NS + HOUR_NS / 10);
+        let (mut credit, per_day) = (WarmUpCredit::default(), 240);
+        assert_eq!(credit.acquire(per_day, HOUR_NS), Ok(()));
+        assert_eq!(credit.acquire(per_day, HOUR_NS), Err(Duration::from_secs(360)));
+        assert_eq!(credit.next_send_at(per_day, HOUR_NS), HOUR_NS + HOUR_NS / 10);
         let later = 3 * HOUR_NS;
-        let taken = (0..100).take_while(|_| credit.take(per_day, later).is_ok()).count();
+        let taken = (0..100).take_while(|_| credit.acquire(per_day, later).is_ok()).count();
         assert_eq!(taken, 10);
         assert!(!credit.is_full(later) && credit.is_full(later + HOUR_NS));
     }
@@ -159,17 +159,17 @@ mod tests {
             per_day in 1u64..3_000,
             waits in prop::collection::vec((0u64..HOUR_NS, 1usize..100, prop::bool::weighted(0.02)), 1..100),
         ) {
-            let (mut credit, mut now_ns, mut sent) = (Credit::default(), 5 * DAY_NS, Vec::new());
+            let (mut credit, mut now_ns, mut sent) = (WarmUpCredit::default(), 5 * DAY_NS, Vec::new());
             let mut begun = vec![now_ns];
             for (wait_ns, count, begins_anew) in waits {
                 now_ns += wait_ns;
                 if begins_anew {
-                    credit = Credit::default();
+                    credit = WarmUpCredit::default();
                     begun.push(now_ns);
                 }
                 for _ in 0..count {
-                    let next_ns = credit.next(per_day, now_ns);
-                    prop_assert_eq!(credit.take(per_day, now_ns).is_ok(), next_ns == now_ns);
+                    let next_ns = credit.next_send_at(per_day, now_ns);
+                    prop_assert_eq!(credit.acquire(per_day, now_ns).is_ok(), next_ns == now_ns);
                     if next_ns == now_ns {
                         sent.push(now_ns);
                     }

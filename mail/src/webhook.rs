@@ -8,9 +8,9 @@ use jiff::Timestamp;
 use serde::{Deserialize, Serialize};
 use sha2::Sha256;
 
-use crate::address::{Address, Name};
+use crate::address::{Address, DomainName};
 use crate::address_pattern::AddressPattern;
-use crate::domain::SealedKey;
+use crate::domain::SealedSecret;
 use crate::event::EventKind;
 use crate::id::{AccountId, DomainId, WebhookId};
 
@@ -30,7 +30,7 @@ pub const FAILING_MAX: std::time::Duration = std::time::Duration::from_secs(5 * 
 /// Whether an event of this name can be asked for.
 #[must_use]
 pub fn is_event(name: &str) -> bool {
-    EventKind::of_name(name).is_some()
+    EventKind::from_name(name).is_some()
 }
 
 /// Which ladder of retries an endpoint has.
@@ -50,7 +50,7 @@ impl RetryPolicy {
 
     /// By its word.
     #[must_use]
-    pub fn of_word(word: &str) -> Option<Self> {
+    pub fn from_word(word: &str) -> Option<Self> {
         match word {
             "default" => Some(Self::Default),
             "extended" => Some(Self::Extended),
@@ -100,7 +100,7 @@ pub const FORMER_SECRETS_MAX: usize = 3;
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct FormerSecret {
     /// The secret.
-    pub sealed: SealedKey,
+    pub sealed: SealedSecret,
     /// Until when it signs.
     pub until: Timestamp,
 }
@@ -121,13 +121,13 @@ pub struct Webhook {
     /// What its owner says about it.
     pub description: Option<String>,
     /// The only domains whose events it gets; none means all events.
-    pub domains: Vec<(DomainId, Name)>,
+    pub domains: Vec<(DomainId, DomainName)>,
     /// The only addresses whose received mail it gets; none means all received mail.
     pub addresses: Vec<AddressPattern>,
     /// How it is tried again.
     pub retry: RetryPolicy,
     /// What signs, sealed.
-    pub secret: SealedKey,
+    pub secret: SealedSecret,
     /// What signed before and still does, the latest first; [`FORMER_SECRETS_MAX`] at most.
     pub former_secrets: Vec<FormerSecret>,
     /// Since when nothing arrived; none while things arrive.
@@ -142,7 +142,7 @@ pub struct Webhook {
 
 /// The domain that an event is about.
 #[derive(Debug, Clone, Copy)]
-pub enum AboutDomain<'a> {
+pub enum EventDomain<'a> {
     /// By id.
     Id(DomainId),
     /// By name.
@@ -152,32 +152,32 @@ pub enum AboutDomain<'a> {
 impl Webhook {
     /// Whether it asks for events of this name.
     #[must_use]
-    pub fn asks_for(&self, kind: EventKind) -> bool {
+    pub fn subscribes_to(&self, kind: EventKind) -> bool {
         if self.events.is_empty() {
-            return !kind.must_be_named();
+            return !kind.requires_explicit_subscription();
         }
         self.events.iter().any(|name| name == kind.name())
     }
 
     /// Whether an event about this domain, or about none, is for it.
     #[must_use]
-    pub fn covers(&self, about: Option<AboutDomain<'_>>) -> bool {
+    pub fn accepts_domain(&self, about: Option<EventDomain<'_>>) -> bool {
         self.domains.is_empty()
             || self.domains.iter().any(|(id, name)| match about {
-                Some(AboutDomain::Id(one)) => *id == one,
-                Some(AboutDomain::Name(one)) => name.as_str() == one,
+                Some(EventDomain::Id(one)) => *id == one,
+                Some(EventDomain::Name(one)) => name.as_str() == one,
                 None => false,
             })
     }
 
     /// Whether mail that came in for this address is for it.
     #[must_use]
-    pub fn routes(&self, received_for: &Address) -> bool {
-        self.addresses.is_empty() || self.addresses.iter().any(|pattern| pattern.means(received_for))
+    pub fn accepts_received_for(&self, received_for: &Address) -> bool {
+        self.addresses.is_empty() || self.addresses.iter().any(|pattern| pattern.matches(received_for))
     }
 
     /// It is switched off, or on again. Since when nothing has arrived stays known until it is on again.
-    pub fn switch(&mut self, off: Option<DisabledReason>) {
+    pub fn set_disabled(&mut self, off: Option<DisabledReason>) {
         self.enabled = off.is_none();
         self.disabled_reason = off;
         if self.enabled {
@@ -188,13 +188,13 @@ impl Webhook {
 
 /// The text of a secret made of these bytes: it is a key of Standard Webhooks libraries too.
 #[must_use]
-pub fn secret_text(bytes: &[u8; 32]) -> String {
+pub fn format_secret(bytes: &[u8; 32]) -> String {
     format!("{SECRET_PREFIX}{}", STANDARD.encode(bytes))
 }
 
 /// The header fields that sign a delivery.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Signed {
+pub struct WebhookSignature {
     /// `Service-Signature`: HMAC-SHA256 by the whole text of the secret over `t.body`, in hexadecimal.
     pub service_signature: String,
     /// `webhook-timestamp`.
@@ -205,7 +205,7 @@ pub struct Signed {
 
 /// Signs a body for now, with each of these secrets (two while one replaces another).
 #[must_use]
-pub fn sign<'a>(secrets: impl IntoIterator<Item = &'a str>, id: &str, at: Timestamp, body: &[u8]) -> Signed {
+pub fn sign<'a>(secrets: impl IntoIterator<Item = &'a str>, id: &str, at: Timestamp, body: &[u8]) -> WebhookSignature {
     let timestamp = at.as_second().to_string();
     let mut service = format!("t={timestamp}");
     let mut standard = Vec::new();
@@ -222,7 +222,7 @@ pub fn sign<'a>(secrets: impl IntoIterator<Item = &'a str>, id: &str, at: Timest
         let tag = hmac(&key, &[id.as_bytes(), b".", timestamp.as_bytes(), b".", body]);
         standard.push(format!("v1,{}", STANDARD.encode(tag)));
     }
-    Signed { service_signature: service, timestamp, webhook_signature: standard.join(" ") }
+    WebhookSignature { service_signature: service, timestamp, webhook_signature: standard.join(" ") }
 }
 
 fn hmac(key: &[u8], parts: &[&[u8]]) -> [u8; 32] {
@@ -234,7 +234,7 @@ fn hmac(key: &[u8], parts: &[&[u8]]) -> [u8; 32] {
 
 /// The body of a delivery: exactly these three, in this order.
 #[derive(Debug, Serialize)]
-pub struct Envelope<'a> {
+pub struct WebhookBody<'a> {
     /// The event's name.
     pub r#type: &'a str,
     /// When it happened, as [`crate::moment::write`] writes it.
@@ -265,7 +265,7 @@ mod tests {
         assert_eq!(both.webhook_signature.split(' ').count(), 2);
         assert!(both.service_signature.starts_with(&signed.service_signature));
         let bytes: [u8; 32] = std::array::from_fn(|n| u8::try_from(n).unwrap());
-        assert_eq!(secret_text(&bytes), secret);
+        assert_eq!(format_secret(&bytes), secret);
     }
 
     #[test]
@@ -281,27 +281,32 @@ mod tests {
             domains: Vec::new(),
             addresses: Vec::new(),
             retry: RetryPolicy::Default,
-            secret: SealedKey(String::new()),
+            secret: SealedSecret(String::new()),
             former_secrets: Vec::new(),
             failing_since: None,
             disabled_reason: None,
             created_at: now,
             updated_at: now,
         };
-        assert!(webhook.asks_for(EventKind::Received) && !webhook.asks_for(EventKind::DomainVerified));
+        assert!(webhook.subscribes_to(EventKind::Received) && !webhook.subscribes_to(EventKind::DomainVerified));
         webhook.events = vec!["domain.verified".to_owned()];
-        assert!(!webhook.asks_for(EventKind::Received) && webhook.asks_for(EventKind::DomainVerified));
-        assert!(webhook.covers(None));
+        assert!(!webhook.subscribes_to(EventKind::Received) && webhook.subscribes_to(EventKind::DomainVerified));
+        assert!(webhook.accepts_domain(None));
         webhook.domains = vec![(DomainId::new(now, 7), name.parse().unwrap())];
-        assert!(!webhook.covers(None) && webhook.covers(Some(AboutDomain::Name(name))));
-        assert!(webhook.covers(Some(AboutDomain::Id(DomainId::new(now, 7)))));
-        assert!(!webhook.covers(Some(AboutDomain::Name("example.net"))));
+        assert!(!webhook.accepts_domain(None) && webhook.accepts_domain(Some(EventDomain::Name(name))));
+        assert!(webhook.accepts_domain(Some(EventDomain::Id(DomainId::new(now, 7)))));
+        assert!(!webhook.accepts_domain(Some(EventDomain::Name("example.net"))));
         let at = |address: &str| address.parse().unwrap();
-        assert!(webhook.routes(&at("anybody@example.com")));
-        webhook.addresses =
-            vec!["support+*@example.com".parse().unwrap(), "hello@example.com".parse().unwrap()];
-        assert!(webhook.routes(&at("support+1@example.com")) && webhook.routes(&at("Hello@example.com")));
-        assert!(!webhook.routes(&at("support@example.com")) && !webhook.routes(&at("hello@example.net")));
+        assert!(webhook.accepts_received_for(&at("anybody@example.com")));
+        webhook.addresses = vec!["support+*@example.com".parse().unwrap(), "hello@example.com".parse().unwrap()];
+        assert!(
+            webhook.accepts_received_for(&at("support+1@example.com"))
+                && webhook.accepts_received_for(&at("Hello@example.com"))
+        );
+        assert!(
+            !webhook.accepts_received_for(&at("support@example.com"))
+                && !webhook.accepts_received_for(&at("hello@example.net"))
+        );
         assert!(is_event("payout.paid") && is_event("email.sent") && !is_event("email.eaten"));
     }
 }

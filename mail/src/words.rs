@@ -21,7 +21,7 @@ const LENIENT: GeneralPurpose = GeneralPurpose::new(
 );
 
 /// `=?charset?encoding?text?=`
-struct Word<'a> {
+struct EncodedWord<'a> {
     charset: &'a [u8],
     is_base64: bool,
     text: &'a [u8],
@@ -30,20 +30,20 @@ struct Word<'a> {
 }
 
 /// A header in which neighbours are one word; as it is, when it has none.
-pub(crate) fn joined(header: &[u8]) -> Cow<'_, [u8]> {
+pub(crate) fn join_adjacent_words(header: &[u8]) -> Cow<'_, [u8]> {
     let mut out: Vec<u8> = Vec::new();
     let mut copied = 0;
     let mut at = 0;
     while let Some(found) = memchr::memmem::find(header.get(at..).unwrap_or_default(), b"=?") {
         at += found;
-        let Some(first) = word(header.get(at..).unwrap_or_default()).filter(|word| !has_states(word.charset))
+        let Some(first) = parse_word(header.get(at..).unwrap_or_default()).filter(|word| !has_states(word.charset))
         else {
             at += 2;
             continue;
         };
-        let (run, end) = run(header, at, first);
+        let (run, end) = adjacent_words(header, at, first);
         if let [first, _, ..] = run.as_slice()
-            && let Some(text) = text(&run)
+            && let Some(text) = joined_text(&run)
         {
             out.extend_from_slice(header.get(copied..at).unwrap_or_default());
             let encoding: &[u8] = if first.is_base64 { b"B" } else { b"Q" };
@@ -62,14 +62,14 @@ pub(crate) fn joined(header: &[u8]) -> Cow<'_, [u8]> {
 }
 
 /// A text as people see it; its words are decoded wherever they stand.
-pub(crate) fn decoded(text: &str) -> String {
-    let whole = joined(text.as_bytes());
+pub(crate) fn decode_text(text: &str) -> String {
+    let whole = join_adjacent_words(text.as_bytes());
     let mut rest = whole.as_ref();
     let (mut out, mut after_word) = (String::new(), false);
     while !rest.is_empty() {
         let start = memchr::memmem::find(rest, b"=?").unwrap_or(rest.len());
         let (plain, tail) = rest.split_at(start);
-        let found = word(tail);
+        let found = parse_word(tail);
         // Blanks between words are none of the text (RFC 2047 6.2).
         if !(after_word && found.is_some() && plain.trim_ascii().is_empty()) {
             out.push_str(&String::from_utf8_lossy(plain));
@@ -90,13 +90,12 @@ pub(crate) fn decoded(text: &str) -> String {
     out
 }
 
-impl Word<'_> {
+impl EncodedWord<'_> {
     fn decoded(&self) -> String {
         let bytes = match self.is_base64 {
             true => LENIENT.decode(self.text).unwrap_or_default(),
             false => {
-                let spaced: Vec<u8> =
-                    self.text.iter().map(|byte| if *byte == b'_' { b' ' } else { *byte }).collect();
+                let spaced: Vec<u8> = self.text.iter().map(|byte| if *byte == b'_' { b' ' } else { *byte }).collect();
                 quoted_printable_decode(&spaced).unwrap_or(spaced)
             }
         };
@@ -110,18 +109,17 @@ impl Word<'_> {
 }
 
 /// The words from here on that are written alike, and where the last one ends.
-fn run<'a>(header: &'a [u8], start: usize, first: Word<'a>) -> (Vec<Word<'a>>, usize) {
+fn adjacent_words<'a>(header: &'a [u8], start: usize, first: EncodedWord<'a>) -> (Vec<EncodedWord<'a>>, usize) {
     let mut end = start + first.length;
     let mut run = vec![first];
     loop {
         let rest = header.get(end..).unwrap_or_default();
-        let between = fold(rest);
-        let is_like = |next: &Word<'_>| {
-            run.last().is_some_and(|last| {
-                last.charset.eq_ignore_ascii_case(next.charset) && last.is_base64 == next.is_base64
-            })
+        let between = folding_length(rest);
+        let is_like = |next: &EncodedWord<'_>| {
+            run.last()
+                .is_some_and(|last| last.charset.eq_ignore_ascii_case(next.charset) && last.is_base64 == next.is_base64)
         };
-        match word(rest.get(between..).unwrap_or_default()).filter(|next| between > 0 && is_like(next)) {
+        match parse_word(rest.get(between..).unwrap_or_default()).filter(|next| between > 0 && is_like(next)) {
             None => return (run, end),
             Some(next) => {
                 end += between + next.length;
@@ -134,15 +132,14 @@ fn run<'a>(header: &'a [u8], start: usize, first: Word<'a>) -> (Vec<Word<'a>>, u
 /// Character sets in which bytes mean what those before them say (RFC 1468, RFC 1842, RFC 2152), or whose text begins
 /// with a mark of its own.
 fn has_states(charset: &[u8]) -> bool {
-    let is = |prefix: &str| {
-        charset.get(..prefix.len()).is_some_and(|start| start.eq_ignore_ascii_case(prefix.as_bytes()))
-    };
+    let is =
+        |prefix: &str| charset.get(..prefix.len()).is_some_and(|start| start.eq_ignore_ascii_case(prefix.as_bytes()));
     ["iso-2022", "csiso2022", "hz", "utf-7", "utf-16", "utf-32", "ucs-"].into_iter().any(is)
 }
 
 /// How long the blanks are with which this begins, folded once at most (RFC 5322 2.2.3); 0 when there are none, or what
 /// follows is another field, or no field any more.
-fn fold(rest: &[u8]) -> usize {
+fn folding_length(rest: &[u8]) -> usize {
     let blanks = |from: usize| {
         let rest = rest.get(from..).unwrap_or_default();
         from + rest.iter().take_while(|byte| matches!(byte, b' ' | b'\t')).count()
@@ -158,7 +155,7 @@ fn fold(rest: &[u8]) -> usize {
 }
 
 /// What the words say together, encoded; none when one of them cannot be decoded.
-fn text(run: &[Word<'_>]) -> Option<Vec<u8>> {
+fn joined_text(run: &[EncodedWord<'_>]) -> Option<Vec<u8>> {
     if run.iter().all(|word| !word.is_base64) {
         return Some(run.iter().flat_map(|word| word.text).copied().collect());
     }
@@ -174,7 +171,7 @@ fn text(run: &[Word<'_>]) -> Option<Vec<u8>> {
 }
 
 /// The word with which this begins.
-fn word(rest: &[u8]) -> Option<Word<'_>> {
+fn parse_word(rest: &[u8]) -> Option<EncodedWord<'_>> {
     let inner = rest.strip_prefix(b"=?")?;
     let charset = inner.get(..memchr::memchr(b'?', inner)?).filter(|charset| !charset.is_empty())?;
     let [encoding, b'?', tail @ ..] = inner.get(charset.len() + 1..)? else { return None };
@@ -186,7 +183,7 @@ fn word(rest: &[u8]) -> Option<Word<'_>> {
     let text = tail.get(..memchr::memchr(b'?', tail)?)?;
     let is_closed = tail.get(text.len() + 1) == Some(&b'=');
     let is_token = |bytes: &[u8]| !bytes.iter().any(u8::is_ascii_whitespace);
-    (is_closed && is_token(charset) && is_token(text)).then(|| Word {
+    (is_closed && is_token(charset) && is_token(text)).then(|| EncodedWord {
         charset,
         is_base64,
         text,
@@ -206,7 +203,7 @@ mod tests {
             ("S: =?utf-8?B?4pI=?=\t=?utf-8?b?tw==?= =?utf-8?B?4pI=?=", "S: =?utf-8?B?4pK34pI=?="),
             ("S: =?utf-8?B?Z3L?= =?utf-8?B?DvMOf?=", "S: =?utf-8?B?Z3LDvMOf?="),
         ] {
-            assert_eq!(joined(header.as_bytes()), whole.as_bytes());
+            assert_eq!(join_adjacent_words(header.as_bytes()), whole.as_bytes());
         }
     }
 
@@ -219,7 +216,7 @@ mod tests {
             ("=?ISO-2022-JP?B?GyRCJCobKEI=?= =?ISO-2022-JP?B?GyRCJCobKEI=?=", "おお"),
             ("=?x?Q?a=zz?=", "a=zz"),
         ] {
-            assert_eq!(decoded(text), shown, "{text}");
+            assert_eq!(decode_text(text), shown, "{text}");
         }
     }
 
@@ -240,7 +237,7 @@ mod tests {
             "S: =?ISO-2022-JP?B?GyRCJCobKEI=?=\r\n =?ISO-2022-JP?B?GyRCJCobKEI=?=\r\n",
             "=? =?? =?a?Q =?a?Q? =?a?X?b?= =?a?B?*?= =?a?B?*?=",
         ] {
-            assert!(matches!(joined(header.as_bytes()), Cow::Borrowed(_)), "{header}");
+            assert!(matches!(join_adjacent_words(header.as_bytes()), Cow::Borrowed(_)), "{header}");
         }
     }
 }

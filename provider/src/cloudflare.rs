@@ -5,35 +5,35 @@
 
 use dns_update::Error;
 use dns_update::http::{HttpClient, HttpClientBuilder};
-use mail::setup::Record;
+use mail::setup::DomainRecord;
 use serde::{Deserialize, Serialize};
 
-use super::quotes::{quoted, unquoted};
-use super::secret::Secret;
+use super::quotes::{quote, unquote};
+use super::secret::SecretText;
 
 const ENDPOINT: &str = "https://api.cloudflare.com/client/v4";
 const RETRIES: u32 = 2;
 
 #[derive(Deserialize)]
-struct Answer<T> {
+struct CloudflareResponse<T> {
     success: bool,
     result: Option<T>,
 }
 
 #[derive(Deserialize)]
-struct ZoneEntry {
+struct CloudflareZoneEntry {
     id: String,
     name: String,
 }
 
 #[derive(Deserialize)]
-struct Text {
+struct TxtEntry {
     id: String,
     content: String,
 }
 
 #[derive(Serialize)]
-struct Change<'a> {
+struct ContentUpdate<'a> {
     content: &'a str,
 }
 
@@ -47,14 +47,13 @@ pub(super) struct CloudflareZone {
 
 impl CloudflareZone {
     /// The zone that a domain is in: the nearest upwards.
-    pub(super) async fn open(token: &Secret, domain: &str) -> dns_update::Result<Self> {
-        let client = HttpClientBuilder::new()
-            .with_header("Authorization", format!("Bearer {}", token.expose()))
-            .build();
+    pub(super) async fn open(token: &SecretText, domain: &str) -> dns_update::Result<Self> {
+        let client =
+            HttpClientBuilder::new().with_header("Authorization", format!("Bearer {}", token.expose())).build();
         let mut candidate = domain;
         loop {
             let question = client.get(format!("{ENDPOINT}/zones?name={candidate}"));
-            let zones: Vec<ZoneEntry> = result(question.send_with_retry(RETRIES).await?)?;
+            let zones: Vec<CloudflareZoneEntry> = into_result(question.send_with_retry(RETRIES).await?)?;
             if let Some(zone) = zones.into_iter().find(|zone| zone.name == candidate) {
                 return Ok(Self { client, id: zone.id, name: zone.name });
             }
@@ -63,21 +62,21 @@ impl CloudflareZone {
     }
 
     /// Puts the record's text in the place of `old`.
-    pub(super) async fn replace(&self, record: &Record, old: &str) -> dns_update::Result<()> {
+    pub(super) async fn replace(&self, record: &DomainRecord, old: &str) -> dns_update::Result<()> {
         let records = format!("{ENDPOINT}/zones/{}/dns_records", self.id);
         let question = self.client.get(format!("{records}?type=TXT&name={}&per_page=100", record.name));
-        let texts: Vec<Text> = result(question.send_with_retry(RETRIES).await?)?;
+        let texts: Vec<TxtEntry> = into_result(question.send_with_retry(RETRIES).await?)?;
         let text = texts
             .iter()
-            .find(|text| unquoted(&text.content) == old)
+            .find(|text| unquote(&text.content) == old)
             .ok_or_else(|| Error::Api("the text to be replaced is there no more".to_owned()))?;
         let change = self.client.patch(format!("{records}/{}", text.id));
-        let change = change.with_body(Change { content: &quoted(&record.value) })?;
-        result(change.send_with_retry::<Answer<serde_json::Value>>(RETRIES).await?).map(|_| ())
+        let change = change.with_body(ContentUpdate { content: &quote(&record.value) })?;
+        into_result(change.send_with_retry::<CloudflareResponse<serde_json::Value>>(RETRIES).await?).map(|_| ())
     }
 }
 
-fn result<T>(answer: Answer<T>) -> dns_update::Result<T> {
+fn into_result<T>(answer: CloudflareResponse<T>) -> dns_update::Result<T> {
     let result = answer.result.filter(|_| answer.success);
     result.ok_or_else(|| Error::Api("the answer says that it did not succeed".to_owned()))
 }

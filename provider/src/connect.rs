@@ -10,17 +10,17 @@
 
 use std::str::FromStr;
 
-use mail::address::Name;
-use mail::setup::{Purpose, Record};
+use mail::address::DomainName;
+use mail::setup::{DomainRecord, RecordPurpose};
 use percent_encoding::{AsciiSet, NON_ALPHANUMERIC, utf8_percent_encode};
 use serde::Deserialize;
 use thiserror::Error;
 
 use super::{Publisher, RequestKey};
-use dns::setup::{Inspector, Trouble, mechanisms};
+use dns::setup::{DomainChecker, QueryError, include_mechanisms};
 
 /// What stands as it is in a query (RFC 3986 2.3).
-const ENCODED: &AsciiSet = &NON_ALPHANUMERIC.remove(b'-').remove(b'.').remove(b'_').remove(b'~');
+const ENCODE_SET: &AsciiSet = &NON_ALPHANUMERIC.remove(b'-').remove(b'.').remove(b'_').remove(b'~');
 /// Bytes of an address that a stranger gives.
 const ADDRESS_BYTES_MAX: usize = 500;
 /// Bytes of one of a template's ids.
@@ -30,7 +30,7 @@ const LABEL: &str = "_domainconnect";
 
 /// The operator's template, as registered with the providers.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Template {
+pub struct DomainConnectTemplate {
     /// `providerId`: the operator's own domain, by custom.
     pub provider_id: String,
     /// `serviceId`: which of the operator's templates.
@@ -38,37 +38,33 @@ pub struct Template {
 }
 
 /// `providerId/serviceId`.
-impl FromStr for Template {
-    type Err = NoTemplate;
+impl FromStr for DomainConnectTemplate {
+    type Err = TemplateNameError;
 
-    fn from_str(text: &str) -> Result<Self, NoTemplate> {
+    fn from_str(text: &str) -> Result<Self, TemplateNameError> {
         let is_id = |id: &str| {
             let plain = |byte: u8| byte.is_ascii_alphanumeric() || b"-._".contains(&byte);
             (1..=ID_BYTES_MAX).contains(&id.len()) && id.bytes().all(plain)
         };
         let ids = text.split_once('/').filter(|(provider, service)| is_id(provider) && is_id(service));
-        let (provider, service) = ids.ok_or(NoTemplate)?;
+        let (provider, service) = ids.ok_or(TemplateNameError)?;
         Ok(Self { provider_id: provider.to_owned(), service_id: service.to_owned() })
     }
 }
 
 /// It is no template's name.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Error)]
-#[error(
-    "must be the template's providerId and serviceId with a slash between them, like \"example.net/email\""
-)]
-pub struct NoTemplate;
+#[error("must be the template's providerId and serviceId with a slash between them, like \"example.net/email\"")]
+pub struct TemplateNameError;
 
 /// Why there is no page to send the customer to.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Error)]
-pub enum ConnectError {
+pub enum DomainConnectError {
     /// The operator has registered no template.
     #[error("This service has no Domain Connect template")]
     NoTemplate,
     /// The zone's servers could not be asked.
-    #[error(
-        "The name servers of the domain could not be asked whether its DNS provider offers Domain Connect"
-    )]
+    #[error("The name servers of the domain could not be asked whether its DNS provider offers Domain Connect")]
     NoAnswer,
     /// The zone says nothing of it.
     #[error("The domain's DNS provider does not offer Domain Connect")]
@@ -90,7 +86,7 @@ pub enum ConnectError {
     NoZone,
 }
 
-impl ConnectError {
+impl DomainConnectError {
     /// The error as one word, for programs.
     #[must_use]
     pub fn as_str(self) -> &'static str {
@@ -107,23 +103,23 @@ impl ConnectError {
 }
 
 #[derive(Deserialize)]
-struct Settings {
+struct DomainConnectSettings {
     #[serde(rename = "urlSyncUX")]
     page: Option<String>,
     #[serde(rename = "urlAPI")]
     interface: Option<String>,
 }
 
-impl Settings {
-    fn read(settings: &[u8]) -> Result<Self, ConnectError> {
-        serde_json::from_slice(settings).map_err(|_| ConnectError::Malformed)
+impl DomainConnectSettings {
+    fn parse(settings: &[u8]) -> Result<Self, DomainConnectError> {
+        serde_json::from_slice(settings).map_err(|_| DomainConnectError::Malformed)
     }
 
     /// Where is asked whether the provider knows a template: 200 when it does, 404 when not.
-    fn template_url(&self, template: &Template) -> Result<Option<String>, ConnectError> {
+    fn template_url(&self, template: &DomainConnectTemplate) -> Result<Option<String>, DomainConnectError> {
         let Some(interface) = &self.interface else { return Ok(None) };
         let (provider, service) = (encode(&template.provider_id), encode(&template.service_id));
-        let interface = place(interface)?;
+        let interface = settings_base_url(interface)?;
         Ok(Some(format!("{interface}/v2/domainTemplates/providers/{provider}/services/{service}")))
     }
 }
@@ -133,26 +129,26 @@ impl Publisher {
     ///
     /// # Errors
     /// [`ConnectError`].
-    pub async fn connect(
+    pub async fn domain_connect_url(
         &self,
-        inspector: &Inspector,
-        domain: &Name,
-        records: &[Record],
-    ) -> Result<String, ConnectError> {
-        let template = self.template.as_ref().ok_or(ConnectError::NoTemplate)?;
-        let (zone, texts) = inspector.texts_below_zone(domain, LABEL).await.ok_or(ConnectError::NoZone)?;
-        let texts = texts.map_err(|_: Trouble| ConnectError::NoAnswer)?;
-        let address = settings_url(&texts, &zone).ok_or(ConnectError::NoProvider)?;
+        inspector: &DomainChecker,
+        domain: &DomainName,
+        records: &[DomainRecord],
+    ) -> Result<String, DomainConnectError> {
+        let template = self.template.as_ref().ok_or(DomainConnectError::NoTemplate)?;
+        let (zone, texts) = inspector.txt_below_zone(domain, LABEL).await.ok_or(DomainConnectError::NoZone)?;
+        let texts = texts.map_err(|_: QueryError| DomainConnectError::NoAnswer)?;
+        let address = settings_url(&texts, &zone).ok_or(DomainConnectError::NoProvider)?;
         let page = self.fetch(&address).await?;
         let settings = match page.status {
             200 => page.body,
-            404 => return Err(ConnectError::NoProvider),
-            _ => return Err(ConnectError::Malformed),
+            404 => return Err(DomainConnectError::NoProvider),
+            _ => return Err(DomainConnectError::Malformed),
         };
-        if let Some(address) = Settings::read(&settings)?.template_url(template)?
+        if let Some(address) = DomainConnectSettings::parse(&settings)?.template_url(template)?
             && self.fetch(&address).await?.status == 404
         {
-            return Err(ConnectError::UnknownTemplate);
+            return Err(DomainConnectError::UnknownTemplate);
         }
         connect_url(&settings, (template, self.request_key.as_ref()), &zone, domain, records)
     }
@@ -160,7 +156,7 @@ impl Publisher {
 
 /// Where a zone's provider says how it is to be asked, given the texts at `_domainconnect` below the zone; `None` when
 /// it does not take part.
-fn settings_url(texts: &[String], zone: &Name) -> Option<String> {
+fn settings_url(texts: &[String], zone: &DomainName) -> Option<String> {
     let address = texts.iter().map(|text| text.trim()).find(|text| is_address(text))?;
     Some(format!("https://{address}/v2/{zone}/settings"))
 }
@@ -171,16 +167,16 @@ fn settings_url(texts: &[String], zone: &Name) -> Option<String> {
 /// [`ConnectError`].
 fn connect_url(
     settings: &[u8],
-    (template, request_key): (&Template, Option<&RequestKey>),
-    zone: &Name,
-    domain: &Name,
-    records: &[Record],
-) -> Result<String, ConnectError> {
-    let page = Settings::read(settings)?.page.ok_or(ConnectError::NotOffered)?;
-    let page = place(&page)?;
-    let host = domain.as_str().strip_suffix(zone.as_str()).ok_or(ConnectError::NoZone)?;
+    (template, request_key): (&DomainConnectTemplate, Option<&RequestKey>),
+    zone: &DomainName,
+    domain: &DomainName,
+    records: &[DomainRecord],
+) -> Result<String, DomainConnectError> {
+    let page = DomainConnectSettings::parse(settings)?.page.ok_or(DomainConnectError::NotOffered)?;
+    let page = settings_base_url(&page)?;
+    let host = domain.as_str().strip_suffix(zone.as_str()).ok_or(DomainConnectError::NoZone)?;
     if !host.is_empty() && !host.ends_with('.') {
-        return Err(ConnectError::NoZone);
+        return Err(DomainConnectError::NoZone);
     }
     let (provider, service) = (encode(&template.provider_id), encode(&template.service_id));
     let page = format!("{page}/v2/domainTemplates/providers/{provider}/services/{service}/apply");
@@ -188,8 +184,7 @@ fn connect_url(
     if !host.is_empty() {
         query += &format!("&host={}", encode(host.trim_end_matches('.')));
     }
-    let groups: Vec<&str> =
-        GROUPS.iter().filter(|(_, of)| of.is_among(records)).map(|(name, _)| *name).collect();
+    let groups: Vec<&str> = GROUPS.iter().filter(|(_, of)| of.is_needed_for(records)).map(|(name, _)| *name).collect();
     query += &format!("&groupId={}", encode(&groups.join(",")));
     let mut keys = 0;
     for (name, value) in records.iter().flat_map(|record| variables(record, domain, &mut keys)) {
@@ -201,20 +196,20 @@ fn connect_url(
 
 /// The groups of a template's records: what a domain may go without has a group of its own, so that it is only
 /// published, and its variables only given, where it is wanted.
-const GROUPS: &[(&str, Group)] = &[
-    ("sending", Group::Sending),
-    ("dmarc", Group::Only(Purpose::Dmarc)),
-    ("inbound", Group::Only(Purpose::Inbound)),
-    ("tracking", Group::Only(Purpose::Tracking)),
+const GROUPS: &[(&str, TemplateGroup)] = &[
+    ("sending", TemplateGroup::Sending),
+    ("dmarc", TemplateGroup::Only(RecordPurpose::Dmarc)),
+    ("inbound", TemplateGroup::Only(RecordPurpose::Inbound)),
+    ("tracking", TemplateGroup::Only(RecordPurpose::Tracking)),
 ];
 
-enum Group {
+enum TemplateGroup {
     Sending,
-    Only(Purpose),
+    Only(RecordPurpose),
 }
 
-impl Group {
-    fn is_among(&self, records: &[Record]) -> bool {
+impl TemplateGroup {
+    fn is_needed_for(&self, records: &[DomainRecord]) -> bool {
         match self {
             Self::Sending => true,
             Self::Only(purpose) => records.iter().any(|record| record.purpose == *purpose),
@@ -224,38 +219,38 @@ impl Group {
 
 /// What a template is told of a record: the rest of it is in the template. The first key has the variables `dkimhost`
 /// and `dkim`, the second `dkimhost2` and `dkim2`.
-fn variables(record: &Record, domain: &Name, keys: &mut usize) -> Vec<(String, String)> {
+fn variables(record: &DomainRecord, domain: &DomainName, keys: &mut usize) -> Vec<(String, String)> {
     let value = record.value.clone();
     let label = || {
         let below = record.name.strip_suffix(domain.as_str()).unwrap_or(&record.name);
         below.trim_end_matches('.').to_owned()
     };
     let told: Vec<(&str, String)> = match record.purpose {
-        Purpose::Ownership => vec![("ownership", value)],
-        Purpose::Dkim => {
+        RecordPurpose::Ownership => vec![("ownership", value)],
+        RecordPurpose::Dkim => {
             *keys += 1;
             let number = if *keys > 1 { keys.to_string() } else { String::new() };
             return vec![(format!("dkimhost{number}"), label()), (format!("dkim{number}"), value)];
         }
-        Purpose::ReturnPath => vec![("returnpath", value)],
+        RecordPurpose::ReturnPath => vec![("returnpath", value)],
         // Providers merge SPF rules themselves (record type SPFM), so that they are told the rules alone.
-        Purpose::Spf => vec![("spf", mechanisms(&value).join(" "))],
-        Purpose::Dmarc => vec![("dmarc", value)],
-        Purpose::Inbound => vec![("inbound", value)],
-        Purpose::Tracking => vec![("trackinghost", label()), ("tracking", value)],
+        RecordPurpose::Spf => vec![("spf", include_mechanisms(&value).join(" "))],
+        RecordPurpose::Dmarc => vec![("dmarc", value)],
+        RecordPurpose::Inbound => vec![("inbound", value)],
+        RecordPurpose::Tracking => vec![("trackinghost", label()), ("tracking", value)],
     };
     told.into_iter().map(|(name, value)| (name.to_owned(), value)).collect()
 }
 
 pub(super) fn encode(text: &str) -> String {
-    utf8_percent_encode(text, ENCODED).to_string()
+    utf8_percent_encode(text, ENCODE_SET).to_string()
 }
 
 /// An address within the provider's settings, without a slash at its end.
-fn place(address: &str) -> Result<&str, ConnectError> {
+fn settings_base_url(address: &str) -> Result<&str, DomainConnectError> {
     let bare = address.trim_end_matches('/');
     let is_one = bare.strip_prefix("https://").is_some_and(is_address);
-    if is_one { Ok(bare) } else { Err(ConnectError::Malformed) }
+    if is_one { Ok(bare) } else { Err(DomainConnectError::Malformed) }
 }
 
 /// A host, with a path if need be, and nothing else: no user, no port, no query.
@@ -264,7 +259,7 @@ fn is_address(text: &str) -> bool {
     let plain = |byte: u8| byte.is_ascii_alphanumeric() || b"-._~/".contains(&byte);
     text.len() <= ADDRESS_BYTES_MAX
         && host.contains('.')
-        && host.parse::<Name>().is_ok()
+        && host.parse::<DomainName>().is_ok()
         && path.bytes().all(plain)
         && !path.split('/').any(|part| part == "..")
 }
@@ -275,7 +270,7 @@ mod tests {
 
     use super::*;
 
-    fn name(text: &str) -> Name {
+    fn name(text: &str) -> DomainName {
         text.parse().unwrap()
     }
 
@@ -304,8 +299,8 @@ mod tests {
     #[test]
     fn the_page_is_told_what_differs_between_domains() {
         let template =
-            Template { provider_id: "post.example".to_owned(), service_id: "send mail".to_owned() };
-        let record = |purpose, record_name: &str, value: &str| Record {
+            DomainConnectTemplate { provider_id: "post.example".to_owned(), service_id: "send mail".to_owned() };
+        let record = |purpose, record_name: &str, value: &str| DomainRecord {
             purpose,
             record_type: RecordType::Txt,
             name: record_name.to_owned(),
@@ -315,39 +310,34 @@ mod tests {
             required: true,
         };
         let records = [
-            record(Purpose::Dkim, "pr1._domainkey.mail.shop.example", "v=DKIM1; p=a+b"),
-            record(Purpose::Dkim, "pr1e._domainkey.mail.shop.example", "v=DKIM1; p=c"),
-            record(Purpose::Spf, "mail.shop.example", "v=spf1 include:spf.post.example ~all"),
+            record(RecordPurpose::Dkim, "pr1._domainkey.mail.shop.example", "v=DKIM1; p=a+b"),
+            record(RecordPurpose::Dkim, "pr1e._domainkey.mail.shop.example", "v=DKIM1; p=c"),
+            record(RecordPurpose::Spf, "mail.shop.example", "v=spf1 include:spf.post.example ~all"),
         ];
         let url = |settings: &str, zone: &str| {
-            connect_url(
-                settings.as_bytes(),
-                (&template, None),
-                &name(zone),
-                &name("mail.shop.example"),
-                &records,
-            )
+            connect_url(settings.as_bytes(), (&template, None), &name(zone), &name("mail.shop.example"), &records)
         };
         assert_eq!(
-            url(r#"{"providerName":"X","urlSyncUX":"https://connect.dns.example/"}"#, "shop.example")
-                .unwrap(),
+            url(r#"{"providerName":"X","urlSyncUX":"https://connect.dns.example/"}"#, "shop.example").unwrap(),
             "https://connect.dns.example/v2/domainTemplates/providers/post.example/services/send%20mail/apply\
              ?domain=shop.example&host=mail&groupId=sending\
              &dkimhost=pr1._domainkey&dkim=v%3DDKIM1%3B%20p%3Da%2Bb\
              &dkimhost2=pr1e._domainkey&dkim2=v%3DDKIM1%3B%20p%3Dc&spf=include%3Aspf.post.example"
         );
-        let asked = Settings::read(br#"{"urlAPI":"https://api.dns.example/x/"}"#).unwrap();
+        let asked = DomainConnectSettings::parse(br#"{"urlAPI":"https://api.dns.example/x/"}"#).unwrap();
         assert_eq!(
             asked.template_url(&template).unwrap().unwrap(),
             "https://api.dns.example/x/v2/domainTemplates/providers/post.example/services/send%20mail"
         );
-        assert_eq!("post.example/mail".parse::<Template>().unwrap().service_id, "mail");
-        assert!(["post.example", "/mail", "a/b/c", "a/b?c"].iter().all(|t| t.parse::<Template>().is_err()));
-        assert_eq!(url("{}", "shop.example"), Err(ConnectError::NotOffered));
-        assert_eq!(url("<html>", "shop.example"), Err(ConnectError::Malformed));
+        assert_eq!("post.example/mail".parse::<DomainConnectTemplate>().unwrap().service_id, "mail");
+        assert!(
+            ["post.example", "/mail", "a/b/c", "a/b?c"].iter().all(|t| t.parse::<DomainConnectTemplate>().is_err())
+        );
+        assert_eq!(url("{}", "shop.example"), Err(DomainConnectError::NotOffered));
+        assert_eq!(url("<html>", "shop.example"), Err(DomainConnectError::Malformed));
         let page = r#"{"urlSyncUX":"javascript:alert(1)"}"#;
-        assert_eq!(url(page, "shop.example"), Err(ConnectError::Malformed));
+        assert_eq!(url(page, "shop.example"), Err(DomainConnectError::Malformed));
         let page = r#"{"urlSyncUX":"https://dns.example"}"#;
-        assert_eq!(url(page, "hop.example"), Err(ConnectError::NoZone));
+        assert_eq!(url(page, "hop.example"), Err(DomainConnectError::NoZone));
     }
 }

@@ -8,7 +8,7 @@ use std::fmt;
 use thiserror::Error;
 
 use super::Provider;
-use super::credentials::Credentials;
+use super::credentials::ProviderCredentials;
 use super::server::ServerError;
 
 /// What is told of a provider's message.
@@ -16,7 +16,7 @@ const MESSAGE_CHARS_MAX: usize = 300;
 
 /// What kind of failure it is.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
-pub enum Fault {
+pub enum UpstreamFault {
     /// The credentials are refused, or do not allow this.
     Credentials,
     /// The provider does not keep the domain's zone, or the credentials do not reach it.
@@ -27,7 +27,7 @@ pub enum Fault {
     Refused,
 }
 
-impl Fault {
+impl UpstreamFault {
     /// The fault as one word, for programs.
     #[must_use]
     pub fn as_str(self) -> &'static str {
@@ -46,7 +46,7 @@ pub struct UpstreamError {
     /// Which one.
     pub provider: Provider,
     /// What kind of failure.
-    pub fault: Fault,
+    pub fault: UpstreamFault,
     /// What it said, cut short, without secrets.
     pub message: String,
 }
@@ -55,12 +55,12 @@ impl fmt::Display for UpstreamError {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let provider = self.provider;
         match self.fault {
-            Fault::Credentials => write!(f, "{provider} does not accept the credentials for this")?,
-            Fault::NoZone => write!(f, "{provider} keeps no zone of the domain that the credentials reach")?,
-            Fault::Timeout => {
+            UpstreamFault::Credentials => write!(f, "{provider} does not accept the credentials for this")?,
+            UpstreamFault::NoZone => write!(f, "{provider} keeps no zone of the domain that the credentials reach")?,
+            UpstreamFault::Timeout => {
                 write!(f, "{provider} did not answer in time; look at what stands there and try again")?
             }
-            Fault::Refused => write!(f, "{provider} refused")?,
+            UpstreamFault::Refused => write!(f, "{provider} refused")?,
         }
         if self.message.is_empty() { Ok(()) } else { write!(f, ": {}", self.message) }
     }
@@ -80,31 +80,35 @@ pub enum ApplyError {
 }
 
 /// Makes the one error out of what a client says.
-pub(super) fn upstream(credentials: &Credentials, error: dns_update::Error) -> UpstreamError {
+pub(super) fn upstream_error(credentials: &ProviderCredentials, error: dns_update::Error) -> UpstreamError {
     use dns_update::Error;
     let (fault, text) = match error {
-        Error::Unauthorized => (Fault::Credentials, String::new()),
-        Error::NotFound => (Fault::NoZone, String::new()),
-        Error::BadRequest => (Fault::Refused, "bad request".to_owned()),
-        Error::InvalidRegion => (Fault::Refused, "no such region".to_owned()),
+        Error::Unauthorized => (UpstreamFault::Credentials, String::new()),
+        Error::NotFound => (UpstreamFault::NoZone, String::new()),
+        Error::BadRequest => (UpstreamFault::Refused, "bad request".to_owned()),
+        Error::InvalidRegion => (UpstreamFault::Refused, "no such region".to_owned()),
         Error::Protocol(text)
         | Error::Parse(text)
         | Error::Client(text)
         | Error::Response(text)
         | Error::Api(text)
         | Error::Serialize(text)
-        | Error::Unsupported(text) => (judge(&text), text),
-        _ => (Fault::Refused, String::new()),
+        | Error::Unsupported(text) => (classify_text(&text), text),
+        _ => (UpstreamFault::Refused, String::new()),
     };
-    told(credentials, fault, &text)
+    upstream_error_with_text(credentials, fault, &text)
 }
 
 /// An error of ours about a provider, in our words or in its own.
-pub(super) fn told(credentials: &Credentials, fault: Fault, text: &str) -> UpstreamError {
+pub(super) fn upstream_error_with_text(
+    credentials: &ProviderCredentials,
+    fault: UpstreamFault,
+    text: &str,
+) -> UpstreamError {
     // What the client says of a key that is refused there is about the client.
-    let of_itself = fault == Fault::Credentials && credentials.provider() == Provider::Rfc2136;
+    let of_itself = fault == UpstreamFault::Credentials && credentials.provider() == Provider::Rfc2136;
     let text = if of_itself { "" } else { text };
-    let covered = credentials.cover(text);
+    let covered = credentials.redact(text);
     let plain = covered.chars().map(|c| if c.is_control() { ' ' } else { c });
     let mut message: String = plain.clone().take(MESSAGE_CHARS_MAX).collect();
     if plain.count() > MESSAGE_CHARS_MAX {
@@ -114,20 +118,19 @@ pub(super) fn told(credentials: &Credentials, fault: Fault, text: &str) -> Upstr
 }
 
 /// The clients have no word of their own for these.
-fn judge(text: &str) -> Fault {
+fn classify_text(text: &str) -> UpstreamFault {
     let text = text.to_ascii_lowercase();
     if text.contains("zone found") {
-        return Fault::NoZone;
+        return UpstreamFault::NoZone;
     }
-    let refused =
-        ["http 403", "403 forbidden", "not authorized", "key not recognized", "tsig", "query refused"];
+    let refused = ["http 403", "403 forbidden", "not authorized", "key not recognized", "tsig", "query refused"];
     if refused.iter().any(|sign| text.contains(sign)) {
-        return Fault::Credentials;
+        return UpstreamFault::Credentials;
     }
     if text.contains("timed out") || text.contains("timeout") {
-        return Fault::Timeout;
+        return UpstreamFault::Timeout;
     }
-    Fault::Refused
+    UpstreamFault::Refused
 }
 
 #[cfg(test)]
@@ -139,8 +142,8 @@ mod tests {
     #[test]
     fn what_a_provider_says_is_told_short_and_without_secrets() {
         let credentials =
-            Credentials::read(Provider::Cloudflare, &json!({"api_token": "t0k3n-of-mine"})).unwrap();
-        let say = |error| upstream(&credentials, error).to_string();
+            ProviderCredentials::parse(Provider::Cloudflare, &json!({"api_token": "t0k3n-of-mine"})).unwrap();
+        let say = |error| upstream_error(&credentials, error).to_string();
         let denied = "Cloudflare does not accept the credentials for this";
         assert_eq!(say(dns_update::Error::Unauthorized), denied);
         assert_eq!(

@@ -65,12 +65,12 @@ impl fmt::Display for Provider {
 /// No provider has this name.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
 #[error("no such provider")]
-pub struct NoSuchProvider;
+pub struct UnknownProvider;
 
 impl FromStr for Provider {
-    type Err = NoSuchProvider;
+    type Err = UnknownProvider;
 
-    fn from_str(text: &str) -> Result<Self, NoSuchProvider> {
-        Self::ALL.iter().copied().find(|provider| provider.as_str() == text).ok_or(NoSuchProvider)
+    fn from_str(text: &str) -> Result<Self, UnknownProvider> {
+        Self::ALL.iter().copied().find(|provider| provider.as_str() == text).ok_or(UnknownProvider)
     }
 }

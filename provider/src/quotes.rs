@@ -4,7 +4,7 @@
 const STRING_BYTES_MAX: usize = 255;
 
 /// A text in quotes, cut into strings.
-pub(super) fn quoted(text: &str) -> String {
+pub(super) fn quote(text: &str) -> String {
     let mut written = String::from("\"");
     let mut string_bytes = 0;
     for letter in text.chars() {
@@ -23,7 +23,7 @@ pub(super) fn quoted(text: &str) -> String {
 }
 
 /// What a text says, its strings joined, whether it is written in quotes or not.
-pub(super) fn unquoted(written: &str) -> String {
+pub(super) fn unquote(written: &str) -> String {
     if !written.starts_with('"') {
         return written.to_owned();
     }
@@ -50,10 +50,10 @@ mod tests {
     #[test]
     fn there_and_back() {
         for text in ["v=spf1 -all", "a \"quoted\" \\ word", "", &"x".repeat(700), &"é".repeat(200)] {
-            assert_eq!(unquoted(&quoted(text)), text);
+            assert_eq!(unquote(&quote(text)), text);
         }
-        assert_eq!(quoted(&"x".repeat(300)).matches("\" \"").count(), 1);
-        assert_eq!(unquoted("v=spf1 -all"), "v=spf1 -all");
-        assert_eq!(unquoted("\"v=spf1 \" \"-all\""), "v=spf1 -all");
+        assert_eq!(quote(&"x".repeat(300)).matches("\" \"").count(), 1);
+        assert_eq!(unquote("v=spf1 -all"), "v=spf1 -all");
+        assert_eq!(unquote("\"v=spf1 \" \"-all\""), "v=spf1 -all");
     }
 }

@@ -17,7 +17,7 @@ use hickory_resolver::net::client::{Client, ClientHandle as _};
 use hickory_resolver::net::runtime::TokioRuntimeProvider;
 use hickory_resolver::net::tcp::TcpClientStream;
 use hickory_resolver::net::xfer::{DnsHandle as _, DnsMultiplexer};
-use mail::setup::Record;
+use mail::setup::DomainRecord;
 
 use super::credentials::{TsigAlgorithm, TsigKey};
 
@@ -49,7 +49,7 @@ impl UpdateServer {
     }
 
     /// Puts the record's text in the place of `old`, if what stands is still what is seen now.
-    pub(super) async fn swap(&self, origin: &str, record: &Record, old: &str) -> dns_update::Result<()> {
+    pub(super) async fn replace(&self, origin: &str, record: &DomainRecord, old: &str) -> dns_update::Result<()> {
         let name = Name::from_ascii(format!("{}.", record.name))?;
         let zone = Name::from_ascii(format!("{origin}."))?;
         if !zone.zone_of(&name) {
@@ -65,7 +65,7 @@ impl UpdateServer {
             there.get_or_insert_with(set).add_rdata(answer.data.clone());
             let is_old = !found && text.txt_data.concat() == old.as_bytes();
             found |= is_old;
-            let data = if is_old { strings(&record.value) } else { text.clone() };
+            let data = if is_old { txt_strings(&record.value) } else { text.clone() };
             then.get_or_insert_with(set).add_rdata(RData::TXT(data));
         }
         let (true, Some(there), Some(then)) = (found, there, then) else {
@@ -74,16 +74,14 @@ impl UpdateServer {
         let answer = client.compare_and_swap(there, then, zone).await?;
         match answer.response_code {
             ResponseCode::NoError => Ok(()),
-            ResponseCode::NXRRSet => {
-                Err(Error::Response("the texts were changed meanwhile, try again".to_owned()))
-            }
+            ResponseCode::NXRRSet => Err(Error::Response("the texts were changed meanwhile, try again".to_owned())),
             code => Err(Error::Response(code.to_string())),
         }
     }
 
     /// Whether the server takes changes of the zone that are signed with the key: asked by an update in which there is
     /// nothing to change (RFC 2136 3.4). A question alone would show nothing, for anybody may ask.
-    pub(super) async fn prove(&self, origin: &str) -> dns_update::Result<()> {
+    pub(super) async fn check_access(&self, origin: &str) -> dns_update::Result<()> {
         let mut zone = Query::new();
         zone.set_name(Name::from_ascii(format!("{origin}."))?).set_query_type(RecordType::SOA);
         let mut update = Message::query();
@@ -117,6 +115,6 @@ impl UpdateServer {
 }
 
 /// A text cut into strings as the DNS carries it (RFC 1035 3.3).
-fn strings(text: &str) -> TXT {
+fn txt_strings(text: &str) -> TXT {
     TXT::from_bytes(text.as_bytes().chunks(STRING_BYTES_MAX).collect())
 }

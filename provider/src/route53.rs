@@ -12,15 +12,15 @@ use dns_update::http::{HttpClient, HttpClientBuilder};
 use dns_update::providers::route53::Route53Config;
 use dns_update::{DnsRecord, DnsUpdater, Error, MXRecord};
 use jiff::Timestamp;
-use mail::address::Name;
-use mail::setup::{Record, RecordType};
+use mail::address::DomainName;
+use mail::setup::{DomainRecord, RecordType};
 use serde::Deserialize;
 
 use super::credentials::AwsKeys;
-use super::quotes::unquoted;
-use super::secret::Secret;
-use super::zone::data;
-use dns::plan::{Kind, Standing};
+use super::quotes::unquote;
+use super::secret::SecretText;
+use super::zone::record_data;
+use dns::plan::{ExistingRecord, ExistingRecordType};
 
 const HOST: &str = "route53.amazonaws.com";
 const REGION: &str = "us-east-1";
@@ -29,27 +29,27 @@ const SETS_MAX: usize = 100;
 
 /// A hosted zone.
 pub(super) struct HostedZone {
-    service: Service,
+    service: Route53Client,
     id: String,
     updater: DnsUpdater,
 }
 
 #[derive(Deserialize)]
 #[serde(rename_all = "PascalCase")]
-struct Zones {
-    hosted_zones: ZoneList,
+struct ListZonesResponse {
+    hosted_zones: HostedZoneList,
 }
 
 #[derive(Deserialize)]
 #[serde(rename_all = "PascalCase")]
-struct ZoneList {
+struct HostedZoneList {
     #[serde(default)]
-    hosted_zone: Vec<ZoneEntry>,
+    hosted_zone: Vec<HostedZoneEntry>,
 }
 
 #[derive(Deserialize)]
 #[serde(rename_all = "PascalCase")]
-struct ZoneEntry {
+struct HostedZoneEntry {
     id: String,
     name: String,
     config: Option<ZoneConfig>,
@@ -64,44 +64,44 @@ struct ZoneConfig {
 
 #[derive(Deserialize)]
 #[serde(rename_all = "PascalCase")]
-struct Sets {
-    resource_record_sets: SetList,
+struct ListRecordSetsResponse {
+    resource_record_sets: RecordSetList,
 }
 
 #[derive(Deserialize)]
 #[serde(rename_all = "PascalCase")]
-struct SetList {
+struct RecordSetList {
     #[serde(default)]
-    resource_record_set: Vec<Set>,
+    resource_record_set: Vec<ResourceRecordSet>,
 }
 
 #[derive(Deserialize)]
 #[serde(rename_all = "PascalCase")]
-struct Set {
+struct ResourceRecordSet {
     name: String,
     r#type: String,
     /// Alias records have none.
     #[serde(rename = "TTL")]
     ttl: Option<u32>,
     #[serde(default)]
-    resource_records: Values,
+    resource_records: ResourceRecords,
 }
 
 #[derive(Default, Deserialize)]
 #[serde(rename_all = "PascalCase")]
-struct Values {
+struct ResourceRecords {
     #[serde(default)]
-    resource_record: Vec<Entry>,
+    resource_record: Vec<ResourceRecord>,
 }
 
 #[derive(Deserialize)]
 #[serde(rename_all = "PascalCase")]
-struct Entry {
+struct ResourceRecord {
     value: String,
 }
 
 /// The service, spoken to with somebody's keys.
-struct Service {
+struct Route53Client {
     keys: AwsKeys,
     now: Timestamp,
     client: HttpClient,
@@ -109,24 +109,23 @@ struct Service {
 
 impl HostedZone {
     /// The public zone that a domain is in, the nearest upwards.
-    pub(super) async fn open(keys: &AwsKeys, domain: &Name, now: Timestamp) -> dns_update::Result<Self> {
-        let service = Service { keys: keys.clone(), now, client: HttpClientBuilder::new().build() };
+    pub(super) async fn open(keys: &AwsKeys, domain: &DomainName, now: Timestamp) -> dns_update::Result<Self> {
+        let service = Route53Client { keys: keys.clone(), now, client: HttpClientBuilder::new().build() };
         let mut id = keys.zone_id.clone();
         let mut candidate = Some(domain.clone());
         while let (None, Some(name)) = (&id, &candidate) {
             let query = format!("dnsname={name}&maxitems=10");
-            let zones: Zones = service.get("/2013-04-01/hostedzonesbyname", &query).await?;
-            let public = |zone: &ZoneEntry| !zone.config.as_ref().is_some_and(|config| config.private_zone);
+            let zones: ListZonesResponse = service.get("/2013-04-01/hostedzonesbyname", &query).await?;
+            let public = |zone: &HostedZoneEntry| !zone.config.as_ref().is_some_and(|config| config.private_zone);
             id = zones
                 .hosted_zones
                 .hosted_zone
                 .into_iter()
-                .find(|zone| plain(&zone.name) == name.as_str() && public(zone))
+                .find(|zone| strip_final_dot(&zone.name) == name.as_str() && public(zone))
                 .map(|zone| zone.id.trim_start_matches("/hostedzone/").to_owned());
             candidate = name.parent();
         }
-        let id =
-            id.filter(|id| id.bytes().all(|byte| byte.is_ascii_alphanumeric())).ok_or(Error::NotFound)?;
+        let id = id.filter(|id| id.bytes().all(|byte| byte.is_ascii_alphanumeric())).ok_or(Error::NotFound)?;
         let updater = DnsUpdater::new_route53(Route53Config {
             access_key_id: keys.id.expose().to_owned(),
             secret_access_key: keys.secret.expose().to_owned(),
@@ -140,29 +139,30 @@ impl HostedZone {
     }
 
     /// What stands at a name.
-    pub(super) async fn standing(&self, name: &str) -> dns_update::Result<Vec<Standing>> {
+    pub(super) async fn existing_records(&self, name: &str) -> dns_update::Result<Vec<ExistingRecord>> {
         let mut standing = Vec::new();
-        for set in self.sets(name).await? {
+        for set in self.record_sets(name).await? {
             let kind = match set.r#type.as_str() {
-                "TXT" => Kind::Txt,
-                "CNAME" => Kind::Cname,
-                "MX" => Kind::Mx,
-                "A" | "AAAA" => Kind::Address,
+                "TXT" => ExistingRecordType::Txt,
+                "CNAME" => ExistingRecordType::Cname,
+                "MX" => ExistingRecordType::Mx,
+                "A" | "AAAA" => ExistingRecordType::Address,
                 _ => continue,
             };
             // An alias record has no values, and is in the way of an alias of ours all the same.
-            let mut values: Vec<String> =
-                set.resource_records.resource_record.into_iter().map(|e| e.value).collect();
+            let mut values: Vec<String> = set.resource_records.resource_record.into_iter().map(|e| e.value).collect();
             if values.is_empty() {
                 values.push(String::new());
             }
-            standing.extend(values.iter().map(|value| Standing {
+            standing.extend(values.iter().map(|value| ExistingRecord {
                 name: name.to_owned(),
                 kind,
                 value: match kind {
-                    Kind::Txt => unquoted(value),
-                    Kind::Mx => plain(value.split_ascii_whitespace().last().unwrap_or_default()),
-                    Kind::Cname | Kind::Address => plain(value),
+                    ExistingRecordType::Txt => unquote(value),
+                    ExistingRecordType::Mx => {
+                        strip_final_dot(value.split_ascii_whitespace().last().unwrap_or_default())
+                    }
+                    ExistingRecordType::Cname | ExistingRecordType::Address => strip_final_dot(value),
                 },
             }));
         }
@@ -171,25 +171,22 @@ impl HostedZone {
 
     /// Writes the set of the record's name and type: what stands there and the record, in the place of `old` if
     /// one is given.
-    pub(super) async fn put(&self, record: &Record, old: Option<&str>) -> dns_update::Result<()> {
-        let ours = data(record);
+    pub(super) async fn write_record_set(&self, record: &DomainRecord, old: Option<&str>) -> dns_update::Result<()> {
+        let ours = record_data(record);
         let kind = ours.as_type();
-        let there = self.sets(&record.name).await?.into_iter().find(|set| set.r#type == kind.as_str());
+        let there = self.record_sets(&record.name).await?.into_iter().find(|set| set.r#type == kind.as_str());
         let ttl = there.as_ref().and_then(|set| set.ttl).unwrap_or(record.ttl_s);
         let mut values = Vec::new();
         for entry in there.iter().flat_map(|set| &set.resource_records.resource_record) {
             values.push(match record.record_type {
-                RecordType::Txt => DnsRecord::TXT(faithful(&entry.value)?),
-                RecordType::Mx => DnsRecord::MX(mail_host(&entry.value)?),
+                RecordType::Txt => DnsRecord::TXT(unescape_exact(&entry.value)?),
+                RecordType::Mx => DnsRecord::MX(parse_mx(&entry.value)?),
                 RecordType::Cname => return Err(Error::Response("an alias came there meanwhile".to_owned())),
             });
         }
         match old {
             None => values.push(ours),
-            Some(old) => match values
-                .iter_mut()
-                .find(|value| matches!(value, DnsRecord::TXT(text) if text == old))
-            {
+            Some(old) => match values.iter_mut().find(|value| matches!(value, DnsRecord::TXT(text) if text == old)) {
                 Some(value) => *value = ours,
                 None => return Err(Error::Response("the text to be replaced is there no more".to_owned())),
             },
@@ -197,15 +194,15 @@ impl HostedZone {
         self.updater.set_rrset(&record.name, kind, ttl, values, &record.name).await
     }
 
-    async fn sets(&self, name: &str) -> dns_update::Result<Vec<Set>> {
+    async fn record_sets(&self, name: &str) -> dns_update::Result<Vec<ResourceRecordSet>> {
         let path = format!("/2013-04-01/hostedzone/{}/rrset", self.id);
-        let sets: Sets = self.service.get(&path, &format!("maxitems={SETS_MAX}&name={name}")).await?;
+        let sets: ListRecordSetsResponse = self.service.get(&path, &format!("maxitems={SETS_MAX}&name={name}")).await?;
         let sets = sets.resource_record_sets.resource_record_set.into_iter();
-        Ok(sets.take_while(|set| plain(&set.name) == name).collect())
+        Ok(sets.take_while(|set| strip_final_dot(&set.name) == name).collect())
     }
 }
 
-impl Service {
+impl Route53Client {
     /// A signed question. `query` is in the order of its names, with nothing in it to be encoded.
     async fn get<T: for<'de> Deserialize<'de>>(&self, path: &str, query: &str) -> dns_update::Result<T> {
         let (keys, now) = (&self.keys, self.now);
@@ -219,8 +216,7 @@ impl Service {
         let request = format!("GET\n{path}\n{query}\n{lines}\n{names}\n{}", hex(&sha256_digest(b"")));
         let region = keys.region.as_deref().unwrap_or(REGION);
         let scope = format!("{day}/{region}/route53/aws4_request");
-        let to_sign =
-            format!("AWS4-HMAC-SHA256\n{moment}\n{scope}\n{}", hex(&sha256_digest(request.as_bytes())));
+        let to_sign = format!("AWS4-HMAC-SHA256\n{moment}\n{scope}\n{}", hex(&sha256_digest(request.as_bytes())));
         let signature = hex(&hmac_sha256(&signing_key(&keys.secret, &day, region), to_sign.as_bytes()));
         let id = keys.id.expose();
         let authorization =
@@ -233,12 +229,11 @@ impl Service {
             .filter(|(name, _)| *name != "host")
             .fold(question, |question, (name, value)| question.set_header(name, value));
         let answer = question.send_raw().await?;
-        quick_xml::de::from_str(&answer)
-            .map_err(|error| Error::Parse(format!("not what Route 53 answers: {error}")))
+        quick_xml::de::from_str(&answer).map_err(|error| Error::Parse(format!("not what Route 53 answers: {error}")))
     }
 }
 
-fn signing_key(secret: &Secret, day: &str, region: &str) -> Vec<u8> {
+fn signing_key(secret: &SecretText, day: &str, region: &str) -> Vec<u8> {
     let day = hmac_sha256(format!("AWS4{}", secret.expose()).as_bytes(), day.as_bytes());
     let service = hmac_sha256(&hmac_sha256(&day, region.as_bytes()), b"route53");
     hmac_sha256(&service, b"aws4_request")
@@ -248,22 +243,21 @@ fn hex(bytes: &[u8]) -> String {
     bytes.iter().map(|byte| format!("{byte:02x}")).collect()
 }
 
-fn plain(name: &str) -> String {
+fn strip_final_dot(name: &str) -> String {
     name.trim_end_matches('.').to_ascii_lowercase()
 }
 
 /// What a text says, if it is certain that writing it again writes the same.
-fn faithful(value: &str) -> dns_update::Result<String> {
+fn unescape_exact(value: &str) -> dns_update::Result<String> {
     if value.contains('\\') || !value.is_ascii() {
         return Err(Error::Unsupported(
-            "a text at this name has escapes in it, which cannot be kept as they are; add ours by hand"
-                .to_owned(),
+            "a text at this name has escapes in it, which cannot be kept as they are; add ours by hand".to_owned(),
         ));
     }
-    Ok(unquoted(value))
+    Ok(unquote(value))
 }
 
-fn mail_host(value: &str) -> dns_update::Result<MXRecord> {
+fn parse_mx(value: &str) -> dns_update::Result<MXRecord> {
     let (priority, exchange) = value
         .split_once(' ')
         .and_then(|(priority, host)| Some((priority.parse().ok()?, host.trim().to_owned())))
@@ -289,20 +283,17 @@ mod tests {
               </ResourceRecords></ResourceRecordSet>
             </ResourceRecordSets><IsTruncated>false</IsTruncated><MaxItems>100</MaxItems>
             </ListResourceRecordSetsResponse>"#;
-        let sets: Sets = quick_xml::de::from_str(xml).unwrap();
+        let sets: ListRecordSetsResponse = quick_xml::de::from_str(xml).unwrap();
         let [alias, texts] = sets.resource_record_sets.resource_record_set.as_slice() else { unreachable!() };
-        assert!(
-            alias.r#type == "A" && alias.ttl.is_none() && alias.resource_records.resource_record.is_empty()
-        );
-        let values: Vec<String> =
-            texts.resource_records.resource_record.iter().map(|e| unquoted(&e.value)).collect();
+        assert!(alias.r#type == "A" && alias.ttl.is_none() && alias.resource_records.resource_record.is_empty());
+        let values: Vec<String> = texts.resource_records.resource_record.iter().map(|e| unquote(&e.value)).collect();
         assert_eq!((texts.ttl, values), (Some(300), vec!["v=spf1 mx -all".to_owned(), "MS=1".to_owned()]));
     }
 
     #[test]
     fn what_would_not_come_back_the_same_is_left_alone() {
-        assert_eq!(faithful(r#""plain text""#).unwrap(), "plain text");
-        assert!(faithful(r#""caf\303\251""#).is_err());
-        assert!(faithful(r#""a \"quoted\" word""#).is_err());
+        assert_eq!(unescape_exact(r#""plain text""#).unwrap(), "plain text");
+        assert!(unescape_exact(r#""caf\303\251""#).is_err());
+        assert!(unescape_exact(r#""a \"quoted\" word""#).is_err());
     }
 }

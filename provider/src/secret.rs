@@ -7,14 +7,14 @@
 use std::fmt;
 
 /// So many bytes of a secret in a row give it away: providers cut the texts that they send back.
-const TELLING_BYTES: usize = 8;
-const COVER: &str = "***";
+const MATCH_BYTES_MIN: usize = 8;
+const REDACTED: &str = "***";
 
 /// A secret text.
 #[derive(Clone, PartialEq, Eq)]
-pub struct Secret(String);
+pub struct SecretText(String);
 
-impl Secret {
+impl SecretText {
     /// Takes a text into keeping.
     #[must_use]
     pub fn new(text: impl Into<String>) -> Self {
@@ -29,9 +29,9 @@ impl Secret {
 
     /// `text` with every piece that begins as the secret does, and runs on as it does, covered.
     #[must_use]
-    pub fn cover(&self, text: &str) -> String {
+    pub fn redact(&self, text: &str) -> String {
         let secret = self.0.as_bytes();
-        let begin = &secret[..secret.len().min(TELLING_BYTES)];
+        let begin = &secret[..secret.len().min(MATCH_BYTES_MIN)];
         if begin.is_empty() {
             return text.to_owned();
         }
@@ -40,7 +40,7 @@ impl Secret {
         while let Some(at) = memchr::memmem::find(rest.as_bytes(), begin) {
             let same = rest.as_bytes().iter().skip(at).zip(secret).take_while(|(a, b)| a == b).count();
             covered.push_str(rest.get(..at).unwrap_or_default());
-            covered.push_str(COVER);
+            covered.push_str(REDACTED);
             // The secret is text and so is what stands here: where they part is not within a letter of `rest`
             // unless they share its first bytes, and then that letter is covered too.
             rest = rest.get(rest.ceil_char_boundary(at + same)..).unwrap_or_default();
@@ -50,9 +50,9 @@ impl Secret {
     }
 }
 
-impl fmt::Debug for Secret {
+impl fmt::Debug for SecretText {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str(COVER)
+        f.write_str(REDACTED)
     }
 }
 
@@ -62,16 +62,13 @@ mod tests {
 
     #[test]
     fn it_is_covered_wherever_it_stands() {
-        let secret = Secret::new("tok-0123456789");
+        let secret = SecretText::new("tok-0123456789");
         assert_eq!(format!("{secret:?}"), "***");
-        assert_eq!(secret.cover("a tok-0123456789 b tok-0123456789"), "a *** b ***");
-        assert_eq!(secret.cover("cut short: tok-012345"), "cut short: ***");
-        assert_eq!(
-            secret.cover("tok-01 is no more than its beginning"),
-            "tok-01 is no more than its beginning"
-        );
-        assert_eq!(Secret::new("").cover("as it was"), "as it was");
-        assert_eq!(Secret::new("abc").cover("xabcx"), "x***x");
-        assert_eq!(Secret::new("12345678é9").cover("12345678è"), "***");
+        assert_eq!(secret.redact("a tok-0123456789 b tok-0123456789"), "a *** b ***");
+        assert_eq!(secret.redact("cut short: tok-012345"), "cut short: ***");
+        assert_eq!(secret.redact("tok-01 is no more than its beginning"), "tok-01 is no more than its beginning");
+        assert_eq!(SecretText::new("").redact("as it was"), "as it was");
+        assert_eq!(SecretText::new("abc").redact("xabcx"), "x***x");
+        assert_eq!(SecretText::new("12345678é9").redact("12345678è"), "***");
     }
 }

@@ -9,7 +9,7 @@ use std::net::{IpAddr, SocketAddr};
 use std::str::FromStr;
 use std::time::Duration;
 
-use mail::address::Name;
+use mail::address::DomainName;
 use mail::egress;
 use thiserror::Error;
 use tokio::net::TcpStream;
@@ -22,20 +22,20 @@ const PORT: u16 = 53;
 /// Ports below are other services'.
 const PORT_UNPRIVILEGED: u16 = 1_024;
 /// Addresses that are tried.
-const TRIES: usize = 3;
+const ADDRESSES_MAX: usize = 3;
 /// How long a connection may take.
-const CONNECT: Duration = Duration::from_secs(5);
+const CONNECT_TIMEOUT: Duration = Duration::from_secs(5);
 
 /// A server as the customer writes it: `ns1.example.com`, `ns1.example.com:5353`, `192.0.2.1`, `[2001:db8::1]:53`.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct ServerAddress {
-    host: Host,
+    host: ServerHost,
     port: u16,
 }
 
 #[derive(Debug, Clone, PartialEq, Eq)]
-enum Host {
-    Name(Name),
+enum ServerHost {
+    Name(DomainName),
     Address(IpAddr),
 }
 
@@ -64,15 +64,15 @@ impl FromStr for ServerAddress {
 
     fn from_str(text: &str) -> Result<Self, ServerError> {
         let (host, port) = if let Ok(address) = text.parse::<SocketAddr>() {
-            (Host::Address(address.ip()), address.port())
+            (ServerHost::Address(address.ip()), address.port())
         } else if let Ok(address) = text.trim_matches(['[', ']']).parse::<IpAddr>() {
-            (Host::Address(address), PORT)
+            (ServerHost::Address(address), PORT)
         } else {
             let (host, port) = match text.rsplit_once(':') {
                 Some((host, port)) => (host, port.parse().map_err(|_| ServerError::Malformed)?),
                 None => (text, PORT),
             };
-            (Host::Name(host.parse().map_err(|_| ServerError::Malformed)?), port)
+            (ServerHost::Name(host.parse().map_err(|_| ServerError::Malformed)?), port)
         };
         if port != PORT && port < PORT_UNPRIVILEGED {
             return Err(ServerError::Port);
@@ -84,8 +84,8 @@ impl FromStr for ServerAddress {
 impl fmt::Display for ServerAddress {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match &self.host {
-            Host::Name(name) => write!(f, "{}:{}", name.as_str(), self.port),
-            Host::Address(address) => write!(f, "{}", SocketAddr::new(*address, self.port)),
+            ServerHost::Name(name) => write!(f, "{}:{}", name.as_str(), self.port),
+            ServerHost::Address(address) => write!(f, "{}", SocketAddr::new(*address, self.port)),
         }
     }
 }
@@ -95,10 +95,10 @@ impl ServerAddress {
     ///
     /// # Errors
     /// [`ServerError`].
-    pub async fn find(&self, resolver: &Resolver, allow_private: bool) -> Result<SocketAddr, ServerError> {
+    pub async fn resolve(&self, resolver: &Resolver, allow_private: bool) -> Result<SocketAddr, ServerError> {
         let addresses = match &self.host {
-            Host::Address(address) => vec![*address],
-            Host::Name(name) => {
+            ServerHost::Address(address) => vec![*address],
+            ServerHost::Name(name) => {
                 let found = resolver.addresses(name).await;
                 found.map_err(|error| ServerError::NoAddress(error.to_string()))?.data
             }
@@ -108,9 +108,9 @@ impl ServerAddress {
         }
         let allowed = addresses.into_iter().filter(|address| allow_private || egress::is_public(*address));
         let mut failure = ServerError::Private;
-        for address in allowed.take(TRIES) {
+        for address in allowed.take(ADDRESSES_MAX) {
             let at = SocketAddr::new(address, self.port);
-            match timeout(CONNECT, TcpStream::connect(at)).await {
+            match timeout(CONNECT_TIMEOUT, TcpStream::connect(at)).await {
                 Ok(Ok(_)) => return Ok(at),
                 Ok(Err(error)) => failure = ServerError::Unreachable(error.kind().to_string()),
                 Err(_) => failure = ServerError::Unreachable("timed out".to_owned()),

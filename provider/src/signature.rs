@@ -13,7 +13,7 @@ use aws_lc_rs::rand::SystemRandom;
 use aws_lc_rs::signature::{RSA_PKCS1_SHA256, RsaKeyPair};
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD as BASE64;
-use mail::address::Name;
+use mail::address::DomainName;
 use thiserror::Error;
 
 use super::connect::encode;
@@ -23,15 +23,13 @@ use dns::dkim_key::DkimKey;
 const BITS_MIN: u16 = 2_048;
 /// Characters of the public key in one TXT record: with what stands before them they are less than the 255 bytes of
 /// one string, which some providers take for the whole.
-const PART: usize = 200;
+const PART_CHARS: usize = 200;
 
 /// Why there is no key to sign with.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Error)]
-pub enum NoRequestKey {
+pub enum RequestKeyError {
     /// It is no RSA key.
-    #[error(
-        "it is no RSA private key in PEM; make one: openssl genpkey -algorithm RSA -pkeyopt rsa_keygen_bits:2048"
-    )]
+    #[error("it is no RSA private key in PEM; make one: openssl genpkey -algorithm RSA -pkeyopt rsa_keygen_bits:2048")]
     Malformed,
     /// It is too short.
     #[error("it has {0} bits, and {min} are needed", min = BITS_MIN)]
@@ -46,7 +44,7 @@ pub enum NoRequestKey {
 pub struct RequestKey {
     key: DkimKey,
     label: String,
-    domain: Name,
+    domain: DomainName,
 }
 
 impl RequestKey {
@@ -54,35 +52,35 @@ impl RequestKey {
     ///
     /// # Errors
     /// [`NoRequestKey`].
-    pub fn new(pem: &str, name: &Name) -> Result<Self, NoRequestKey> {
-        let key = DkimKey::rsa_from_pem(pem).map_err(|_| NoRequestKey::Malformed)?;
+    pub fn new(pem: &str, name: &DomainName) -> Result<Self, RequestKeyError> {
+        let key = DkimKey::rsa_from_pem(pem).map_err(|_| RequestKeyError::Malformed)?;
         if key.bits() < BITS_MIN {
-            return Err(NoRequestKey::Short(key.bits()));
+            return Err(RequestKeyError::Short(key.bits()));
         }
-        let (label, above) = name.as_str().split_once('.').ok_or(NoRequestKey::Name)?;
-        let domain = above.parse().map_err(|_| NoRequestKey::Name)?;
+        let (label, above) = name.as_str().split_once('.').ok_or(RequestKeyError::Name)?;
+        let domain = above.parse().map_err(|_| RequestKeyError::Name)?;
         Ok(Self { key, label: label.to_owned(), domain })
     }
 
     /// What stands in the template as `syncPubKeyDomain`.
     #[must_use]
-    pub fn domain(&self) -> &Name {
+    pub fn domain(&self) -> &DomainName {
         &self.domain
     }
 
     /// The texts that publish it, each a TXT record of its own at its name.
     #[must_use]
     pub fn texts(&self) -> Vec<String> {
-        let public = self.key.public().as_bytes().chunks(PART).map(String::from_utf8_lossy);
+        let public = self.key.public_key_base64().as_bytes().chunks(PART_CHARS).map(String::from_utf8_lossy);
         public.zip(1..).map(|(part, number)| format!("p={number},a=RS256,d={part}")).collect()
     }
 
     /// Whether these texts, in whatever order, publish it.
     #[must_use]
     pub fn is_published_by(&self, texts: &[String]) -> bool {
-        let mut parts: Vec<(u32, &str)> = texts.iter().filter_map(|text| part(text)).collect();
+        let mut parts: Vec<(u32, &str)> = texts.iter().filter_map(|text| parse_part(text)).collect();
         parts.sort_by_key(|(number, _)| *number);
-        parts.iter().map(|(_, data)| *data).collect::<String>() == self.key.public()
+        parts.iter().map(|(_, data)| *data).collect::<String>() == self.key.public_key_base64()
     }
 
     /// The query with its signature; as it is, if the key cannot sign.
@@ -100,7 +98,7 @@ impl RequestKey {
 }
 
 /// The number and the data of a part of a public key.
-fn part(text: &str) -> Option<(u32, &str)> {
+fn parse_part(text: &str) -> Option<(u32, &str)> {
     let field = |name: &str| {
         let mut fields = text.split(',').filter_map(|field| field.trim().split_once('='));
         fields.find(|(key, _)| *key == name).map(|(_, value)| value)
@@ -120,7 +118,7 @@ mod tests {
 
     #[test]
     fn a_signature_holds_by_what_is_published() {
-        let name: Name = "_dck1.connect.example.net".parse().unwrap();
+        let name: DomainName = "_dck1.connect.example.net".parse().unwrap();
         let key = RequestKey::new(KEY, &name).unwrap();
         assert_eq!(key.domain().as_str(), "connect.example.net");
         let texts = key.texts();
@@ -136,8 +134,7 @@ mod tests {
         let data: String = texts.iter().map(|text| text.split_once("d=").unwrap().1).collect();
         let pem = format!("-----BEGIN PUBLIC KEY-----\n{data}\n-----END PUBLIC KEY-----\n");
         let public = rustls_pki_types::SubjectPublicKeyInfoDer::from_pem_slice(pem.as_bytes()).unwrap();
-        let signature =
-            BASE64.decode(percent_decode_str(signature).decode_utf8().unwrap().as_bytes()).unwrap();
+        let signature = BASE64.decode(percent_decode_str(signature).decode_utf8().unwrap().as_bytes()).unwrap();
         let public = UnparsedPublicKey::new(&RSA_PKCS1_2048_8192_SHA256, public.as_ref());
         assert!(public.verify(query.as_bytes(), &signature).is_ok());
     }
@@ -155,9 +152,9 @@ mod tests {
     #[test]
     fn what_cannot_sign_is_refused() {
         const SHORT: &str = include_str!("../../dns/tests/keys/rsa1024.pem");
-        let name = |text: &str| text.parse::<Name>().unwrap();
-        assert_eq!(RequestKey::new("no key", &name("a.example.net")), Err(NoRequestKey::Malformed));
+        let name = |text: &str| text.parse::<DomainName>().unwrap();
+        assert_eq!(RequestKey::new("no key", &name("a.example.net")), Err(RequestKeyError::Malformed));
         assert!(RequestKey::new(SHORT, &name("a.example.net")).is_err());
-        assert_eq!(RequestKey::new(KEY, &name("localhost")), Err(NoRequestKey::Name));
+        assert_eq!(RequestKey::new(KEY, &name("localhost")), Err(RequestKeyError::Name));
     }
 }

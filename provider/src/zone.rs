@@ -9,32 +9,32 @@ use std::time::Duration;
 
 use dns_update::{DnsRecord, DnsRecordType, DnsUpdater, Error, MXRecord};
 use futures_util::stream::{self, StreamExt as _, TryStreamExt as _};
-use mail::address::Name;
-use mail::setup::{Record, RecordType};
+use mail::address::DomainName;
+use mail::setup::{DomainRecord, RecordType};
 use tokio::time::{Instant, timeout_at};
 
 use super::cloudflare::CloudflareZone;
-use super::credentials::{Credentials, Login};
-use super::fault::{ApplyError, Fault, UpstreamError, told, upstream};
+use super::credentials::{ProviderCredentials, ProviderLogin};
+use super::fault::{ApplyError, UpstreamError, UpstreamFault, upstream_error, upstream_error_with_text};
 use super::rfc2136::UpdateServer;
 use super::route53::HostedZone;
-use super::{Provider, Publisher, RECORDS_MAX, Request};
-use dns::plan::{Kind, Standing};
+use super::{Provider, PublishRequest, Publisher, RECORDS_MAX};
+use dns::plan::{ExistingRecord, ExistingRecordType};
 
 /// How long one step may take.
-const STEP: Duration = Duration::from_secs(15);
+const STEP_TIMEOUT: Duration = Duration::from_secs(15);
 /// Questions under way at once.
-const AT_ONCE: usize = 4;
+const CONCURRENT_READS_MAX: usize = 4;
 
 /// An open zone.
-pub(super) struct Zone<'a> {
-    steps: Steps<'a>,
+pub(super) struct ProviderZone<'a> {
+    steps: StepTimer<'a>,
     origin: String,
-    client: Client,
+    client: ZoneClient,
 }
 
 /// How the zone is spoken to.
-enum Client {
+enum ZoneClient {
     /// By dns-update alone.
     Plain(DnsUpdater),
     /// By dns-update, and by ourselves where a text is replaced.
@@ -47,107 +47,108 @@ enum Client {
 
 /// Keeps steps within their time, and makes their errors ours.
 #[derive(Clone, Copy)]
-struct Steps<'a> {
-    credentials: &'a Credentials,
+struct StepTimer<'a> {
+    credentials: &'a ProviderCredentials,
     deadline: Instant,
 }
 
-impl Steps<'_> {
-    async fn step<T>(self, step: impl Future<Output = dns_update::Result<T>>) -> Result<T, UpstreamError> {
-        let until = self.deadline.min(Instant::now() + STEP);
+impl StepTimer<'_> {
+    async fn run<T>(self, step: impl Future<Output = dns_update::Result<T>>) -> Result<T, UpstreamError> {
+        let until = self.deadline.min(Instant::now() + STEP_TIMEOUT);
         match timeout_at(until, step).await {
-            Ok(done) => done.map_err(|error| upstream(self.credentials, error)),
-            Err(_) => Err(self.told(Fault::Timeout, "")),
+            Ok(done) => done.map_err(|error| upstream_error(self.credentials, error)),
+            Err(_) => Err(self.error(UpstreamFault::Timeout, "")),
         }
     }
 
-    fn told(self, fault: Fault, text: &str) -> UpstreamError {
-        told(self.credentials, fault, text)
+    fn error(self, fault: UpstreamFault, text: &str) -> UpstreamError {
+        upstream_error_with_text(self.credentials, fault, text)
     }
 }
 
-impl<'a> Zone<'a> {
+impl<'a> ProviderZone<'a> {
     /// Finds the zone that a domain is in.
     pub(super) async fn open(
         publisher: &Publisher,
-        credentials: &'a Credentials,
-        request: &Request<'a>,
+        credentials: &'a ProviderCredentials,
+        request: &PublishRequest<'a>,
         deadline: Instant,
     ) -> Result<Self, ApplyError> {
-        let steps = Steps { credentials, deadline };
+        let steps = StepTimer { credentials, deadline };
         let domain = request.domain;
-        let within = |zone: &str, name: &str| {
-            name.strip_suffix(zone).is_some_and(|rest| rest.is_empty() || rest.ends_with('.'))
-        };
-        if !request.wanted.iter().all(|record| within(domain.as_str(), &record.name)) {
-            return Err(steps.told(Fault::NoZone, "a record is not of the domain").into());
+        let within =
+            |zone: &str, name: &str| name.strip_suffix(zone).is_some_and(|rest| rest.is_empty() || rest.ends_with('.'));
+        if !request.records.iter().all(|record| within(domain.as_str(), &record.name)) {
+            return Err(steps.error(UpstreamFault::NoZone, "a record is not of the domain").into());
         }
-        if request.wanted.len() > RECORDS_MAX {
-            return Err(steps.told(Fault::Refused, "there are too many records").into());
+        if request.records.len() > RECORDS_MAX {
+            return Err(steps.error(UpstreamFault::Refused, "there are too many records").into());
         }
         let known = request.zone.map(|zone| zone.as_str().to_owned());
         if known.as_ref().is_some_and(|zone| !within(zone, domain.as_str())) {
-            return Err(steps.told(Fault::NoZone, "the domain is not in the zone").into());
+            return Err(steps.error(UpstreamFault::NoZone, "the domain is not in the zone").into());
         }
         let (origin, client) = match &credentials.login {
-            Login::Tsig(key) => {
-                let address = key.server.find(&publisher.resolver, publisher.allow_private).await?;
+            ProviderLogin::Tsig(key) => {
+                let address = key.server.resolve(&publisher.resolver, publisher.allow_private).await?;
                 let server = UpdateServer::new(address, key);
-                let updater = server.updater().map_err(|error| upstream(credentials, error))?;
+                let updater = server.updater().map_err(|error| upstream_error(credentials, error))?;
                 let origin = match known {
                     Some(known) => known,
-                    None => steps.step(find_at(&updater, domain)).await?,
+                    None => steps.run(find_zone(&updater, domain)).await?,
                 };
                 if request.dry_run {
-                    steps.step(server.prove(&origin)).await?;
+                    steps.run(server.check_access(&origin)).await?;
                 }
-                (origin, Client::Update(updater, server))
+                (origin, ZoneClient::Update(updater, server))
             }
-            Login::Aws(keys) => {
-                let hosted = steps.step(HostedZone::open(keys, domain, request.now)).await?;
-                (domain.as_str().to_owned(), Client::Route53(hosted))
+            ProviderLogin::Aws(keys) => {
+                let hosted = steps.run(HostedZone::open(keys, domain, request.now)).await?;
+                (domain.as_str().to_owned(), ZoneClient::Route53(hosted))
             }
-            Login::Token(token) if credentials.provider() == Provider::Cloudflare => {
-                let updater = updater(credentials).map_err(|error| upstream(credentials, error))?;
-                let zone = steps.step(CloudflareZone::open(token, domain.as_str())).await?;
-                (zone.name.clone(), Client::Cloudflare(updater, zone))
+            ProviderLogin::Token(token) if credentials.provider() == Provider::Cloudflare => {
+                let updater = provider_client(credentials).map_err(|error| upstream_error(credentials, error))?;
+                let zone = steps.run(CloudflareZone::open(token, domain.as_str())).await?;
+                (zone.name.clone(), ZoneClient::Cloudflare(updater, zone))
             }
-            Login::Token(_) | Login::Pair(..) => {
-                let updater = updater(credentials).map_err(|error| upstream(credentials, error))?;
+            ProviderLogin::Token(_) | ProviderLogin::Pair(..) => {
+                let updater = provider_client(credentials).map_err(|error| upstream_error(credentials, error))?;
                 let origin = match known {
                     Some(known) => known,
-                    None if finds_itself(credentials.provider()) => domain.as_str().to_owned(),
-                    None => match publisher.resolver.zone(domain).await {
+                    None if finds_zone_itself(credentials.provider()) => domain.as_str().to_owned(),
+                    None => match publisher.resolver.find_zone(domain).await {
                         Ok(Some(origin)) => origin.as_str().to_owned(),
                         Ok(None) => {
-                            return Err(steps.told(Fault::NoZone, "the DNS knows no zone of it").into());
+                            return Err(steps.error(UpstreamFault::NoZone, "the DNS knows no zone of it").into());
                         }
-                        Err(error) => return Err(steps.told(Fault::NoZone, &error.to_string()).into()),
+                        Err(error) => {
+                            return Err(steps.error(UpstreamFault::NoZone, &error.to_string()).into());
+                        }
                     },
                 };
-                (origin, Client::Plain(updater))
+                (origin, ZoneClient::Plain(updater))
             }
         };
         Ok(Self { steps, origin, client })
     }
 
     /// What stands at the names of the wanted records, as far as it can be in their way.
-    pub(super) async fn standing(&self, wanted: &[Record]) -> Result<Vec<Standing>, UpstreamError> {
-        if let Client::Route53(zone) = &self.client {
+    pub(super) async fn existing_records(&self, wanted: &[DomainRecord]) -> Result<Vec<ExistingRecord>, UpstreamError> {
+        if let ZoneClient::Route53(zone) = &self.client {
             let names: BTreeSet<&str> = wanted.iter().map(|record| record.name.as_str()).collect();
             let mut sets = Vec::with_capacity(names.len());
             for name in names {
-                sets.push(self.steps.step(zone.standing(name)));
+                sets.push(self.steps.run(zone.existing_records(name)));
             }
-            let sets = stream::iter(sets).buffered(AT_ONCE);
+            let sets = stream::iter(sets).buffered(CONCURRENT_READS_MAX);
             return Ok(sets.try_collect::<Vec<_>>().await?.concat());
         }
         let mut questions = Vec::new();
         for record in wanted {
-            for &kind in in_the_way(record.record_type) {
+            for &kind in conflicting_types(record.record_type) {
                 let question = (record.name.as_str(), kind);
                 // At a zone's own name Cloudflare makes addresses of an alias, which is in nobody's way.
-                let flat = matches!(self.client, Client::Cloudflare(..))
+                let flat = matches!(self.client, ZoneClient::Cloudflare(..))
                     && kind == DnsRecordType::CNAME
                     && record.name == self.origin;
                 if !flat && !questions.contains(&question) {
@@ -157,67 +158,74 @@ impl<'a> Zone<'a> {
         }
         let mut answers = Vec::with_capacity(questions.len());
         for (name, kind) in questions {
-            answers.push(self.standing_of(name, kind));
+            answers.push(self.existing_records_of_type(name, kind));
         }
-        Ok(stream::iter(answers).buffered(AT_ONCE).try_collect::<Vec<_>>().await?.concat())
+        Ok(stream::iter(answers).buffered(CONCURRENT_READS_MAX).try_collect::<Vec<_>>().await?.concat())
     }
 
-    async fn standing_of(&self, name: &str, kind: DnsRecordType) -> Result<Vec<Standing>, UpstreamError> {
+    async fn existing_records_of_type(
+        &self,
+        name: &str,
+        kind: DnsRecordType,
+    ) -> Result<Vec<ExistingRecord>, UpstreamError> {
         let records = self.list(name, kind).await?;
         Ok(records.into_iter().filter_map(|record| standing(name, record)).collect())
     }
 
     /// Adds a record beside what stands.
-    pub(super) async fn create(&mut self, record: &Record) -> Result<(), UpstreamError> {
-        let data = data(record);
+    pub(super) async fn create(&mut self, record: &DomainRecord) -> Result<(), UpstreamError> {
+        let data = record_data(record);
         match &self.client {
-            Client::Route53(zone) => self.steps.step(zone.put(record, None)).await,
-            Client::Plain(updater) | Client::Update(updater, _) | Client::Cloudflare(updater, _) => {
+            ZoneClient::Route53(zone) => self.steps.run(zone.write_record_set(record, None)).await,
+            ZoneClient::Plain(updater) | ZoneClient::Update(updater, _) | ZoneClient::Cloudflare(updater, _) => {
                 let kind = data.as_type();
-                self.steps
-                    .step(updater.add_to_rrset(&record.name, kind, record.ttl_s, vec![data], &self.origin))
-                    .await
+                self.steps.run(updater.add_to_rrset(&record.name, kind, record.ttl_s, vec![data], &self.origin)).await
             }
         }
     }
 
     /// Puts a text in the place of another.
-    pub(super) async fn replace(&mut self, record: &Record, old: &str) -> Result<(), UpstreamError> {
+    pub(super) async fn replace(&mut self, record: &DomainRecord, old: &str) -> Result<(), UpstreamError> {
         match &self.client {
-            Client::Route53(zone) => self.steps.step(zone.put(record, Some(old))).await,
-            Client::Update(_, server) => self.steps.step(server.swap(&self.origin, record, old)).await,
-            Client::Cloudflare(_, zone) => self.steps.step(zone.replace(record, old)).await,
-            Client::Plain(updater) => self.exchange(updater, record, old).await,
+            ZoneClient::Route53(zone) => self.steps.run(zone.write_record_set(record, Some(old))).await,
+            ZoneClient::Update(_, server) => self.steps.run(server.replace(&self.origin, record, old)).await,
+            ZoneClient::Cloudflare(_, zone) => self.steps.run(zone.replace(record, old)).await,
+            ZoneClient::Plain(updater) => self.add_then_delete(updater, record, old).await,
         }
     }
 
     /// New first, then the old one away: a refusal leaves the domain with the record it had.
-    async fn exchange(&self, updater: &DnsUpdater, record: &Record, old: &str) -> Result<(), UpstreamError> {
+    async fn add_then_delete(
+        &self,
+        updater: &DnsUpdater,
+        record: &DomainRecord,
+        old: &str,
+    ) -> Result<(), UpstreamError> {
         let (name, origin) = (&record.name, &self.origin);
         let text = |value: &str| vec![DnsRecord::TXT(value.to_owned())];
         self.steps
-            .step(updater.add_to_rrset(name, DnsRecordType::TXT, record.ttl_s, text(&record.value), origin))
+            .run(updater.add_to_rrset(name, DnsRecordType::TXT, record.ttl_s, text(&record.value), origin))
             .await?;
-        let removed =
-            self.steps.step(updater.remove_from_rrset(name, DnsRecordType::TXT, text(old), origin)).await;
+        let removed = self.steps.run(updater.remove_from_rrset(name, DnsRecordType::TXT, text(old), origin)).await;
         // A provider that writes the old one in another way than dns-update does removes nothing and says nothing.
         let left = match removed {
-            Ok(()) => self.list(name, DnsRecordType::TXT).await.map(|records| {
-                records.iter().any(|there| matches!(there, DnsRecord::TXT(there) if there == old))
-            }),
+            Ok(()) => self
+                .list(name, DnsRecordType::TXT)
+                .await
+                .map(|records| records.iter().any(|there| matches!(there, DnsRecord::TXT(there) if there == old))),
             Err(error) => Err(error),
         };
         let error = match left {
             Ok(false) => return Ok(()),
             Ok(true) => {
-                self.steps.told(Fault::Refused, "the record that is there cannot be changed from here")
+                self.steps.error(UpstreamFault::Refused, "the record that is there cannot be changed from here")
             }
             Err(error) => error,
         };
         let back = updater.remove_from_rrset(name, DnsRecordType::TXT, text(&record.value), origin);
-        match self.steps.step(back).await {
+        match self.steps.run(back).await {
             Ok(()) => Err(error),
-            Err(_) => Err(self.steps.told(
+            Err(_) => Err(self.steps.error(
                 error.fault,
                 &format!(
                     "{} has the old text and the new one now, take the old one away by hand; {}",
@@ -229,16 +237,16 @@ impl<'a> Zone<'a> {
 
     async fn list(&self, name: &str, kind: DnsRecordType) -> Result<Vec<DnsRecord>, UpstreamError> {
         match &self.client {
-            Client::Route53(_) => Ok(Vec::new()),
-            Client::Plain(updater) | Client::Update(updater, _) | Client::Cloudflare(updater, _) => {
-                self.steps.step(updater.list_rrset(name, kind, &self.origin)).await
+            ZoneClient::Route53(_) => Ok(Vec::new()),
+            ZoneClient::Plain(updater) | ZoneClient::Update(updater, _) | ZoneClient::Cloudflare(updater, _) => {
+                self.steps.run(updater.list_rrset(name, kind, &self.origin)).await
             }
         }
     }
 }
 
 /// What can keep a record from being put there.
-fn in_the_way(record_type: RecordType) -> &'static [DnsRecordType] {
+fn conflicting_types(record_type: RecordType) -> &'static [DnsRecordType] {
     use DnsRecordType::{A, AAAA, CNAME, MX, TXT};
     match record_type {
         RecordType::Txt => &[TXT, CNAME],
@@ -247,38 +255,37 @@ fn in_the_way(record_type: RecordType) -> &'static [DnsRecordType] {
     }
 }
 
-fn standing(name: &str, record: DnsRecord) -> Option<Standing> {
+fn standing(name: &str, record: DnsRecord) -> Option<ExistingRecord> {
     let host = |text: &str| text.trim_end_matches('.').to_ascii_lowercase();
     let (kind, value) = match record {
-        DnsRecord::TXT(text) => (Kind::Txt, text),
-        DnsRecord::CNAME(target) => (Kind::Cname, host(&target)),
-        DnsRecord::MX(mx) => (Kind::Mx, host(&mx.exchange)),
-        DnsRecord::A(address) => (Kind::Address, address.to_string()),
-        DnsRecord::AAAA(address) => (Kind::Address, address.to_string()),
+        DnsRecord::TXT(text) => (ExistingRecordType::Txt, text),
+        DnsRecord::CNAME(target) => (ExistingRecordType::Cname, host(&target)),
+        DnsRecord::MX(mx) => (ExistingRecordType::Mx, host(&mx.exchange)),
+        DnsRecord::A(address) => (ExistingRecordType::Address, address.to_string()),
+        DnsRecord::AAAA(address) => (ExistingRecordType::Address, address.to_string()),
         _ => return None,
     };
-    Some(Standing { name: name.to_owned(), kind, value })
+    Some(ExistingRecord { name: name.to_owned(), kind, value })
 }
 
 /// A record as dns-update has it.
-pub(super) fn data(record: &Record) -> DnsRecord {
+pub(super) fn record_data(record: &DomainRecord) -> DnsRecord {
     match record.record_type {
         RecordType::Txt => DnsRecord::TXT(record.value.clone()),
         RecordType::Cname => DnsRecord::CNAME(record.value.clone()),
-        RecordType::Mx => DnsRecord::MX(MXRecord {
-            exchange: record.value.clone(),
-            priority: record.priority.unwrap_or(10),
-        }),
+        RecordType::Mx => {
+            DnsRecord::MX(MXRecord { exchange: record.value.clone(), priority: record.priority.unwrap_or(10) })
+        }
     }
 }
 
 /// Those that look for the zone themselves, upwards from any name in it.
-fn finds_itself(provider: Provider) -> bool {
+fn finds_zone_itself(provider: Provider) -> bool {
     matches!(provider, Provider::Desec | Provider::Gcore | Provider::Infomaniak)
 }
 
 /// The zone that a server for dynamic updates has the domain in.
-async fn find_at(updater: &DnsUpdater, domain: &Name) -> dns_update::Result<String> {
+async fn find_zone(updater: &DnsUpdater, domain: &DomainName) -> dns_update::Result<String> {
     let mut candidate = Some(domain.clone());
     while let Some(name) = candidate {
         let found = updater.list_rrset(name.as_str(), DnsRecordType::NS, name.as_str()).await;
@@ -296,11 +303,11 @@ async fn find_at(updater: &DnsUpdater, domain: &Name) -> dns_update::Result<Stri
 }
 
 /// dns-update's client for a provider. The two that need to look around first come with their own ([`Client`]).
-fn updater(credentials: &Credentials) -> dns_update::Result<DnsUpdater> {
+fn provider_client(credentials: &ProviderCredentials) -> dns_update::Result<DnsUpdater> {
     // Ours is up first, and says what it is.
-    let timeout = Some(STEP * 2);
+    let timeout = Some(STEP_TIMEOUT * 2);
     match (&credentials.login, credentials.provider()) {
-        (Login::Token(token), provider) => {
+        (ProviderLogin::Token(token), provider) => {
             let token = token.expose();
             match provider {
                 Provider::Cloudflare => DnsUpdater::new_cloudflare(token, timeout),
@@ -322,7 +329,7 @@ fn updater(credentials: &Credentials) -> dns_update::Result<DnsUpdater> {
                 _ => Err(unsupported()),
             }
         }
-        (Login::Pair(first, second), provider) => {
+        (ProviderLogin::Pair(first, second), provider) => {
             let (first, second) = (first.expose(), second.expose());
             match provider {
                 Provider::Dnsimple => DnsUpdater::new_dnsimple(first, second, timeout),
@@ -332,7 +339,7 @@ fn updater(credentials: &Credentials) -> dns_update::Result<DnsUpdater> {
                 _ => Err(unsupported()),
             }
         }
-        (Login::Aws(_) | Login::Tsig(_), _) => Err(unsupported()),
+        (ProviderLogin::Aws(_) | ProviderLogin::Tsig(_), _) => Err(unsupported()),
     }
 }
 

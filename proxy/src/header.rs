@@ -22,7 +22,7 @@ pub const V2_BYTES_MAX: usize = 2_048;
 /// How version 1 begins.
 const V1_START: &[u8] = b"PROXY ";
 /// The shortest header of all: `PROXY UNKNOWN` and the line end.
-const SHORTEST: usize = 15;
+const HEADER_BYTES_MIN: usize = 15;
 /// How version 2 begins (section 2.2).
 const V2_START: &[u8] = b"\r\n\r\n\0\r\nQUIT\n";
 /// What stands before the addresses of version 2: the start, version and command, family, length.
@@ -30,7 +30,7 @@ const V2_FIXED_BYTES: usize = 16;
 
 /// For whom a connection was made.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Origin {
+pub enum ConnectionSource {
     /// A client at this address; an IPv4 address mapped into IPv6 is the IPv4 address.
     Client(SocketAddr),
     /// The proxy itself, to see whether we are well (`LOCAL`), or it does not say (`UNKNOWN`).
@@ -39,13 +39,13 @@ pub enum Origin {
 
 /// How far a header has come.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Progress {
+pub enum HeaderProgress {
     /// At least so many more bytes belong to it; never 0.
-    More(usize),
+    Incomplete(usize),
     /// It is whole.
-    Whole {
+    Complete {
         /// What it says.
-        origin: Origin,
+        origin: ConnectionSource,
         /// How many bytes it has: what follows is not ours.
         size_bytes: usize,
     },
@@ -53,7 +53,7 @@ pub enum Progress {
 
 /// Bytes that are not, and will not become, a header that is taken.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Error)]
-pub enum Malformed {
+pub enum ProxyHeaderError {
     /// Neither version begins so.
     #[error("it does not begin with a PROXY header")]
     Start,
@@ -78,122 +78,122 @@ pub enum Malformed {
 ///
 /// # Errors
 /// [`Malformed`]: more bytes would not mend it.
-pub fn parse(bytes: &[u8]) -> Result<Progress, Malformed> {
-    if is_start(bytes, V2_START) && !bytes.is_empty() {
-        v2(bytes)
-    } else if is_start(bytes, V1_START) {
-        v1(bytes)
+pub fn parse(bytes: &[u8]) -> Result<HeaderProgress, ProxyHeaderError> {
+    if is_prefix_of(bytes, V2_START) && !bytes.is_empty() {
+        parse_v2(bytes)
+    } else if is_prefix_of(bytes, V1_START) {
+        parse_v1(bytes)
     } else {
-        Err(Malformed::Start)
+        Err(ProxyHeaderError::Start)
     }
 }
 
 /// Whether the bytes begin with this, as far as they go.
-fn is_start(bytes: &[u8], start: &[u8]) -> bool {
+fn is_prefix_of(bytes: &[u8], start: &[u8]) -> bool {
     bytes.iter().zip(start).all(|(a, b)| a == b)
 }
 
 /// Version 1: a line, `PROXY TCP4 192.0.2.1 198.51.100.1 56324 587`.
-fn v1(bytes: &[u8]) -> Result<Progress, Malformed> {
+fn parse_v1(bytes: &[u8]) -> Result<HeaderProgress, ProxyHeaderError> {
     let window = &bytes[..bytes.len().min(V1_BYTES_MAX)];
     let Some(end) = window.iter().position(|byte| matches!(byte, b'\r' | b'\n')) else {
         // At least the line end is missing.
-        let missing = SHORTEST.saturating_sub(bytes.len()).max(2);
+        let missing = HEADER_BYTES_MIN.saturating_sub(bytes.len()).max(2);
         let fits = bytes.len() + missing <= V1_BYTES_MAX;
-        return if fits { Ok(Progress::More(missing)) } else { Err(Malformed::TooLong) };
+        return if fits { Ok(HeaderProgress::Incomplete(missing)) } else { Err(ProxyHeaderError::TooLong) };
     };
     match window.get(end..end + 2) {
         Some(b"\r\n") => {
             let line = window.get(V1_START.len()..end).and_then(|line| str::from_utf8(line).ok());
-            let origin = line.and_then(v1_origin).ok_or(Malformed::Line)?;
-            Ok(Progress::Whole { origin, size_bytes: end + 2 })
+            let origin = line.and_then(parse_v1_source).ok_or(ProxyHeaderError::Line)?;
+            Ok(HeaderProgress::Complete { origin, size_bytes: end + 2 })
         }
-        None if window[end] == b'\r' && end + 2 <= V1_BYTES_MAX => Ok(Progress::More(1)),
-        _ => Err(Malformed::Line),
+        None if window[end] == b'\r' && end + 2 <= V1_BYTES_MAX => Ok(HeaderProgress::Incomplete(1)),
+        _ => Err(ProxyHeaderError::Line),
     }
 }
 
 /// What stands in the line behind `PROXY `.
-fn v1_origin(line: &str) -> Option<Origin> {
+fn parse_v1_source(line: &str) -> Option<ConnectionSource> {
     let (protocol, rest) = line.split_once(' ').unwrap_or((line, ""));
     match protocol {
-        "TCP4" => v1_client::<Ipv4Addr>(rest),
-        "TCP6" => v1_client::<Ipv6Addr>(rest),
+        "TCP4" => parse_v1_client::<Ipv4Addr>(rest),
+        "TCP6" => parse_v1_client::<Ipv6Addr>(rest),
         // Whatever else the line holds is ignored.
-        "UNKNOWN" => Some(Origin::Proxy),
+        "UNKNOWN" => Some(ConnectionSource::Proxy),
         _ => None,
     }
 }
 
 /// Source address, destination address, source port, destination port: one space between them.
-fn v1_client<A: FromStr + Into<IpAddr>>(fields: &str) -> Option<Origin> {
+fn parse_v1_client<A: FromStr + Into<IpAddr>>(fields: &str) -> Option<ConnectionSource> {
     let mut fields = fields.split(' ');
     let (source, destination) = (fields.next()?.parse::<A>().ok()?, fields.next()?.parse::<A>());
-    let (source_port, destination_port) = (port(fields.next()?)?, port(fields.next()?));
+    let (source_port, destination_port) = (parse_port(fields.next()?)?, parse_port(fields.next()?));
     let whole = destination.is_ok() && destination_port.is_some() && fields.next().is_none();
-    whole.then(|| client(source.into(), source_port))
+    whole.then(|| client_source(source.into(), source_port))
 }
 
-fn port(text: &str) -> Option<u16> {
+fn parse_port(text: &str) -> Option<u16> {
     // `parse` would take a sign.
     text.bytes().all(|byte| byte.is_ascii_digit()).then(|| text.parse().ok())?
 }
 
 /// Version 2: a fixed part, then as many bytes as it says: addresses, and what else there is.
-fn v2(bytes: &[u8]) -> Result<Progress, Malformed> {
+fn parse_v2(bytes: &[u8]) -> Result<HeaderProgress, ProxyHeaderError> {
     let at = |index: usize| bytes.get(index).copied();
     let local = match at(12) {
         None | Some(0x21) => false,
         Some(0x20) => true,
-        Some(_) => return Err(Malformed::Command),
+        Some(_) => return Err(ProxyHeaderError::Command),
     };
     // The family of a LOCAL header is ignored, whatever it is (section 2.2).
     let family = match at(13) {
         None => None,
         Some(_) if local => None,
-        Some(0x11) => Some(Family { addresses_bytes: 12, read: v2_client::<4> }),
-        Some(0x21) => Some(Family { addresses_bytes: 36, read: v2_client::<16> }),
-        Some(_) => return Err(Malformed::Family),
+        Some(0x11) => Some(AddressFamily { addresses_bytes: 12, read: parse_v2_client::<4> }),
+        Some(0x21) => Some(AddressFamily { addresses_bytes: 36, read: parse_v2_client::<16> }),
+        Some(_) => return Err(ProxyHeaderError::Family),
     };
     let Some(length) = bytes.get(14..V2_FIXED_BYTES) else {
-        return Ok(Progress::More(V2_FIXED_BYTES - bytes.len()));
+        return Ok(HeaderProgress::Incomplete(V2_FIXED_BYTES - bytes.len()));
     };
     let length = usize::from(length[0]) << 8 | usize::from(length[1]);
     let size_bytes = V2_FIXED_BYTES + length;
     if size_bytes > V2_BYTES_MAX {
-        return Err(Malformed::TooLong);
+        return Err(ProxyHeaderError::TooLong);
     }
     if family.as_ref().is_some_and(|family| length < family.addresses_bytes) {
-        return Err(Malformed::TooShort);
+        return Err(ProxyHeaderError::TooShort);
     }
     let Some(block) = bytes.get(V2_FIXED_BYTES..size_bytes) else {
-        return Ok(Progress::More(size_bytes - bytes.len()));
+        return Ok(HeaderProgress::Incomplete(size_bytes - bytes.len()));
     };
     let origin = match family {
-        None => Origin::Proxy,
-        Some(family) => (family.read)(block).ok_or(Malformed::TooShort)?,
+        None => ConnectionSource::Proxy,
+        Some(family) => (family.read)(block).ok_or(ProxyHeaderError::TooShort)?,
     };
-    Ok(Progress::Whole { origin, size_bytes })
+    Ok(HeaderProgress::Complete { origin, size_bytes })
 }
 
 /// How the addresses of a family stand in version 2.
-struct Family {
+struct AddressFamily {
     addresses_bytes: usize,
-    read: fn(&[u8]) -> Option<Origin>,
+    read: fn(&[u8]) -> Option<ConnectionSource>,
 }
 
 /// Source address, destination address, source port, destination port: in network order.
-fn v2_client<const OCTETS: usize>(block: &[u8]) -> Option<Origin>
+fn parse_v2_client<const OCTETS: usize>(block: &[u8]) -> Option<ConnectionSource>
 where
     IpAddr: From<[u8; OCTETS]>,
 {
     let source = block.first_chunk::<OCTETS>()?;
     let port = block.get(2 * OCTETS..)?.first_chunk::<2>()?;
-    Some(client(IpAddr::from(*source), u16::from_be_bytes(*port)))
+    Some(client_source(IpAddr::from(*source), u16::from_be_bytes(*port)))
 }
 
-fn client(address: IpAddr, port: u16) -> Origin {
-    Origin::Client(SocketAddr::new(address.to_canonical(), port))
+fn client_source(address: IpAddr, port: u16) -> ConnectionSource {
+    ConnectionSource::Client(SocketAddr::new(address.to_canonical(), port))
 }
 
 #[cfg(test)]
@@ -243,8 +243,8 @@ mod tests {
     }
 
     /// Bytes that are refused, and why.
-    fn bad() -> Vec<(Vec<u8>, Malformed)> {
-        use Malformed::{Command, Family, Line, Start, TooLong, TooShort};
+    fn bad() -> Vec<(Vec<u8>, ProxyHeaderError)> {
+        use ProxyHeaderError::{Command, Family, Line, Start, TooLong, TooShort};
         let tcp4 = |rest: &str| (format!("PROXY TCP4 {rest}\r\n").into_bytes(), Line);
         vec![
             (b"EHLO x\r\n".to_vec(), Start),
@@ -286,13 +286,14 @@ mod tests {
     fn what_is_taken() {
         for (header, wanted) in good() {
             let shown = header.escape_ascii().to_string();
-            let wanted = wanted.map_or(Origin::Proxy, |client| Origin::Client(client.parse().unwrap()));
-            let whole = Ok(Progress::Whole { origin: wanted, size_bytes: header.len() });
+            let wanted =
+                wanted.map_or(ConnectionSource::Proxy, |client| ConnectionSource::Client(client.parse().unwrap()));
+            let whole = Ok(HeaderProgress::Complete { origin: wanted, size_bytes: header.len() });
             assert_eq!(parse(&header), whole, "{shown}");
             // What follows is not looked at, and until it is whole it asks for no more than its own.
             assert_eq!(parse(&[&header, &b"\r\nEHLO"[..]].concat()), whole, "{shown}");
             for cut in 0..header.len() {
-                let Ok(Progress::More(count)) = parse(&header[..cut]) else { panic!("{cut}: {shown}") };
+                let Ok(HeaderProgress::Incomplete(count)) = parse(&header[..cut]) else { panic!("{cut}: {shown}") };
                 assert!(count > 0 && cut + count <= header.len(), "{cut} + {count}: {shown}");
             }
         }
@@ -308,7 +309,7 @@ mod tests {
     #[test]
     fn the_longest_lines() {
         let line = |size: usize| format!("PROXY UNKNOWN {}\r\n", "x".repeat(size - 16)).into_bytes();
-        let whole = Progress::Whole { origin: Origin::Proxy, size_bytes: V1_BYTES_MAX };
+        let whole = HeaderProgress::Complete { origin: ConnectionSource::Proxy, size_bytes: V1_BYTES_MAX };
         assert_eq!(parse(&line(V1_BYTES_MAX)), Ok(whole));
         assert!(parse(&line(V1_BYTES_MAX + 1)).is_err());
     }
@@ -335,7 +336,7 @@ mod tests {
             let mut end = 0;
             let step_by_step = loop {
                 match parse(&bytes[..end]) {
-                    Ok(Progress::More(count)) if end + count <= bytes.len() => {
+                    Ok(HeaderProgress::Incomplete(count)) if end + count <= bytes.len() => {
                         prop_assert!(count > 0);
                         end += count;
                     }
@@ -343,13 +344,13 @@ mod tests {
                 }
             };
             match (at_once, step_by_step) {
-                (Ok(Progress::More(_)), Ok(Progress::More(_))) => {}
-                (Ok(Progress::Whole { size_bytes, .. }), _) => {
+                (Ok(HeaderProgress::Incomplete(_)), Ok(HeaderProgress::Incomplete(_))) => {}
+                (Ok(HeaderProgress::Complete { size_bytes, .. }), _) => {
                     prop_assert_eq!(at_once, step_by_step);
                     prop_assert_eq!(size_bytes, end);
                 }
                 // What is read at once may show more of what is wrong.
-                (Err(_), step) => prop_assert!(matches!(step, Err(_) | Ok(Progress::More(_))), "{:?}", step),
+                (Err(_), step) => prop_assert!(matches!(step, Err(_) | Ok(HeaderProgress::Incomplete(_))), "{:?}", step),
                 (more, step) => prop_assert!(false, "{:?} and {:?}", more, step),
             }
             for cut in 0..bytes.len() {

@@ -11,12 +11,12 @@ use std::net::{IpAddr, SocketAddr};
 use std::sync::Arc;
 use std::time::Duration;
 
-use mail::network::Network;
+use mail::network::IpNetwork;
 use thiserror::Error;
 use tokio::io::{AsyncRead, AsyncReadExt as _};
 use tokio::time::timeout;
 
-use crate::header::{Malformed, Origin, Progress, parse};
+use crate::header::{ConnectionSource, HeaderProgress, ProxyHeaderError, parse};
 
 /// How long a header may take. A proxy sends it with its first packet; a lost packet is sent again
 /// after one second, and then after two.
@@ -24,13 +24,13 @@ pub const HEADER_TIMEOUT: Duration = Duration::from_secs(5);
 
 /// Why a connection from a proxy is closed.
 #[derive(Debug, Error)]
-pub enum Refused {
+pub enum ProxyProtocolError {
     /// It does not begin as it must.
     #[error(transparent)]
-    Malformed(#[from] Malformed),
+    Malformed(#[from] ProxyHeaderError),
     /// It came too slowly.
     #[error("no whole PROXY header within {} s", HEADER_TIMEOUT.as_secs())]
-    Late,
+    Timeout,
     /// The connection ended before, or broke.
     #[error("the connection ended within the PROXY header: {0}")]
     Ended(#[from] io::Error),
@@ -38,14 +38,14 @@ pub enum Refused {
 
 /// The networks whose hosts say for whom they connect.
 #[derive(Debug, Clone, Default)]
-pub struct Proxies {
-    networks: Arc<[Network]>,
+pub struct TrustedProxies {
+    networks: Arc<[IpNetwork]>,
 }
 
-impl Proxies {
+impl TrustedProxies {
     /// Believes hosts in these networks; none is the default.
     #[must_use]
-    pub fn new(networks: &[Network]) -> Self {
+    pub fn new(networks: &[IpNetwork]) -> Self {
         Self { networks: networks.into() }
     }
 
@@ -60,17 +60,17 @@ impl Proxies {
     ///
     /// # Errors
     /// [`Refused`]: to be closed with nothing said.
-    pub async fn peer(
+    pub async fn client_address(
         &self,
         stream: &mut (impl AsyncRead + Unpin),
         address: SocketAddr,
-    ) -> Result<SocketAddr, Refused> {
+    ) -> Result<SocketAddr, ProxyProtocolError> {
         if !self.contains(address.ip()) {
             return Ok(address);
         }
-        match read(stream, HEADER_TIMEOUT).await {
-            Ok(Origin::Client(client)) => Ok(client),
-            Ok(Origin::Proxy) => Ok(address),
+        match read_header(stream, HEADER_TIMEOUT).await {
+            Ok(ConnectionSource::Client(client)) => Ok(client),
+            Ok(ConnectionSource::Proxy) => Ok(address),
             Err(error) => {
                 metrics::counter!("postrider_proxy_headers_refused_total").increment(1);
                 tracing::debug!(proxy = %address, %error, "connection closed");
@@ -80,13 +80,16 @@ impl Proxies {
     }
 }
 
-async fn read(stream: &mut (impl AsyncRead + Unpin), patience: Duration) -> Result<Origin, Refused> {
+async fn read_header(
+    stream: &mut (impl AsyncRead + Unpin),
+    patience: Duration,
+) -> Result<ConnectionSource, ProxyProtocolError> {
     let reading = async {
         let mut bytes = Vec::new();
         loop {
             match parse(&bytes)? {
-                Progress::Whole { origin, .. } => return Ok(origin),
-                Progress::More(count) => {
+                HeaderProgress::Complete { origin, .. } => return Ok(origin),
+                HeaderProgress::Incomplete(count) => {
                     let mut missing = (&mut *stream).take(count as u64);
                     if missing.read_buf(&mut bytes).await? == 0 {
                         return Err(io::Error::from(io::ErrorKind::UnexpectedEof).into());
@@ -95,7 +98,7 @@ async fn read(stream: &mut (impl AsyncRead + Unpin), patience: Duration) -> Resu
             }
         }
     };
-    timeout(patience, reading).await.unwrap_or(Err(Refused::Late))
+    timeout(patience, reading).await.unwrap_or(Err(ProxyProtocolError::Timeout))
 }
 
 #[cfg(test)]
@@ -106,8 +109,8 @@ mod tests {
 
     const LINE: &str = "PROXY TCP4 192.0.2.1 198.51.100.1 56324 587\r\n";
 
-    fn proxies() -> Proxies {
-        Proxies::new(&["10.0.0.0/8".parse().unwrap(), "2001:db8::/32".parse().unwrap()])
+    fn proxies() -> TrustedProxies {
+        TrustedProxies::new(&["10.0.0.0/8".parse().unwrap(), "2001:db8::/32".parse().unwrap()])
     }
 
     fn address(text: &str) -> SocketAddr {
@@ -125,7 +128,7 @@ mod tests {
                 drop(far);
             };
             let heard = async {
-                let peer = proxies().peer(&mut near, address("10.1.2.3:4")).await.unwrap();
+                let peer = proxies().client_address(&mut near, address("10.1.2.3:4")).await.unwrap();
                 let mut rest = String::new();
                 near.read_to_string(&mut rest).await.unwrap();
                 (peer, rest)
@@ -141,7 +144,7 @@ mod tests {
         far.write_all(LINE.as_bytes()).await.unwrap();
         drop(far);
         let own = address("192.0.2.9:4");
-        assert_eq!(proxies().peer(&mut near, own).await.unwrap(), own);
+        assert_eq!(proxies().client_address(&mut near, own).await.unwrap(), own);
         let mut rest = String::new();
         near.read_to_string(&mut rest).await.unwrap();
         assert_eq!(rest, LINE);
@@ -151,7 +154,7 @@ mod tests {
     async fn a_proxy_that_comes_for_itself_keeps_its_address() {
         for own in ["10.1.2.3:4", "[::ffff:10.1.2.3]:4", "[2001:db8::1]:4"].map(address) {
             let mut header: &[u8] = b"PROXY UNKNOWN\r\n";
-            assert_eq!(proxies().peer(&mut header, own).await.unwrap(), own);
+            assert_eq!(proxies().client_address(&mut header, own).await.unwrap(), own);
         }
     }
 
@@ -163,10 +166,10 @@ mod tests {
             (b"PROXY TCP4 192.0.2.1", "the connection ended within the PROXY header: unexpected end of file"),
             (b"", "the connection ended within the PROXY header: unexpected end of file"),
         ] {
-            let refused = proxies().peer(&mut &*bytes, proxy).await.unwrap_err();
+            let refused = proxies().client_address(&mut &*bytes, proxy).await.unwrap_err();
             assert_eq!(refused.to_string(), why);
         }
         let (_far, mut near) = duplex(1);
-        assert!(matches!(read(&mut near, Duration::ZERO).await, Err(Refused::Late)));
+        assert!(matches!(read_header(&mut near, Duration::ZERO).await, Err(ProxyProtocolError::Timeout)));
     }
 }

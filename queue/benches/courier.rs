@@ -11,7 +11,7 @@ use std::net::SocketAddr;
 use std::sync::Arc;
 
 use bytes::Bytes;
-use queue::courier::smtp::{Dialer, Shipment, Target, TlsMode, Verdict};
+use queue::courier::smtp::{DialTarget, OutgoingMessage, SmtpDialer, TlsSecurityLevel, TransactionVerdict};
 use rustls::pki_types::{PrivateKeyDer, PrivatePkcs8KeyDer};
 use tokio::io::{AsyncRead, AsyncReadExt as _, AsyncWrite, AsyncWriteExt as _};
 use tokio::net::TcpListener;
@@ -33,7 +33,7 @@ struct Setup {
     name: &'static str,
     connections: usize,
     keywords: &'static str,
-    tls: TlsMode,
+    tls: TlsSecurityLevel,
     /// Whether the next envelope goes ahead.
     ahead: bool,
     /// Messages on a connection before a new one is dialled.
@@ -47,12 +47,12 @@ fn main() {
         name: "DATA, 1 connection",
         connections: 1,
         keywords: PIPELINED,
-        tls: TlsMode::Off,
+        tls: TlsSecurityLevel::Off,
         ahead: true,
         per_connection: usize::MAX,
     };
     const BDAT: Setup = Setup { name: "BDAT, 1 connection", keywords: CHUNKED, ..PLAIN };
-    const TLS: Setup = Setup { name: "DATA over TLS, 1 connection", tls: TlsMode::Required, ..PLAIN };
+    const TLS: Setup = Setup { name: "DATA over TLS, 1 connection", tls: TlsSecurityLevel::Required, ..PLAIN };
     let setups = [
         PLAIN,
         Setup { name: "DATA, 20 connections", connections: 20, ..PLAIN },
@@ -88,7 +88,7 @@ fn main() {
         let before = cpu_ns();
         let mut bytes = 0_usize;
         for _ in 0..rounds {
-            let checked = content::Content::check(std::hint::black_box(&body)).unwrap();
+            let checked = content::CheckedBody::check(std::hint::black_box(&body)).unwrap();
             bytes += checked.slices(&body, true).map(<[u8]>::len).sum::<usize>();
         }
         let each_us = (cpu_ns() - before) as f64 / 1e3 / f64::from(rounds);
@@ -118,8 +118,8 @@ fn lines(first: &[u8]) -> Bytes {
 fn run(setup: Setup, sink: SocketAddr, messages: usize) -> (f64, f64) {
     let courier = std::thread::Builder::new().name("courier".to_owned()).spawn(move || {
         let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().unwrap();
-        let dialer = Dialer::new("bench.example".parse().unwrap()).unwrap().allow_private(true);
-        let target = Target {
+        let dialer = SmtpDialer::new("bench.example".parse().unwrap()).unwrap().with_private_addresses(true);
+        let target = DialTarget {
             host: "sink.example".parse().unwrap(),
             address: sink,
             is_trusted: false,
@@ -147,8 +147,8 @@ fn run(setup: Setup, sink: SocketAddr, messages: usize) -> (f64, f64) {
     courier.unwrap().join().unwrap()
 }
 
-async fn send(setup: Setup, dialer: &Dialer, target: &Target, body: &[Bytes], share: usize) {
-    let shipment = |n: usize| Shipment {
+async fn send(setup: Setup, dialer: &SmtpDialer, target: &DialTarget, body: &[Bytes], share: usize) {
+    let shipment = |n: usize| OutgoingMessage {
         sender: Some(format!("v{n}@rp.example").parse().unwrap()),
         recipient: format!("r{n}@d.example").parse().unwrap(),
         body: body.to_vec(),
@@ -156,20 +156,20 @@ async fn send(setup: Setup, dialer: &Dialer, target: &Target, body: &[Bytes], sh
         smtputf8: false,
         require_tls: false,
         dsn: None,
-        by: None,
+        deliver_by: None,
         priority: None,
     };
     let mut left = share;
     while left > 0 {
         let here = left.min(setup.per_connection);
         left -= here;
-        let mut connection = dialer.dial(target).await.unwrap();
+        let mut connection = dialer.connect(target).await.unwrap();
         let mut this = shipment(0);
         for n in 1..=here {
             let next = shipment(n);
             let ahead = Some(&next).filter(|_| setup.ahead && n < here);
             let delivery = connection.deliver(&this, ahead).await;
-            assert_eq!(delivery.verdict, Verdict::Accepted, "{}", delivery.transcript);
+            assert_eq!(delivery.verdict, TransactionVerdict::Accepted, "{}", delivery.transcript);
             this = next;
         }
         connection.quit().await;

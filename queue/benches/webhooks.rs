@@ -11,22 +11,22 @@ use std::time::Duration;
 
 use dns::seal::Vault;
 use jiff::Timestamp;
-use mail::classify::Shaping;
-use mail::domain::SealedKey;
+use mail::classify::ReplyRules;
+use mail::domain::SealedSecret;
 use mail::event::{Event, EventKind};
 use mail::id::{AccountId, EventId, SuppressionId, WebhookId};
 use mail::verp::VerpKey;
 use mail::webhook::{RetryPolicy, Webhook};
 use queue::clock::Clock;
-use queue::courier::http::{Poster, PosterSettings, UrlRules};
-use queue::courier::smtp::{Dialer, TlsMode};
+use queue::courier::http::{HttpClient, HttpClientSettings, UrlRules};
+use queue::courier::smtp::{SmtpDialer, TlsSecurityLevel};
 use queue::entropy::Entropy;
-use queue::plan::{PlanSettings, Planner};
-use queue::retry::Schedule;
+use queue::plan::{MxRouter, RouterSettings};
+use queue::retry::RetrySchedule;
 use queue::smarthosts::Smarthosts;
-use queue::webhooks::{LADDER, WebhooksParts};
-use queue::worker::{Manners, Worker, WorkerParts, WorkerSettings};
-use store::engine::{Batch, Options, Store};
+use queue::webhooks::{RETRY_SCHEDULE, WebhooksParts};
+use queue::worker::{DeliveryPolicy, Worker, WorkerParts, WorkerSettings};
+use store::engine::{Batch, RedbOptions, Store};
 use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
 use tokio::net::TcpListener;
 use tokio::sync::mpsc;
@@ -46,18 +46,18 @@ fn main() {
 
 async fn run(events: u64) {
     let directory = tempfile::tempdir().unwrap();
-    let store = Store::open(&Options::new(directory.path().join("store"))).unwrap();
+    let store = Store::open(&RedbOptions::new(directory.path().join("store"))).unwrap();
     let (url, mut heard) = receiver().await;
     let (worker, vault) = worker(store.clone());
     let account = AccountId::new(Timestamp::UNIX_EPOCH, 1);
     subscribe(&store, &vault, account, url).await;
-    worker.join().await.unwrap();
+    worker.join_cluster().await.unwrap();
     worker.start();
 
     // The first opens connections, and may be told by who catches up; with the second it is known that somebody listens.
     for number in 0..2 {
         record(&store, account, number..number + 1).await;
-        worker.something_to_tell();
+        worker.notify_outbox();
         heard.recv().await.unwrap();
     }
 
@@ -68,7 +68,7 @@ async fn run(events: u64) {
         for number in 0..events / 5 {
             every.tick().await;
             record(&store, account, number..number + 1).await;
-            worker.something_to_tell();
+            worker.notify_outbox();
         }
     };
     let hearing = async {
@@ -92,7 +92,7 @@ async fn run(events: u64) {
         record(&store, account, start..(start + 500).min(events)).await;
     }
     let begun = tokio::time::Instant::now();
-    worker.something_to_tell();
+    worker.notify_outbox();
     for _ in 0..events {
         heard.recv().await.unwrap();
     }
@@ -123,7 +123,7 @@ async fn record(store: &Store, account: AccountId, numbers: std::ops::Range<u64>
 async fn subscribe(store: &Store, vault: &Vault, account: AccountId, url: String) {
     use base64::Engine as _;
     let id = WebhookId::new(Timestamp::UNIX_EPOCH, 1);
-    let sealed = vault.seal(&id.to_bytes(), mail::webhook::secret_text(&[7; 32]).as_bytes()).unwrap();
+    let sealed = vault.seal(&id.to_bytes(), mail::webhook::format_secret(&[7; 32]).as_bytes()).unwrap();
     let webhook = Webhook {
         id,
         account,
@@ -134,7 +134,7 @@ async fn subscribe(store: &Store, vault: &Vault, account: AccountId, url: String
         domains: Vec::new(),
         addresses: Vec::new(),
         retry: RetryPolicy::Default,
-        secret: SealedKey(base64::engine::general_purpose::STANDARD.encode(sealed)),
+        secret: SealedSecret(base64::engine::general_purpose::STANDARD.encode(sealed)),
         former_secrets: Vec::new(),
         failing_since: None,
         disabled_reason: None,
@@ -142,7 +142,7 @@ async fn subscribe(store: &Store, vault: &Vault, account: AccountId, url: String
         updated_at: Timestamp::UNIX_EPOCH,
     };
     let mut batch = Batch::intake();
-    store::webhook::create(&mut batch, &webhook, &store::webhook::Version::default());
+    store::webhook::create(&mut batch, &webhook, &store::webhook::WebhookSetVersion::default());
     store.commit(batch).await.unwrap();
 }
 
@@ -180,45 +180,45 @@ async fn receiver() -> (String, mpsc::UnboundedReceiver<i64>) {
 
 fn worker(store: Store) -> (Arc<Worker>, Arc<Vault>) {
     let servers = vec!["127.0.0.1:9".parse().unwrap()];
-    let settings = dns::lookup::Settings { servers, ..dns::lookup::Settings::default() };
+    let settings = dns::lookup::ResolverSettings { servers, ..dns::lookup::ResolverSettings::default() };
     let resolver = dns::lookup::Resolver::new(&settings).unwrap();
     let vault = Arc::new(Vault::new(&[2; 32]).unwrap());
     let rules = UrlRules { allow_private: true, allow_http: true };
-    let poster = Poster::new(resolver.clone(), PosterSettings { rules, ..PosterSettings::default() });
-    let hostname: mail::address::Name = "mx.example.test".parse().unwrap();
+    let poster = HttpClient::new(resolver.clone(), HttpClientSettings { rules, ..HttpClientSettings::default() });
+    let hostname: mail::address::DomainName = "mx.example.test".parse().unwrap();
     let parts = WorkerParts {
         store,
         clock: Clock::default(),
         entropy: Entropy::default(),
-        planner: Planner::new(
+        router: MxRouter::new(
             resolver,
-            PlanSettings { port: 25, smarthosts: Smarthosts::default(), own_names: Vec::new() },
+            RouterSettings { port: 25, smarthosts: Smarthosts::default(), own_names: Vec::new() },
         ),
-        dialer: Dialer::new(hostname.clone()).unwrap(),
+        dialer: SmtpDialer::new(hostname.clone()).unwrap(),
         verp: VerpKey::new([1; 32]),
         webhooks: WebhooksParts {
-            poster: poster.unwrap(),
+            client: poster.unwrap(),
             vault: Arc::clone(&vault),
-            ladder: LADDER.to_vec(),
+            retry_schedule: RETRY_SCHEDULE.to_vec(),
         },
         node: "bench".to_owned(),
-        former_node: None,
+        predecessor_node: None,
     };
     let retention = Duration::from_secs(3_600 * 24 * 30);
     let settings = WorkerSettings {
         hostname,
-        manners: Manners {
-            schedule: Schedule::default(),
+        delivery_policy: DeliveryPolicy {
+            schedule: RetrySchedule::default(),
             paused: true,
             retention,
-            shaping: Shaping::default(),
+            shaping: ReplyRules::default(),
         },
         pace: Vec::new(),
-        tls: TlsMode::Off,
+        tls: TlsSecurityLevel::Off,
         source_addresses: Vec::new(),
         pools: Vec::new(),
         connections_max: 1,
-        places_max: 100,
+        in_flight_max: 100,
         ready_max: 100,
         body_bytes_max: 1 << 20,
     };

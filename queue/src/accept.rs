@@ -28,104 +28,104 @@ use dns::signing_pool::SigningPool;
 use futures_util::future::BoxFuture;
 use jiff::Timestamp;
 use mail::account::Account;
-use mail::address::{Address, Name};
+use mail::address::{Address, DomainName};
 use mail::draft::Draft;
 use mail::email::EmailStatus;
 use mail::event::Event;
 use mail::id::{EmailId, EventId};
-use mail::link::LinkKey;
+use mail::link::TokenKey;
 use mail::plan::Plans;
-use mail::unsubscribe::{Bound, Unsubscribe};
-use mail::usage::{Left, Used};
+use mail::unsubscribe::{UnsubscribeLinks, UnsubscribeToken};
+use mail::usage::{PlanRemaining, PlanUsage};
 use store::access::Tenant;
-use store::engine::{Batch, CommitError, ReadError, State, Store};
+use store::engine::{Batch, CommitError, ReadError, Store, StoreState};
 use tokio::sync::Notify;
 
-use crate::appointments::Appointments;
-use crate::automations::Automations;
+use crate::appointments::PartitionTimers;
+use crate::automations::AutomationEngine;
 use crate::clock::Clock;
-use crate::contacts::{Contacts, ContactsError, Wish};
-use crate::courier::http::AnswerBudget;
+use crate::contacts::{SubscriptionPreferences, SuppressionError, SuppressionService};
+use crate::courier::http::ResponseBudget;
 use crate::dkim2::TransactionSigner;
-use crate::domains::{Domains, DomainsParts};
+use crate::domains::{DomainsParts, SendingDomains};
 use crate::entropy::Entropy;
 use crate::last_hour::Counted;
-use crate::meter::Reserved;
-use crate::once::AtWork;
-use crate::quota::Quotas;
-use crate::rate::{Rate, Standing};
-use crate::refusal::Refusal;
-use crate::reservation::Reservation;
-use crate::returned::Returned;
-use crate::sender::Senders;
-use crate::staged::{Fate, Placed, Staged};
-use crate::tell::TellError;
-use crate::templates::Templates;
-use crate::throttle::Throttle;
-use crate::visits::Visits;
+use crate::meter::QuotaReservation;
+use crate::once::InProgressKeys;
+use crate::quota::StorageQuotaTracker;
+use crate::rate::{RateLimitStatus, RequestRate};
+use crate::refusal::SubmitError;
+use crate::reservation::TaskReservation;
+use crate::returned::BounceProcessor;
+use crate::sender::SenderAuthorization;
+use crate::staged::{Disposition, PartitionAssignment, PreparedMessage};
+use crate::tell::OutboxError;
+use crate::templates::TemplateCache;
+use crate::throttle::RateLimiter;
+use crate::visits::EmailTracking;
 use crate::worker::Worker;
 
-pub use amend::AmendError;
-pub use fill::FillError;
+pub use amend::RescheduleError;
+pub use fill::RenderTemplateError;
+use stage::PrepareError;
 pub use stage::SCHEDULED_AHEAD_MAX;
-use stage::Stop;
 
 /// What mending puts on top of a message (trace, Date, Message-ID, From), at most.
-const HEADER_ROOM_BYTES: u64 = 4 * 1024;
+const ADDED_HEADER_BYTES_MAX: u64 = 4 * 1024;
 /// How long who asks for the usage waits for what is not counted yet.
-const TOLD_WITHIN: Duration = Duration::from_secs(2);
+const OUTBOX_WAIT_MAX: Duration = Duration::from_secs(2);
 
 /// What answers to accounts' questions to hosts of their own may hold in memory, all together.
-const ANSWERS_BYTES_MAX: usize = 64 << 20;
+const RESPONSES_BYTES_MAX: usize = 64 << 20;
 /// The part of one account.
-const ACCOUNT_ANSWERS_BYTES_MAX: usize = 16 << 20;
+const ACCOUNT_RESPONSES_BYTES_MAX: usize = 16 << 20;
 
 /// How often partitions are chosen for an email, should they go to other nodes while it is committed.
-const CHOICES_MAX: usize = 3;
+const PARTITION_TRIES_MAX: usize = 3;
 
 /// The hall. Clones are the same hall.
 #[derive(Clone)]
-pub struct Hall {
+pub struct Intake {
     pub(crate) worker: Arc<Worker>,
-    pub(crate) senders: Arc<Senders>,
-    pool: Arc<SigningPool>,
-    signing: Signing,
+    pub(crate) sender_authorization: Arc<SenderAuthorization>,
+    signing_pool: Arc<SigningPool>,
+    signing: DkimSigning,
     message_bytes_max: Arc<AtomicU64>,
     plans: Arc<RwLock<Plans>>,
-    quotas: Arc<Quotas>,
-    throttle: Arc<Throttle>,
-    appointments: Arc<Appointments>,
-    templates: Arc<Templates>,
-    links: LinkKey,
+    storage_quotas: Arc<StorageQuotaTracker>,
+    rate_limiter: Arc<RateLimiter>,
+    release_timers: Arc<PartitionTimers>,
+    templates: Arc<TemplateCache>,
+    link_key: TokenKey,
     base_url: Arc<OnceLock<String>>,
-    letters: Arc<Notify>,
-    visits: Arc<Visits>,
-    at_work: Arc<AtWork>,
-    pub(crate) answers: AnswerBudget,
-    domains: Arc<Domains>,
-    returned: Returned,
-    automations: Automations,
+    partner_email_wakeup: Arc<Notify>,
+    email_tracking: Arc<EmailTracking>,
+    in_progress_keys: Arc<InProgressKeys>,
+    pub(crate) response_budget: ResponseBudget,
+    domains: Arc<SendingDomains>,
+    bounces: BounceProcessor,
+    automations: AutomationEngine,
 }
 
 /// What is signed of mail.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Signing {
+pub enum DkimSigning {
     /// Nothing: only to measure what signing costs.
     Off,
     /// Each message (DKIM).
     Messages,
     /// Each message, and each transaction that it goes out in (DKIM2).
-    Transactions,
+    MessagesAndTransactions,
 }
 
 /// What the hall needs beside the worker.
-pub struct HallParts {
+pub struct IntakeParts {
     /// Opens DKIM keys.
     pub vault: Arc<dns::seal::Vault>,
     /// Signs.
-    pub pool: SigningPool,
+    pub signing_pool: SigningPool,
     /// What is signed of mail.
-    pub signing: Signing,
+    pub signing: DkimSigning,
     /// The shared sandbox sender.
     pub sandbox_sender: Option<Address>,
     /// The largest message taken over SMTP, in bytes.
@@ -133,7 +133,7 @@ pub struct HallParts {
     /// What the plans include.
     pub plans: Plans,
     /// Signs links.
-    pub links: LinkKey,
+    pub link_key: TokenKey,
     /// Requests are counted, and bounded by the plans.
     pub rate_limit: bool,
     /// What sending domains need.
@@ -142,7 +142,7 @@ pub struct HallParts {
 
 /// What was accepted.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Accepted {
+pub struct SubmitReceipt {
     /// The email's id.
     pub id: EmailId,
     /// Its state: in our spool.
@@ -150,59 +150,66 @@ pub struct Accepted {
     /// Recipients that it does not go to, as the sender wished.
     pub skipped: Vec<Address>,
     /// What is left of the plan's caps.
-    pub left: Left,
+    pub remaining: PlanRemaining,
 }
 
-impl Accepted {
-    fn of(staged: &Staged) -> Self {
-        let status = match staged.fate {
-            Fate::Later(_) => EmailStatus::Scheduled,
+impl SubmitReceipt {
+    fn from_prepared(staged: &PreparedMessage) -> Self {
+        let status = match staged.disposition {
+            Disposition::Schedule(_) => EmailStatus::Scheduled,
             _ => EmailStatus::Sent,
         };
-        let skipped = staged.addressees.iter().filter(|to| to.suppressed);
+        let skipped = staged.recipients.iter().filter(|to| to.suppressed);
         let skipped = skipped.map(|to| to.address.clone()).collect();
-        let left = staged.reserved.as_ref().map(Reserved::left).unwrap_or_default();
-        Self { id: staged.email.id, status, skipped, left }
+        let remaining = staged.plan_reservation.as_ref().map(QuotaReservation::remaining).unwrap_or_default();
+        Self { id: staged.email.id, status, skipped, remaining }
     }
 }
 
 /// Writes something in the commit of several emails, told what came of each.
-pub type AlsoOfMany<'a> = dyn Fn(&[Result<Accepted, Refusal>], &mut Batch) + Send + Sync + 'a;
+pub type ExtendBatchCommit<'a> = dyn Fn(&[Result<SubmitReceipt, SubmitError>], &mut Batch) + Send + Sync + 'a;
 
-impl Hall {
+impl Intake {
     /// Opens the hall before a worker.
     #[must_use]
-    pub fn new(worker: Arc<Worker>, parts: HallParts) -> Self {
+    pub fn new(worker: Arc<Worker>, parts: IntakeParts) -> Self {
         let store = worker.store.clone();
         let plans = Arc::new(RwLock::new(parts.plans));
-        let quotas = Arc::new(Quotas::new(store.clone(), worker.clock.clone(), Arc::clone(&plans)));
-        let automations = Automations::new(Arc::clone(&worker), Arc::clone(&parts.vault));
-        let senders = Arc::new(Senders::new(store, parts.vault, parts.signing, parts.sandbox_sender));
-        let pool = Arc::new(parts.pool);
-        let signer = TransactionSigner::new(Arc::clone(&senders), Arc::clone(&pool), parts.signing);
+        let storage_quotas =
+            Arc::new(StorageQuotaTracker::new(store.clone(), worker.clock.clone(), Arc::clone(&plans)));
+        let automations = AutomationEngine::new(Arc::clone(&worker), Arc::clone(&parts.vault));
+        let sender_authorization =
+            Arc::new(SenderAuthorization::new(store, parts.vault, parts.signing, parts.sandbox_sender));
+        let signing_pool = Arc::new(parts.signing_pool);
+        let signer =
+            TransactionSigner::new(Arc::clone(&sender_authorization), Arc::clone(&signing_pool), parts.signing);
         // A worker has one hall.
         let _ = worker.transaction_signer.set(signer);
-        let _ = worker.quotas.set(Arc::clone(&quotas));
+        let _ = worker.storage_quotas.set(Arc::clone(&storage_quotas));
         Self {
             automations,
-            visits: Arc::new(Visits::new(Arc::clone(&worker))),
-            returned: Returned::new(Arc::clone(&worker), parts.domains.facts.clone()),
-            domains: Arc::new(Domains::new(Arc::clone(&worker), Arc::clone(&senders), parts.domains)),
+            email_tracking: Arc::new(EmailTracking::new(Arc::clone(&worker))),
+            bounces: BounceProcessor::new(Arc::clone(&worker), parts.domains.facts.clone()),
+            domains: Arc::new(SendingDomains::new(
+                Arc::clone(&worker),
+                Arc::clone(&sender_authorization),
+                parts.domains,
+            )),
             worker,
-            senders,
-            pool,
+            sender_authorization,
+            signing_pool,
             signing: parts.signing,
             message_bytes_max: Arc::new(AtomicU64::new(parts.message_bytes_max)),
             plans,
-            quotas,
-            throttle: Arc::new(Throttle::new(parts.rate_limit)),
-            appointments: Arc::default(),
+            storage_quotas,
+            rate_limiter: Arc::new(RateLimiter::new(parts.rate_limit)),
+            release_timers: Arc::default(),
             templates: Arc::default(),
-            links: parts.links,
+            link_key: parts.link_key,
             base_url: Arc::default(),
-            letters: Arc::default(),
-            at_work: Arc::default(),
-            answers: AnswerBudget::new(ANSWERS_BYTES_MAX, ACCOUNT_ANSWERS_BYTES_MAX),
+            partner_email_wakeup: Arc::default(),
+            in_progress_keys: Arc::default(),
+            response_budget: ResponseBudget::new(RESPONSES_BYTES_MAX, ACCOUNT_RESPONSES_BYTES_MAX),
         }
     }
 
@@ -232,40 +239,40 @@ impl Hall {
 
     /// Templates that may be sent.
     #[must_use]
-    pub fn templates(&self) -> &Templates {
+    pub fn templates(&self) -> &TemplateCache {
         &self.templates
     }
 
     /// The sending domains.
     #[must_use]
-    pub fn domains(&self) -> &Domains {
+    pub fn domains(&self) -> &SendingDomains {
         &self.domains
     }
 
     /// Takes what comes back.
     #[must_use]
-    pub fn returned(&self) -> &Returned {
-        &self.returned
+    pub fn bounces(&self) -> &BounceProcessor {
+        &self.bounces
     }
 
     /// The domain that the service itself writes from, if the operator has named one.
     #[must_use]
-    pub fn service_domain(&self) -> Option<Name> {
-        self.senders.sandbox().map(|sender| sender.domain().clone())
+    pub fn service_domain(&self) -> Option<DomainName> {
+        self.sender_authorization.sandbox().map(|sender| sender.domain().clone())
     }
 
     /// The domain of the sandbox sender, when it is not verified here: then nobody can send from it.
     ///
     /// # Errors
     /// The store cannot be read.
-    pub async fn sandbox_fault(&self) -> Result<Option<&Name>, ReadError> {
-        self.senders.sandbox_fault().await
+    pub async fn unverified_sandbox_domain(&self) -> Result<Option<&DomainName>, ReadError> {
+        self.sender_authorization.unverified_sandbox_domain().await
     }
 
     /// The address that the service writes from, other than the sandbox sender itself: the first of two that is another.
     #[must_use]
     pub fn service_address(&self, local_parts: [&str; 2]) -> Option<Address> {
-        self.senders.sandbox().and_then(|sandbox| crate::postman::beside(sandbox, local_parts))
+        self.sender_authorization.sandbox().and_then(|sandbox| crate::postman::sibling_address(sandbox, local_parts))
     }
 
     /// Where the API is reached, and the public pages with it, once that is known.
@@ -275,28 +282,28 @@ impl Hall {
     }
 
     /// Says that a letter to a partner is to be written.
-    pub fn letter_to_write(&self) {
-        self.letters.notify_one();
+    pub fn notify_partner_email(&self) {
+        self.partner_email_wakeup.notify_one();
     }
 
     /// Returns when a letter to a partner is to be written, and at this time at the latest.
-    pub async fn until_letters(&self, at_latest: Timestamp) {
+    pub async fn wait_for_partner_email(&self, at_latest: Timestamp) {
         tokio::select! {
-            () = self.letters.notified() => {}
+            () = self.partner_email_wakeup.notified() => {}
             () = self.clock().sleep_until(at_latest) => {}
         }
     }
 
     /// The automations.
     #[must_use]
-    pub fn automations(&self) -> &Automations {
+    pub fn automations(&self) -> &AutomationEngine {
         &self.automations
     }
 
     /// Idempotency keys at work.
     #[must_use]
-    pub fn at_work(&self) -> &Arc<AtWork> {
-        &self.at_work
+    pub fn in_progress_keys(&self) -> &Arc<InProgressKeys> {
+        &self.in_progress_keys
     }
 
     /// What the plans include.
@@ -312,14 +319,14 @@ impl Hall {
 
     /// How much accounts may keep.
     #[must_use]
-    pub fn quotas(&self) -> &Arc<Quotas> {
-        &self.quotas
+    pub fn storage_quotas(&self) -> &Arc<StorageQuotaTracker> {
+        &self.storage_quotas
     }
 
     /// Who has asked how often.
     #[must_use]
-    pub fn throttle(&self) -> &Throttle {
-        &self.throttle
+    pub fn rate_limiter(&self) -> &RateLimiter {
+        &self.rate_limiter
     }
 
     /// Counts one request of an account, over HTTP or SMTP; none when requests are not counted. Nodes that
@@ -327,44 +334,44 @@ impl Hall {
     ///
     /// # Errors
     /// It may not be made now.
-    pub fn rate(&self, account: &Account) -> Result<Option<Standing>, Standing> {
-        if !self.throttle.is_on() {
+    pub fn check_rate_limit(&self, account: &Account) -> Result<Option<RateLimitStatus>, RateLimitStatus> {
+        if !self.rate_limiter.is_enabled() {
             return Ok(None);
         }
-        let rate = Rate::new(self.plans().of(account.plan).requests_per_second, self.worker.leases.nodes());
-        self.throttle.take(account.id, rate, self.worker.clock.now()).map(Some)
+        let rate = RequestRate::new(self.plans().of(account.plan).requests_per_second, self.worker.leases.nodes());
+        self.rate_limiter.check(account.id, rate, self.worker.clock.now()).map(Some)
     }
 
     /// What an account has used up of its plan today and this month, to the email.
     ///
     /// # Errors
     /// The store cannot be read.
-    pub async fn used(&self, tenant: &Tenant) -> Result<Used, ReadError> {
+    pub async fn plan_usage(&self, tenant: &Tenant) -> Result<PlanUsage, ReadError> {
         // The meter knows those that are not told yet of plans with caps only.
-        self.tell_within(TOLD_WITHIN).await;
+        self.dispatch_outbox_within(OUTBOX_WAIT_MAX).await;
         let account = tenant.account().id;
-        self.worker.meter.used(&self.worker.store, account, self.clock().now()).await
+        self.worker.quota_tracker.usage_of(&self.worker.store, account, self.clock().now()).await
     }
 
     /// Returns after the next thing that is settled; what happens once this is called counts.
-    pub fn settled(&self) -> impl Future<Output = ()> + '_ {
-        self.worker.settled()
+    pub fn next_outcome(&self) -> impl Future<Output = ()> + '_ {
+        self.worker.next_outcome()
     }
 
     /// Tells what has happened: what follows from it is in the store when this returns.
     ///
     /// # Errors
     /// [`TellError`].
-    pub async fn tell(&self) -> Result<(), TellError> {
-        self.worker.tell().await
+    pub async fn dispatch_outbox(&self) -> Result<(), OutboxError> {
+        self.worker.dispatch_outbox().await
     }
 
     /// Tells what has happened, and waits for it for so long at most: for what is to show what was just done. Where that was
     /// too short, returns the time up to which everything was told.
-    pub async fn tell_within(&self, at_most: Duration) -> Option<Timestamp> {
+    pub async fn dispatch_outbox_within(&self, at_most: Duration) -> Option<Timestamp> {
         let worker = Arc::clone(&self.worker);
         // Half a telling would be done again: it goes on when the waiting ends.
-        let telling = tokio::spawn(async move { worker.tell().await });
+        let telling = tokio::spawn(async move { worker.dispatch_outbox().await });
         match tokio::time::timeout(at_most, telling).await {
             Ok(Ok(Ok(()))) => return None,
             Ok(Ok(Err(error))) => {
@@ -372,75 +379,79 @@ impl Hall {
             }
             Ok(Err(_)) | Err(_) => {}
         }
-        Some(self.told_until())
+        Some(self.dispatched_until())
     }
 
     /// Everything that happened here before this was told; 1970 before it is known.
     #[must_use]
-    pub fn told_until(&self) -> Timestamp {
-        self.worker.told_until()
+    pub fn dispatched_until(&self) -> Timestamp {
+        self.worker.dispatched_until()
     }
 
     /// What signs links in mail and on public pages.
     #[must_use]
-    pub fn links(&self) -> &LinkKey {
-        &self.links
+    pub fn link_key(&self) -> &TokenKey {
+        &self.link_key
     }
 
     /// Says where the API is reached, and with it the public pages that links lead to. The first word counts.
-    pub fn open_pages_at(&self, base_url: &str) {
+    pub fn set_base_url(&self, base_url: &str) {
         let _ = self.base_url.set(base_url.to_owned());
     }
 
     /// Where the API is reached; empty before it is known.
     #[must_use]
-    pub fn pages_at(&self) -> &str {
+    pub fn base_url_or_empty(&self) -> &str {
         self.base_url.get().map_or("", String::as_str)
     }
 
     /// Makes unsubscribe links; none before it is known where they lead.
     #[must_use]
-    pub fn unsubscribe(&self) -> Option<Unsubscribe> {
+    pub fn unsubscribe_links(&self) -> Option<UnsubscribeLinks> {
         let base_url = self.base_url.get()?.clone();
-        Some(Unsubscribe { key: self.links.clone(), base_url })
+        Some(UnsubscribeLinks { key: self.link_key.clone(), base_url })
     }
 
     /// What changes what is known of addresses.
     #[must_use]
-    pub fn contacts(&self) -> Contacts {
-        self.worker.contacts()
+    pub fn suppressions(&self) -> SuppressionService {
+        self.worker.suppressions()
     }
 
     /// Does what the recipient whom a link is bound to wants, and has it told.
     ///
     /// # Errors
     /// [`ContactsError`].
-    pub async fn heed(&self, bound: &Bound, wish: Wish) -> Result<(), ContactsError> {
-        self.contacts().heed(bound, wish).await?;
-        self.worker.untold.notify_one();
+    pub async fn apply_preference(
+        &self,
+        bound: &UnsubscribeToken,
+        wish: SubscriptionPreferences,
+    ) -> Result<(), SuppressionError> {
+        self.suppressions().apply_preference(bound, wish).await?;
+        self.worker.outbox_wakeup.notify_one();
         Ok(())
     }
 
     /// Says that an event was recorded: it is told now.
-    pub fn something_to_tell(&self) {
-        self.worker.something_to_tell();
+    pub fn notify_outbox(&self) {
+        self.worker.notify_outbox();
     }
 
     /// The partitions that are this node's, in runs of neighbours.
     #[must_use]
-    pub fn partitions(&self) -> Vec<RangeInclusive<u16>> {
-        self.worker.leases.runs()
+    pub fn partition_ranges(&self) -> Vec<RangeInclusive<u16>> {
+        self.worker.leases.owned_ranges()
     }
 
     /// Says that a list of suppressions was handed in: it is read now.
-    pub fn list_handed_in(&self) {
-        self.worker.list_handed_in.notify_one();
+    pub fn notify_suppression_import(&self) {
+        self.worker.import_wakeup.notify_one();
     }
 
     /// Books opens and clicks.
     #[must_use]
-    pub fn visits(&self) -> &Visits {
-        &self.visits
+    pub fn email_tracking(&self) -> &EmailTracking {
+        &self.email_tracking
     }
 
     /// The largest message taken, in bytes.
@@ -458,20 +469,20 @@ impl Hall {
     ///
     /// # Errors
     /// [`Refusal::Full`] or [`Refusal::Unavailable`].
-    pub fn ready(&self) -> Result<(), Refusal> {
+    pub fn check_ready(&self) -> Result<(), SubmitError> {
         if self.worker.stop.is_cancelled() {
-            return Err(Refusal::Unavailable);
+            return Err(SubmitError::Unavailable);
         }
-        self.healthy()
+        self.check_store_health()
     }
 
     /// Whether the store takes anything. What is on its way when delivery stops is still accepted: it is
     /// on disk for the next start.
-    fn healthy(&self) -> Result<(), Refusal> {
+    fn check_store_health(&self) -> Result<(), SubmitError> {
         match self.worker.store.health().state {
-            State::Healthy => Ok(()),
-            State::Full => Err(Refusal::Full),
-            State::Away(_) | State::Fenced(_) => Err(Refusal::Unavailable),
+            StoreState::Healthy => Ok(()),
+            StoreState::Full => Err(SubmitError::InsufficientStorage),
+            StoreState::Away(_) | StoreState::Fenced(_) => Err(SubmitError::Unavailable),
         }
     }
 
@@ -479,8 +490,8 @@ impl Hall {
     ///
     /// # Errors
     /// What is wrong with it.
-    pub fn may_schedule(&self, at: Timestamp) -> Result<(), &'static str> {
-        stage::judge_schedule(at, self.worker.clock.now())
+    pub fn validate_scheduled_at(&self, at: Timestamp) -> Result<(), &'static str> {
+        stage::validate_schedule_time(at, self.worker.clock.now())
     }
 
     /// Whether the account may send from an address: asked at MAIL FROM, before anything is read. The
@@ -488,16 +499,16 @@ impl Hall {
     ///
     /// # Errors
     /// [`Refusal`].
-    pub async fn may_send(&self, tenant: &Tenant, sender: &Address) -> Result<(), Refusal> {
-        self.senders.find(tenant, sender, self.worker.clock.now()).await.map(drop)
+    pub async fn authorize_sender(&self, tenant: &Tenant, sender: &Address) -> Result<(), SubmitError> {
+        self.sender_authorization.authorize(tenant, sender, self.worker.clock.now()).await.map(drop)
     }
 
     /// Accepts a draft: returns when it is on disk.
     ///
     /// # Errors
     /// [`Refusal`].
-    pub async fn accept(&self, tenant: &Tenant, draft: Draft) -> Result<Accepted, Refusal> {
-        self.accept_with(tenant, draft, &|_, _| {}).await
+    pub async fn submit(&self, tenant: &Tenant, draft: Draft) -> Result<SubmitReceipt, SubmitError> {
+        self.submit_with(tenant, draft, &|_, _| {}).await
     }
 
     /// Accepts a draft, and writes something in the same commit: what it is, is told when the email has its
@@ -505,24 +516,24 @@ impl Hall {
     ///
     /// # Errors
     /// [`Refusal`]; [`Refusal::DoneMeanwhile`] when what was to be written is there already.
-    pub fn accept_with<'a>(
+    pub fn submit_with<'a>(
         &'a self,
         tenant: &'a Tenant,
         draft: Draft,
-        also: &'a (dyn Fn(&Accepted, &mut Batch) + Send + Sync),
-    ) -> BoxFuture<'a, Result<Accepted, Refusal>> {
+        also: &'a (dyn Fn(&SubmitReceipt, &mut Batch) + Send + Sync),
+    ) -> BoxFuture<'a, Result<SubmitReceipt, SubmitError>> {
         Box::pin(async move {
-            self.healthy()?;
+            self.check_store_health()?;
             let now = self.worker.clock.now();
-            let staged = match self.stage(tenant, draft, now).await {
+            let staged = match self.prepare_message(tenant, draft, now).await {
                 Ok(staged) => staged,
-                Err(Stop::Refused(refusal)) => return Err(refusal),
-                Err(Stop::Blocked(staged, refusal)) => {
+                Err(PrepareError::Rejected(refusal)) => return Err(refusal),
+                Err(PrepareError::Suppressed(staged, refusal)) => {
                     self.commit(vec![*staged], &|_| {}).await?;
                     return Err(refusal);
                 }
             };
-            let accepted = Accepted::of(&staged);
+            let accepted = SubmitReceipt::from_prepared(&staged);
             self.commit(vec![staged], &|batch| also(&accepted, batch)).await?;
             Ok(accepted)
         })
@@ -535,39 +546,39 @@ impl Hall {
     ///
     /// # Errors
     /// [`Refusal`], about all of them.
-    pub fn accept_many<'a>(
+    pub fn submit_batch<'a>(
         &'a self,
         tenant: &'a Tenant,
         drafts: Vec<Draft>,
         all: bool,
-        also: &'a AlsoOfMany<'a>,
-    ) -> BoxFuture<'a, Result<Vec<Result<Accepted, Refusal>>, Refusal>> {
+        also: &'a ExtendBatchCommit<'a>,
+    ) -> BoxFuture<'a, Result<Vec<Result<SubmitReceipt, SubmitError>>, SubmitError>> {
         Box::pin(async move {
-            self.healthy()?;
+            self.check_store_health()?;
             let now = self.worker.clock.now();
-            let staging: Vec<_> = drafts.into_iter().map(|draft| self.stage(tenant, draft, now)).collect();
+            let staging: Vec<_> = drafts.into_iter().map(|draft| self.prepare_message(tenant, draft, now)).collect();
             let mut staged = Vec::with_capacity(staging.len());
             let mut outcomes = Vec::with_capacity(staging.len());
             for one in futures_util::future::join_all(staging).await {
                 outcomes.push(match one {
                     Ok(one) => {
-                        let accepted = Accepted::of(&one);
+                        let accepted = SubmitReceipt::from_prepared(&one);
                         staged.push(one);
                         Ok(accepted)
                     }
-                    Err(Stop::Refused(refusal)) => Err(refusal),
-                    Err(Stop::Blocked(one, refusal)) => {
+                    Err(PrepareError::Rejected(refusal)) => Err(refusal),
+                    Err(PrepareError::Suppressed(one, refusal)) => {
                         staged.push(*one);
                         Err(refusal)
                     }
                 });
             }
             if all && outcomes.iter().any(Result::is_err) {
-                return Ok(outcomes.into_iter().map(|one| one.map_err(Refusal::without_email)).collect());
+                return Ok(outcomes.into_iter().map(|one| one.map_err(SubmitError::without_email)).collect());
             }
-            let doubt = |accepted: Accepted| Err(Refusal::Unconfirmed { id: accepted.id });
+            let doubt = |accepted: SubmitReceipt| Err(SubmitError::Unconfirmed { id: accepted.id });
             match self.commit(staged, &|batch| also(&outcomes, batch)).await {
-                Err(Refusal::Unconfirmed { .. }) => {
+                Err(SubmitError::Unconfirmed { .. }) => {
                     Ok(outcomes.into_iter().map(|one| one.and_then(doubt)).collect())
                 }
                 committed => committed.map(|()| outcomes),
@@ -578,81 +589,87 @@ impl Hall {
     /// Commits, in partitions of this node. Those that went to another node meanwhile are chosen anew.
     async fn commit(
         &self,
-        staged: Vec<Staged>,
+        staged: Vec<PreparedMessage>,
         also: &(dyn Fn(&mut Batch) + Send + Sync),
-    ) -> Result<(), Refusal> {
-        for _ in 0..CHOICES_MAX {
+    ) -> Result<(), SubmitError> {
+        for _ in 0..PARTITION_TRIES_MAX {
             let mut batch = Batch::intake();
             let mut placed = Vec::with_capacity(staged.len());
             let mut events = Vec::with_capacity(staged.len());
             for one in &staged {
-                let place = one.place(|domain| self.worker.leases.choose(domain));
-                let place = place.ok_or(Refusal::Unavailable)?;
-                let event = EventId::new(one.now, self.worker.entropy.id());
-                events.push(one.write(&mut batch, &place, event));
+                let place = one.assign_partitions(|domain| self.worker.leases.choose_for_domain(domain));
+                let place = place.ok_or(SubmitError::Unavailable)?;
+                let event = EventId::new(one.now, self.worker.entropy.unique_bits());
+                events.push(one.write_rows(&mut batch, &place, event));
                 placed.push(place);
             }
-            if !self.worker.leases.fence_partitions(&mut batch, placed.iter().flat_map(Placed::partitions)) {
+            if !self.worker.leases.fence_partitions(&mut batch, placed.iter().flat_map(PartitionAssignment::partitions))
+            {
                 // It went to another node this very moment.
                 continue;
             }
-            let reserve = |place: Placed| (place.partition, self.worker.reserve(place.tasks));
+            let reserve = |place: PartitionAssignment| (place.partition, self.worker.reserve_tasks(place.tasks));
             let reservations: Vec<_> = placed.into_iter().map(reserve).collect();
             also(&mut batch);
             match self.worker.store.commit(batch).await {
                 Ok(()) => {
-                    self.committed(staged, events, reservations);
+                    self.after_commit(staged, events, reservations);
                     return Ok(());
                 }
                 Err(CommitError::Conflict { key })
-                    if store::idempotency::is_about_one(&key)
-                        || store::schedule::is_about_one(&key)
-                        || store::run::is_about_one(&key)
-                        || store::owner_notice::is_about_one(&key)
-                        || store::affiliate::partner_letter::is_about_one(&key) =>
+                    if store::idempotency::caused_conflict(&key)
+                        || store::schedule::caused_conflict(&key)
+                        || store::run::caused_conflict(&key)
+                        || store::owner_notice::caused_conflict(&key)
+                        || store::affiliate::partner_letter::caused_conflict(&key) =>
                 {
-                    return Err(Refusal::DoneMeanwhile);
+                    return Err(SubmitError::DoneConcurrently);
                 }
-                Err(CommitError::Conflict { .. }) => self.worker.look_soon().await,
+                Err(CommitError::Conflict { .. }) => self.worker.wait_for_membership_change().await,
                 // The disk failed, or the database went away, with the commit on its way: nobody knows
                 // whether it is there.
                 Err(CommitError::Fenced(_) | CommitError::Unknown(_)) => {
-                    reservations.into_iter().for_each(|(_, reservation)| reservation.in_doubt());
+                    reservations.into_iter().for_each(|(_, reservation)| reservation.mark_in_doubt());
                     let first = staged.first().map(|one| one.email.id);
-                    return Err(first.map_or(Refusal::Unavailable, |id| Refusal::Unconfirmed { id }));
+                    return Err(first.map_or(SubmitError::Unavailable, |id| SubmitError::Unconfirmed { id }));
                 }
                 Err(error) => return Err(error.into()),
             }
         }
-        Err(Refusal::Unavailable)
+        Err(SubmitError::Unavailable)
     }
 
     /// Counts a message that was received.
     pub(crate) fn count_received(&self) {
-        self.worker.figures.last_hour.count(Counted::Received, 1, self.clock().now());
+        self.worker.metrics.last_hour.count(Counted::Received, 1, self.clock().now());
     }
 
     /// They are on disk.
-    fn committed(&self, staged: Vec<Staged>, events: Vec<Event>, reservations: Vec<(u16, Reservation)>) {
+    fn after_commit(
+        &self,
+        staged: Vec<PreparedMessage>,
+        events: Vec<Event>,
+        reservations: Vec<(u16, TaskReservation)>,
+    ) {
         let (number, now) = (staged.len() as u64, self.clock().now());
         metrics::counter!("postrider_emails_accepted_total").increment(number);
-        self.worker.figures.last_hour.count(Counted::Accepted, number, now);
+        self.worker.metrics.last_hour.count(Counted::Accepted, number, now);
         for ((one, event), (partition, reservation)) in staged.into_iter().zip(events).zip(reservations) {
             one.log();
-            match one.fate {
-                Fate::Later(at) => self.appointments.note(partition, at),
-                Fate::Refuse(..) => self.worker.settled.notify_waiters(),
-                Fate::Send => {}
+            match one.disposition {
+                Disposition::Schedule(at) => self.release_timers.schedule(partition, at),
+                Disposition::Reject(..) => self.worker.outcome_recorded.notify_waiters(),
+                Disposition::Deliver => {}
             }
-            reservation.committed(&one.chunks);
-            if let Some(reserved) = one.reserved {
-                reserved.keep();
+            reservation.confirm(&one.chunks);
+            if let Some(reserved) = one.plan_reservation {
+                reserved.confirm();
             }
-            if let Some(storage) = one.storage {
-                storage.keep();
+            if let Some(storage) = one.storage_reservation {
+                storage.confirm();
             }
-            self.worker.fresh.keep(event, Some(one.email));
+            self.worker.recent_events.insert(event, Some(one.email));
         }
-        self.worker.untold.notify_one();
+        self.worker.outbox_wakeup.notify_one();
     }
 }

@@ -9,18 +9,18 @@ use tokio::sync::Notify;
 
 /// When each of our partitions is to be looked at. One that is not in the table was never looked at.
 #[derive(Debug, Default)]
-pub(crate) struct Appointments {
-    next: Mutex<BTreeMap<u16, Timestamp>>,
+pub(crate) struct PartitionTimers {
+    next_due: Mutex<BTreeMap<u16, Timestamp>>,
     changed: Notify,
 }
 
-impl Appointments {
+impl PartitionTimers {
     fn lock(&self) -> MutexGuard<'_, BTreeMap<u16, Timestamp>> {
-        self.next.lock().unwrap_or_else(PoisonError::into_inner)
+        self.next_due.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
     /// Something in the partition is due then.
-    pub(crate) fn note(&self, partition: u16, due: Timestamp) {
+    pub(crate) fn schedule(&self, partition: u16, due: Timestamp) {
         // One that was never looked at will be, for all that lies in it.
         if let Some(next) = self.lock().get_mut(&partition)
             && due < *next
@@ -31,7 +31,7 @@ impl Appointments {
     }
 
     /// A look begins: what is noted from now on counts after it.
-    pub(crate) fn begin(&self, partition: u16) {
+    pub(crate) fn begin_scan(&self, partition: u16) {
         self.lock().insert(partition, Timestamp::MAX);
     }
 
@@ -44,13 +44,13 @@ impl Appointments {
     }
 
     /// The partition has come to us: it is looked at.
-    pub(crate) fn forget(&self, partition: u16) {
+    pub(crate) fn reset(&self, partition: u16) {
         self.lock().remove(&partition);
         self.changed.notify_one();
     }
 
     /// All are looked at: work may have come into them from elsewhere.
-    pub(crate) fn look_at_all(&self) {
+    pub(crate) fn reset_all(&self) {
         self.lock().clear();
         self.changed.notify_one();
     }

@@ -4,24 +4,24 @@
 //! One line an attempt, at INFO. Below that level it costs one comparison; at it nothing is allocated for most replies.
 
 use mail::log_text;
-use mail::reply::Reply;
+use mail::reply::SmtpReply;
 use mail::task::Task;
 
-use crate::settle::{Attempted, Next};
+use crate::settle::{AttemptResult, NextAction};
 
 /// Logs an attempt.
-pub(crate) fn log_attempt(task: &Task, attempted: &Attempted, next: &Next) {
+pub(crate) fn log_attempt(task: &Task, attempted: &AttemptResult, next: &NextAction) {
     if !tracing::enabled!(tracing::Level::INFO) {
         return;
     }
     let (word, next_attempt_at) = match next {
-        Next::Delivered => ("delivered", None),
-        Next::Retry { at } => ("deferred", Some(*at)),
-        Next::Bounced { .. } => ("bounced", None),
-        Next::Failed { .. } => ("failed", None),
+        NextAction::Delivered => ("delivered", None),
+        NextAction::Retry { at } => ("deferred", Some(*at)),
+        NextAction::Bounce { .. } => ("bounced", None),
+        NextAction::Fail { .. } => ("failed", None),
     };
     let (reply, error) = (attempted.outcome.reply(), attempted.outcome.error());
-    let text = reply.map(Reply::text);
+    let text = reply.map(SmtpReply::text);
     let number = if attempted.is_untried { task.attempts } else { task.attempts.saturating_add(1) };
     tracing::info!(
         email.id = %task.id.email,

@@ -34,9 +34,9 @@ use std::sync::{Arc, OnceLock};
 
 use dns::seal::Vault;
 use jiff::Timestamp;
-use mail::automation::context::Context;
-use mail::automation::job::{Job, Work};
-use mail::automation::run::{Fact, Run};
+use mail::automation::context::RunContext;
+use mail::automation::job::{AutomationJob, AutomationJobKind};
+use mail::automation::run::{AutomationRun, RunFact};
 use mail::event::Event;
 use mail::id::{AccountId, EventId, RunId};
 use serde::Serialize;
@@ -45,17 +45,17 @@ use store::engine::{Batch, ReadError};
 use store::task::PARTITIONS;
 use tokio::sync::Semaphore;
 
-use self::definitions::Definitions;
-pub use self::rehearse::RehearseError;
-pub use self::sms::SmsGate;
+use self::definitions::DefinitionCache;
+pub use self::rehearse::DryRunError;
+pub use self::sms::SmsProvider;
 use crate::worker::Worker;
 
 /// Text messages on their way at once.
-const SMS_AT_ONCE: usize = 64;
+const SMS_CONCURRENCY: usize = 64;
 
 /// What a signal did.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
-pub struct Reaction {
+pub struct SignalEffects {
     /// Automations whose trigger it matched: each has a new run.
     pub matched: u64,
     /// Runs that waited for it and go on.
@@ -66,38 +66,38 @@ pub struct Reaction {
 
 /// The automations of all accounts. Clones are the same.
 #[derive(Clone)]
-pub struct Automations(Arc<Shared>);
+pub struct AutomationEngine(Arc<AutomationState>);
 
-struct Shared {
+struct AutomationState {
     worker: Arc<Worker>,
     vault: Arc<Vault>,
-    definitions: Definitions,
-    sms: OnceLock<SmsGate>,
-    sms_places: Arc<Semaphore>,
+    definition_cache: DefinitionCache,
+    sms_provider: OnceLock<SmsProvider>,
+    sms_permits: Arc<Semaphore>,
 }
 
-impl Automations {
+impl AutomationEngine {
     /// The automations of this worker's store; the vault seals what runs know.
     #[must_use]
     pub(crate) fn new(worker: Arc<Worker>, vault: Arc<Vault>) -> Self {
-        Self(Arc::new(Shared {
+        Self(Arc::new(AutomationState {
             worker,
             vault,
-            definitions: Definitions::default(),
-            sms: OnceLock::new(),
-            sms_places: Arc::new(Semaphore::new(SMS_AT_ONCE)),
+            definition_cache: DefinitionCache::default(),
+            sms_provider: OnceLock::new(),
+            sms_permits: Arc::new(Semaphore::new(SMS_CONCURRENCY)),
         }))
     }
 
     /// Says who sends text messages. The first word counts.
-    pub fn send_texts_by(&self, gate: SmsGate) {
-        let _ = self.0.sms.set(gate);
+    pub fn set_sms_provider(&self, gate: SmsProvider) {
+        let _ = self.0.sms_provider.set(gate);
     }
 
     /// Whether somebody sends text messages.
     #[must_use]
-    pub fn sends_texts(&self) -> bool {
-        self.0.sms.get().is_some()
+    pub fn has_sms_provider(&self) -> bool {
+        self.0.sms_provider.get().is_some()
     }
 
     /// Says that a batch was committed that brought something to do in these partitions
@@ -105,32 +105,32 @@ impl Automations {
     /// after the own commit: a look before it would find nothing.
     pub fn wake(&self, partitions: &HashSet<u16>) {
         let worker = &self.0.worker;
-        worker.ears.wake_at(partitions, worker.clock.now());
-        worker.untold.notify_one();
+        worker.trigger_index.wake_at(partitions, worker.clock.now());
+        worker.outbox_wakeup.notify_one();
     }
 
     /// An automation of the account was made, changed or deleted: what is remembered of it is read anew.
-    pub fn forget(&self, account: AccountId) {
-        self.0.worker.ears.forget(account);
+    pub fn invalidate(&self, account: AccountId) {
+        self.0.worker.trigger_index.invalidate(account);
     }
 
     /// Writes a job that is to be done now.
-    pub fn plan(&self, batch: &mut Batch, account: AccountId, work: Work) {
-        let (id, due) = (EventId::new(self.now(), self.random()), self.now());
-        let partition = self.partition();
-        store::run::due::put_job(batch, &Job { id, account, partition, due, work });
+    pub fn enqueue_job(&self, batch: &mut Batch, account: AccountId, work: AutomationJobKind) {
+        let (id, due) = (EventId::new(self.now(), self.random_bits()), self.now());
+        let partition = self.choose_partition();
+        store::run::due::put_job(batch, &AutomationJob { id, account, partition, due, work });
     }
 
     fn now(&self) -> Timestamp {
         self.0.worker.clock.now()
     }
 
-    fn random(&self) -> u128 {
-        self.0.worker.entropy.id()
+    fn random_bits(&self) -> u128 {
+        self.0.worker.entropy.unique_bits()
     }
 
     /// A partition for something new: one of ours, while we have any.
-    fn partition(&self) -> u16 {
+    fn choose_partition(&self) -> u16 {
         let (active, random) = (self.0.worker.leases.active(), self.0.worker.entropy.u64());
         let at = |count: usize| usize::try_from(random % count.max(1) as u64).unwrap_or(0);
         let partition = active.get(at(active.len())).copied();
@@ -138,8 +138,8 @@ impl Automations {
     }
 
     /// Writes facts of a run as events, in their order.
-    fn record(&self, batch: &mut Batch, run: &Run, facts: &[Fact], at: Timestamp) {
-        let first = self.random();
+    fn record_facts(&self, batch: &mut Batch, run: &AutomationRun, facts: &[RunFact], at: Timestamp) {
+        let first = self.random_bits();
         for (n, fact) in (0_u128..).zip(facts) {
             let event = Event {
                 id: EventId::new(at, first + n),
@@ -155,16 +155,16 @@ impl Automations {
     }
 
     /// Seals what a run knows.
-    fn seal(&self, run: RunId, context: &Context) -> Result<Vec<u8>, ReadError> {
-        self.seal_as(&run.to_bytes(), context)
+    fn seal_context(&self, run: RunId, context: &RunContext) -> Result<Vec<u8>, ReadError> {
+        self.seal_json(&run.to_bytes(), context)
     }
 
-    fn seal_as<T: Serialize>(&self, row: &[u8], what: &T) -> Result<Vec<u8>, ReadError> {
+    fn seal_json<T: Serialize>(&self, row: &[u8], what: &T) -> Result<Vec<u8>, ReadError> {
         let text = serde_json::to_vec(what).map_err(corrupt)?;
         self.0.vault.seal(row, &text).map_err(corrupt)
     }
 
-    fn open<T: DeserializeOwned>(&self, row: &[u8], sealed: &[u8]) -> Result<T, ReadError> {
+    fn unseal_json<T: DeserializeOwned>(&self, row: &[u8], sealed: &[u8]) -> Result<T, ReadError> {
         let text = self.0.vault.open(row, sealed).map_err(corrupt)?;
         serde_json::from_slice(&text).map_err(corrupt)
     }

@@ -7,14 +7,14 @@
 use std::sync::Arc;
 
 use mail::address::Address;
-use mail::billing::{Payer, Told};
+use mail::billing::{BillingUpdate, Payer};
 use mail::id::AccountId;
-use store::billing::{Found, Payers};
+use store::billing::{Payers, StoredBillingRecord};
 use store::engine::{Batch, CommitError, ReadError, Store};
 use thiserror::Error;
 
-use crate::accept::Hall;
-use crate::sender::Senders;
+use crate::accept::Intake;
+use crate::sender::SenderAuthorization;
 
 /// Commits tried, when something else is told of the same customer or account meanwhile.
 const TRIES_MAX: usize = 20;
@@ -37,44 +37,47 @@ pub enum BillingError {
 
 /// Takes in what the operator's payment processor tells of its customers.
 #[derive(Clone)]
-pub struct Billing {
+pub struct BillingService {
     store: Store,
-    senders: Arc<Senders>,
+    senders: Arc<SenderAuthorization>,
 }
 
-impl Hall {
+impl Intake {
     /// Who pays; the hall goes by what was changed at once.
     #[must_use]
-    pub fn billing(&self) -> Billing {
-        Billing { store: self.store().clone(), senders: Arc::clone(&self.senders) }
+    pub fn billing(&self) -> BillingService {
+        BillingService { store: self.store().clone(), senders: Arc::clone(&self.sender_authorization) }
     }
 }
 
-impl Billing {
+impl BillingService {
     /// Takes in what was told of a customer. Gives the account that it pays for, if it is known by now.
     ///
     /// # Errors
     /// [`BillingError`].
-    pub async fn hear(&self, customer: &str, told: &Told) -> Result<Option<AccountId>, BillingError> {
+    pub async fn apply_customer_state(
+        &self,
+        customer: &str,
+        told: &BillingUpdate,
+    ) -> Result<Option<AccountId>, BillingError> {
         for _ in 0..TRIES_MAX {
-            let found = store::billing::payer(&self.store, customer).await?;
+            let found = store::billing::get_payer(&self.store, customer).await?;
             let mut payer = found.noun.clone();
-            payer.hear(told.clone());
-            payer.account = self.account_of(&payer).await?;
+            payer.apply(told.clone());
+            payer.account = self.paying_account(&payer).await?;
             let mut batch = Batch::progress();
             found.change(&mut batch, &payer);
             let mut changed = Vec::new();
             // Of whom it paid for before, and of whom it pays for now.
-            for account in [found.noun.account.filter(|before| payer.account != Some(*before)), payer.account]
-            {
+            for account in [found.noun.account.filter(|before| payer.account != Some(*before)), payer.account] {
                 let Some(account) = account else { continue };
                 let pays = payer.account == Some(account) && payer.has_method();
-                self.count(&mut batch, account, (customer, pays)).await?;
+                self.record_payer(&mut batch, account, (customer, pays)).await?;
                 changed.push(account);
             }
             match self.store.commit(batch).await {
                 Ok(()) => {
-                    changed.iter().for_each(|account| self.senders.forget(*account, None));
+                    changed.iter().for_each(|account| self.senders.invalidate(*account, None));
                     return Ok(payer.account);
                 }
                 Err(CommitError::Conflict { .. }) => {}
@@ -85,8 +88,8 @@ impl Billing {
     }
 
     /// The account that a customer pays for: the one that was named, else the one whose owner has the same address.
-    async fn account_of(&self, payer: &Payer) -> Result<Option<AccountId>, ReadError> {
-        for reference in payer.references() {
+    async fn paying_account(&self, payer: &Payer) -> Result<Option<AccountId>, ReadError> {
+        for reference in payer.referenced_accounts() {
             if store::account::get(&self.store, reference).await?.is_some() {
                 return Ok(Some(reference));
             }
@@ -99,13 +102,13 @@ impl Billing {
     }
 
     /// Writes down whether a customer pays for an account, and what follows for the account.
-    async fn count(
+    async fn record_payer(
         &self,
         batch: &mut Batch,
         account: AccountId,
         (customer, pays): (&str, bool),
     ) -> Result<(), ReadError> {
-        let found: Found<Payers> = store::billing::payers_of(&self.store, account).await?;
+        let found: StoredBillingRecord<Payers> = store::billing::get_payers(&self.store, account).await?;
         let mut payers = found.noun.clone();
         if !pays {
             payers.customers.remove(customer);

@@ -9,16 +9,16 @@ use bytes::Bytes;
 use tokio::sync::{OwnedSemaphorePermit, Semaphore};
 
 /// Messages are counted in pieces of this many bytes.
-const PIECE_BYTES: usize = 4096;
+const PERMIT_BYTES: usize = 4096;
 
 /// A message's bytes in memory.
 #[derive(Debug)]
-pub struct HeldBody {
+pub struct BufferedBody {
     chunks: Vec<Bytes>,
-    _share: OwnedSemaphorePermit,
+    _permits: OwnedSemaphorePermit,
 }
 
-impl HeldBody {
+impl BufferedBody {
     /// The bytes, in order.
     #[must_use]
     pub fn chunks(&self) -> &[Bytes] {
@@ -29,59 +29,59 @@ impl HeldBody {
 /// How many bytes of messages may be in memory.
 #[derive(Debug)]
 pub struct BodyBudget {
-    pieces: Arc<Semaphore>,
-    pieces_max: usize,
+    permits: Arc<Semaphore>,
+    permits_max: usize,
 }
 
 impl BodyBudget {
     /// A budget of so many bytes.
     #[must_use]
     pub fn new(bytes_max: usize) -> Self {
-        let pieces_max = (bytes_max / PIECE_BYTES).clamp(1, Semaphore::MAX_PERMITS);
-        Self { pieces: Arc::new(Semaphore::new(pieces_max)), pieces_max }
+        let permits_max = (bytes_max / PERMIT_BYTES).clamp(1, Semaphore::MAX_PERMITS);
+        Self { permits: Arc::new(Semaphore::new(permits_max)), permits_max }
     }
 
     /// What a message counts; one larger than the whole budget counts as all of it.
-    fn pieces_of(&self, size_bytes: usize) -> u32 {
-        u32::try_from((size_bytes / PIECE_BYTES + 1).min(self.pieces_max)).unwrap_or(u32::MAX)
+    fn permits_for(&self, size_bytes: usize) -> u32 {
+        u32::try_from((size_bytes / PERMIT_BYTES + 1).min(self.permits_max)).unwrap_or(u32::MAX)
     }
 
     /// Keeps a fresh message in memory, if there is room.
     #[must_use]
-    pub fn hold(&self, chunks: &[Bytes]) -> Option<Arc<HeldBody>> {
+    pub fn try_buffer(&self, chunks: &[Bytes]) -> Option<Arc<BufferedBody>> {
         let size_bytes = chunks.iter().map(Bytes::len).sum();
-        let pieces = self.pieces_of(size_bytes);
+        let pieces = self.permits_for(size_bytes);
         // Half is kept for messages whose turn has come: those that wait, for a slow destination say, must
         // not keep the others from being read.
-        if self.pieces.available_permits() < self.pieces_max / 2 + pieces as usize {
+        if self.permits.available_permits() < self.permits_max / 2 + pieces as usize {
             return None;
         }
-        let share = Arc::clone(&self.pieces).try_acquire_many_owned(pieces).ok()?;
-        Some(Arc::new(HeldBody { chunks: chunks.to_vec(), _share: share }))
+        let share = Arc::clone(&self.permits).try_acquire_many_owned(pieces).ok()?;
+        Some(Arc::new(BufferedBody { chunks: chunks.to_vec(), _permits: share }))
     }
 
     /// Waits for room for a message that is to be read from the store.
-    pub async fn room(&self, size_bytes: u64) -> Option<OwnedSemaphorePermit> {
+    pub async fn acquire(&self, size_bytes: u64) -> Option<OwnedSemaphorePermit> {
         let size_bytes = usize::try_from(size_bytes).unwrap_or(usize::MAX);
-        Arc::clone(&self.pieces).acquire_many_owned(self.pieces_of(size_bytes)).await.ok()
+        Arc::clone(&self.permits).acquire_many_owned(self.permits_for(size_bytes)).await.ok()
     }
 
     /// The same without waiting.
     #[must_use]
-    pub fn room_now(&self, size_bytes: u64) -> Option<OwnedSemaphorePermit> {
+    pub fn try_acquire(&self, size_bytes: u64) -> Option<OwnedSemaphorePermit> {
         let size_bytes = usize::try_from(size_bytes).unwrap_or(usize::MAX);
-        Arc::clone(&self.pieces).try_acquire_many_owned(self.pieces_of(size_bytes)).ok()
+        Arc::clone(&self.permits).try_acquire_many_owned(self.permits_for(size_bytes)).ok()
     }
 
     /// A message that was read, in the room that was waited for.
     #[must_use]
-    pub fn read(&self, bytes: Bytes, share: OwnedSemaphorePermit) -> Arc<HeldBody> {
-        Arc::new(HeldBody { chunks: vec![bytes], _share: share })
+    pub fn buffer(&self, bytes: Bytes, share: OwnedSemaphorePermit) -> Arc<BufferedBody> {
+        Arc::new(BufferedBody { chunks: vec![bytes], _permits: share })
     }
 
     /// How many bytes are held, about.
     #[must_use]
-    pub fn held_bytes(&self) -> usize {
-        (self.pieces_max - self.pieces.available_permits()) * PIECE_BYTES
+    pub fn buffered_bytes(&self) -> usize {
+        (self.permits_max - self.permits.available_permits()) * PERMIT_BYTES
     }
 }

@@ -19,14 +19,14 @@ pub struct Clock {
 
 impl Default for Clock {
     fn default() -> Self {
-        Self::ahead_by(Duration::ZERO)
+        Self::with_offset(Duration::ZERO)
     }
 }
 
 impl Clock {
     /// A clock that runs ahead of the machine's.
     #[must_use]
-    pub fn ahead_by(offset: Duration) -> Self {
+    pub fn with_offset(offset: Duration) -> Self {
         let offset_ms = i64::try_from(offset.as_millis()).unwrap_or(i64::MAX);
         Self { offset_ms: Arc::new(watch::Sender::new(offset_ms)) }
     }

@@ -16,12 +16,13 @@ use mail::email::Category;
 use mail::event::{Event, EventKind};
 use mail::id::{AccountId, EventId, OptOutId, SuppressionId};
 use mail::suppression::{
-    Grounds, OPTIONAL, OptOut, Reason, Source, Suppression, Target, category_label, category_word,
+    OPTIONAL_CATEGORIES, OptOut, Suppression, SuppressionCause, SuppressionReason, SuppressionSource,
+    SuppressionTarget, category_label, category_word,
 };
-use mail::unsubscribe::{Bound, Scope};
+use mail::unsubscribe::{UnsubscribeScope, UnsubscribeToken};
 use serde_json::json;
 use store::engine::{Batch, CommitError, ReadError, Store};
-use store::suppression::Found;
+use store::suppression::StoredSuppression;
 use store::task::PARTITIONS;
 use thiserror::Error;
 
@@ -29,11 +30,11 @@ use crate::clock::Clock;
 use crate::entropy::Entropy;
 
 /// How often is begun again when others write at the same time: each time one of them got on.
-const TRIES_MAX: usize = 50;
+const COMMIT_TRIES_MAX: usize = 50;
 
 /// Why nothing was changed.
 #[derive(Debug, Error)]
-pub enum ContactsError {
+pub enum SuppressionError {
     /// The store cannot be read.
     #[error(transparent)]
     Read(#[from] ReadError),
@@ -44,7 +45,7 @@ pub enum ContactsError {
 
 /// What came of grounds.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Suppressed {
+pub struct SuppressionResult {
     /// The suppression as it stands.
     pub suppression: Suppression,
     /// The grounds made it so; else it stood there and stays.
@@ -54,33 +55,33 @@ pub struct Suppressed {
 }
 
 /// Writes something in the same commit, told what came of the grounds.
-pub type Also<'a> = dyn Fn(&[Suppressed], &mut Batch) + Send + Sync + 'a;
+pub type ExtendSuppressionCommit<'a> = dyn Fn(&[SuppressionResult], &mut Batch) + Send + Sync + 'a;
 
 /// What a recipient wants; what is not said stays as it is.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
-pub struct Wish {
+pub struct SubscriptionPreferences {
     /// Nothing at all, from this account.
-    pub nothing: Option<bool>,
+    pub unsubscribe_all: Option<bool>,
     /// News about the product.
     pub product: Option<bool>,
     /// Newsletters.
     pub newsletter: Option<bool>,
 }
 
-impl Wish {
+impl SubscriptionPreferences {
     /// To get no more of what a link unsubscribes from.
     #[must_use]
-    pub fn to_leave(scope: Scope) -> Self {
+    pub fn unsubscribing_from(scope: UnsubscribeScope) -> Self {
         match scope {
-            Scope::Category(Category::Product) => Self { product: Some(false), ..Self::default() },
-            Scope::Category(Category::Newsletter) => Self { newsletter: Some(false), ..Self::default() },
-            Scope::All | Scope::Category(Category::Transactional) => {
-                Self { nothing: Some(true), ..Self::default() }
+            UnsubscribeScope::Category(Category::Product) => Self { product: Some(false), ..Self::default() },
+            UnsubscribeScope::Category(Category::Newsletter) => Self { newsletter: Some(false), ..Self::default() },
+            UnsubscribeScope::All | UnsubscribeScope::Category(Category::Transactional) => {
+                Self { unsubscribe_all: Some(true), ..Self::default() }
             }
         }
     }
 
-    fn of(self, category: Category) -> Option<bool> {
+    fn for_category(self, category: Category) -> Option<bool> {
         match category {
             Category::Transactional => None,
             Category::Product => self.product,
@@ -91,7 +92,7 @@ impl Wish {
 
 /// Changes what is known of addresses.
 #[derive(Clone)]
-pub struct Contacts {
+pub struct SuppressionService {
     /// Where everything lies.
     pub store: Store,
     /// The time.
@@ -101,18 +102,18 @@ pub struct Contacts {
 }
 
 /// An address that is being looked at: what stood there, and what is to stand there.
-struct Place {
-    before: Option<Found>,
+struct SuppressionChange {
+    before: Option<StoredSuppression>,
     after: Option<Suppression>,
 }
 
-impl Place {
-    fn stands(&self) -> Option<&Suppression> {
+impl SuppressionChange {
+    fn current(&self) -> Option<&Suppression> {
         self.after.as_ref().or(self.before.as_ref().map(|found| &found.suppression))
     }
 }
 
-impl Contacts {
+impl SuppressionService {
     /// Suppresses whom these grounds are about, in one commit, and says of each what came of it. Writes
     /// something more in the same commit.
     ///
@@ -121,24 +122,24 @@ impl Contacts {
     pub async fn suppress(
         &self,
         account: AccountId,
-        grounds: &[Grounds],
-        also: &Also<'_>,
-    ) -> Result<Vec<Suppressed>, ContactsError> {
-        let targets: Vec<Target> = grounds.iter().map(|grounds| grounds.target.clone()).collect();
-        let mut tries = TRIES_MAX;
+        grounds: &[SuppressionCause],
+        also: &ExtendSuppressionCommit<'_>,
+    ) -> Result<Vec<SuppressionResult>, SuppressionError> {
+        let targets: Vec<SuppressionTarget> = grounds.iter().map(|grounds| grounds.target.clone()).collect();
+        let mut tries = COMMIT_TRIES_MAX;
         loop {
             let found = store::suppression::get_many(&self.store, account, &targets).await?;
-            let mut places: HashMap<String, Place> = HashMap::with_capacity(found.len());
+            let mut places: HashMap<String, SuppressionChange> = HashMap::with_capacity(found.len());
             for (target, before) in targets.iter().zip(found) {
-                places.insert(target.key(), Place { before, after: None });
+                places.insert(target.key(), SuppressionChange { before, after: None });
             }
-            let outcomes: Vec<Suppressed> =
-                grounds.iter().filter_map(|one| self.weigh(account, one, &mut places)).collect();
+            let outcomes: Vec<SuppressionResult> =
+                grounds.iter().filter_map(|one| self.evaluate(account, one, &mut places)).collect();
             let mut batch = Batch::progress();
             for place in places.values() {
                 if let Some(after) = &place.after {
                     store::suppression::put(&mut batch, place.before.as_ref(), after);
-                    self.tell_created(&mut batch, place.before.as_ref(), after);
+                    self.record_created(&mut batch, place.before.as_ref(), after);
                 }
             }
             also(&outcomes, &mut batch);
@@ -152,31 +153,27 @@ impl Contacts {
     ///
     /// # Errors
     /// The store cannot be read.
-    pub async fn adds(&self, account: AccountId, grounds: &[Grounds]) -> Result<Vec<bool>, ReadError> {
-        let targets: Vec<Target> = grounds.iter().map(|grounds| grounds.target.clone()).collect();
+    pub async fn would_add(&self, account: AccountId, grounds: &[SuppressionCause]) -> Result<Vec<bool>, ReadError> {
+        let targets: Vec<SuppressionTarget> = grounds.iter().map(|grounds| grounds.target.clone()).collect();
         let found = store::suppression::get_many(&self.store, account, &targets).await?;
         let mut named = HashSet::with_capacity(targets.len());
-        Ok(targets
-            .iter()
-            .zip(found)
-            .map(|(target, found)| named.insert(target.key()) && found.is_none())
-            .collect())
+        Ok(targets.iter().zip(found).map(|(target, found)| named.insert(target.key()) && found.is_none()).collect())
     }
 
-    fn weigh(
+    fn evaluate(
         &self,
         account: AccountId,
-        grounds: &Grounds,
-        places: &mut HashMap<String, Place>,
-    ) -> Option<Suppressed> {
+        grounds: &SuppressionCause,
+        places: &mut HashMap<String, SuppressionChange>,
+    ) -> Option<SuppressionResult> {
         let now = self.clock.now();
         let place = places.get_mut(&grounds.target.key())?;
-        let id = SuppressionId::new(now, self.entropy.id());
-        let before = place.stands().filter(|before| before.holds(now)).cloned();
-        let after = Suppression::follow(place.stands(), grounds.clone(), account, id, now);
+        let id = SuppressionId::new(now, self.entropy.unique_bits());
+        let before = place.current().filter(|before| before.is_active(now)).cloned();
+        let after = Suppression::apply_cause(place.current(), grounds.clone(), account, id, now);
         let is_new = after.is_some();
         place.after = after.or(place.after.take());
-        place.stands().map(|suppression| Suppressed { suppression: suppression.clone(), is_new, before })
+        place.current().map(|suppression| SuppressionResult { suppression: suppression.clone(), is_new, before })
     }
 
     /// Lets an address opt out of a category; says whether it had not before.
@@ -188,11 +185,11 @@ impl Contacts {
         account: AccountId,
         address: &Address,
         category: Category,
-        source: Source,
-    ) -> Result<(OptOut, bool), ContactsError> {
-        let mut tries = TRIES_MAX;
+        source: SuppressionSource,
+    ) -> Result<(OptOut, bool), SuppressionError> {
+        let mut tries = COMMIT_TRIES_MAX;
         loop {
-            let stands = store::opt_out::of_address(&self.store, account, address, &[category]).await?;
+            let stands = store::opt_out::list_by_address(&self.store, account, address, &[category]).await?;
             if let Some(opt_out) = stands.into_iter().next() {
                 return Ok((opt_out, false));
             }
@@ -209,11 +206,11 @@ impl Contacts {
     fn new_opt_out(&self, account: AccountId, address: &Address, category: Category) -> OptOut {
         let now = self.clock.now();
         OptOut {
-            id: OptOutId::new(now, self.entropy.id()),
+            id: OptOutId::new(now, self.entropy.unique_bits()),
             account,
             address: address.clone(),
             category,
-            source: Source::Recipient,
+            source: SuppressionSource::Recipient,
             email: None,
             created_at: now,
         }
@@ -224,18 +221,23 @@ impl Contacts {
     ///
     /// # Errors
     /// [`ContactsError`].
-    pub async fn heed(&self, bound: &Bound, wish: Wish) -> Result<(), ContactsError> {
-        let Bound { account, address, .. } = bound;
-        let target = Target::Address(address.clone());
-        let mut tries = TRIES_MAX;
+    pub async fn apply_preference(
+        &self,
+        bound: &UnsubscribeToken,
+        wish: SubscriptionPreferences,
+    ) -> Result<(), SuppressionError> {
+        let UnsubscribeToken { account, address, .. } = bound;
+        let target = SuppressionTarget::Address(address.clone());
+        let mut tries = COMMIT_TRIES_MAX;
         loop {
             let suppression = store::suppression::get(&self.store, *account, &target).await?;
-            let opt_outs = store::opt_out::of_address(&self.store, *account, address, &OPTIONAL).await?;
+            let opt_outs =
+                store::opt_out::list_by_address(&self.store, *account, address, &OPTIONAL_CATEGORIES).await?;
             let mut batch = Batch::progress();
-            self.heed_all(&mut batch, bound, suppression.as_ref(), wish.nothing);
-            for category in OPTIONAL {
+            self.apply_all_mail(&mut batch, bound, suppression.as_ref(), wish.unsubscribe_all);
+            for category in OPTIONAL_CATEGORIES {
                 let stands = opt_outs.iter().find(|opt_out| opt_out.category == category);
-                self.heed_category(&mut batch, bound, (category, stands), wish.of(category));
+                self.apply_category(&mut batch, bound, (category, stands), wish.for_category(category));
             }
             if batch.is_empty() || self.commit(batch, &mut tries).await? {
                 return Ok(());
@@ -243,33 +245,43 @@ impl Contacts {
         }
     }
 
-    fn heed_all(&self, batch: &mut Batch, bound: &Bound, before: Option<&Found>, nothing: Option<bool>) {
+    fn apply_all_mail(
+        &self,
+        batch: &mut Batch,
+        bound: &UnsubscribeToken,
+        before: Option<&StoredSuppression>,
+        nothing: Option<bool>,
+    ) {
         let now = self.clock.now();
         let stands = before.map(|found| &found.suppression);
         match nothing {
             None => {}
             Some(true) => {
-                let grounds = Grounds::new(bound.address.clone(), Reason::Unsubscribe, Source::Recipient);
-                let id = SuppressionId::new(now, self.entropy.id());
-                let grounds = grounds.of_email(bound.email);
-                if let Some(after) = Suppression::follow(stands, grounds, bound.account, id, now) {
+                let grounds = SuppressionCause::new(
+                    bound.address.clone(),
+                    SuppressionReason::Unsubscribe,
+                    SuppressionSource::Recipient,
+                );
+                let id = SuppressionId::new(now, self.entropy.unique_bits());
+                let grounds = grounds.with_email(bound.email);
+                if let Some(after) = Suppression::apply_cause(stands, grounds, bound.account, id, now) {
                     store::suppression::put(batch, before, &after);
-                    self.tell_created(batch, before, &after);
-                    self.tell(batch, bound, &Left::All(after.id));
+                    self.record_created(batch, before, &after);
+                    self.record_unsubscribed(batch, bound, &UnsubscribedFrom::All(after.id));
                 }
             }
             Some(false) => {
-                if let Some(found) = before.filter(|found| found.suppression.reason == Reason::Unsubscribe) {
-                    self.release(batch, found);
+                if let Some(found) = before.filter(|found| found.suppression.reason == SuppressionReason::Unsubscribe) {
+                    self.delete_suppression(batch, found);
                 }
             }
         }
     }
 
-    fn heed_category(
+    fn apply_category(
         &self,
         batch: &mut Batch,
-        bound: &Bound,
+        bound: &UnsubscribeToken,
         (category, stands): (Category, Option<&OptOut>),
         wanted: Option<bool>,
     ) {
@@ -278,7 +290,7 @@ impl Contacts {
                 let mut opt_out = self.new_opt_out(bound.account, &bound.address, category);
                 opt_out.email = Some(bound.email);
                 store::opt_out::create(batch, &opt_out);
-                self.tell(batch, bound, &Left::Category(category, opt_out.id));
+                self.record_unsubscribed(batch, bound, &UnsubscribedFrom::Category(category, opt_out.id));
             }
             (Some(true), Some(opt_out)) => store::opt_out::delete(batch, opt_out),
             _ => {}
@@ -286,32 +298,32 @@ impl Contacts {
     }
 
     /// Takes a suppression away, and records `suppression.deleted`.
-    pub fn release(&self, batch: &mut Batch, found: &Found) {
+    pub fn delete_suppression(&self, batch: &mut Batch, found: &StoredSuppression) {
         let now = self.clock.now();
         store::suppression::delete(batch, found);
-        let id = EventId::new(now, self.entropy.id());
+        let id = EventId::new(now, self.entropy.unique_bits());
         let event = found.suppression.event(EventKind::SuppressionDeleted, id, now);
-        store::event::record_anywhere(batch, &event);
+        store::event::record_in_any_partition(batch, &event);
     }
 
     /// Records `suppression.created`, where one is new.
-    pub(crate) fn tell_created(&self, batch: &mut Batch, before: Option<&Found>, after: &Suppression) {
+    pub(crate) fn record_created(&self, batch: &mut Batch, before: Option<&StoredSuppression>, after: &Suppression) {
         let now = self.clock.now();
-        if after.is_new_beside(before.map(|found| &found.suppression), now) {
-            let id = EventId::new(now, self.entropy.id());
-            store::event::record_anywhere(batch, &after.event(EventKind::SuppressionCreated, id, now));
+        if after.is_newly_active(before.map(|found| &found.suppression), now) {
+            let id = EventId::new(now, self.entropy.unique_bits());
+            store::event::record_in_any_partition(batch, &after.event(EventKind::SuppressionCreated, id, now));
         }
     }
 
     /// Records `contact.unsubscribed` (email-api.md, "Delivery envelope"), under the email whose link it was.
-    fn tell(&self, batch: &mut Batch, bound: &Bound, left: &Left) {
+    fn record_unsubscribed(&self, batch: &mut Batch, bound: &UnsubscribeToken, left: &UnsubscribedFrom) {
         let now: Timestamp = self.clock.now();
         let (scope, category, suppression, opt_out) = match left {
-            Left::All(id) => ("all", None, Some(*id), None),
-            Left::Category(category, id) => ("category", Some(*category), None, Some(*id)),
+            UnsubscribedFrom::All(id) => ("all", None, Some(*id), None),
+            UnsubscribedFrom::Category(category, id) => ("category", Some(*category), None, Some(*id)),
         };
         let event = Event {
-            id: EventId::new(now, self.entropy.id()),
+            id: EventId::new(now, self.entropy.unique_bits()),
             account: bound.account,
             subject: bound.email.into(),
             kind: EventKind::Unsubscribed,
@@ -319,7 +331,7 @@ impl Contacts {
             created_at: now,
             detail: json!({
                 "email": bound.address,
-                "source": Source::Recipient,
+                "source": SuppressionSource::Recipient,
                 "scope": scope,
                 "category": category.map(category_word),
                 "category_label": category.map(category_label),
@@ -334,12 +346,12 @@ impl Contacts {
     }
 
     /// Commits; false when somebody changed a suppression or an opt-out first, and tries are left.
-    async fn commit(&self, batch: Batch, tries: &mut usize) -> Result<bool, ContactsError> {
+    async fn commit(&self, batch: Batch, tries: &mut usize) -> Result<bool, SuppressionError> {
         match self.store.commit(batch).await {
             Ok(()) => Ok(true),
             Err(CommitError::Conflict { key })
                 if *tries > 1
-                    && (store::suppression::is_about_one(&key) || store::opt_out::is_about_one(&key)) =>
+                    && (store::suppression::caused_conflict(&key) || store::opt_out::caused_conflict(&key)) =>
             {
                 *tries -= 1;
                 Ok(false)
@@ -350,7 +362,7 @@ impl Contacts {
 }
 
 /// What a recipient left.
-enum Left {
+enum UnsubscribedFrom {
     All(SuppressionId),
     Category(Category, OptOutId),
 }
@@ -360,30 +372,30 @@ mod tests {
     use super::*;
     use mail::id::EmailId;
 
-    fn contacts() -> Contacts {
-        Contacts { store: Store::memory(), clock: Clock::default(), entropy: Entropy::default() }
+    fn contacts() -> SuppressionService {
+        SuppressionService { store: Store::memory(), clock: Clock::default(), entropy: Entropy::default() }
     }
 
     fn account() -> AccountId {
         AccountId::new(Timestamp::UNIX_EPOCH, 1)
     }
 
-    fn bound(scope: Scope) -> Bound {
+    fn bound(scope: UnsubscribeScope) -> UnsubscribeToken {
         let email = EmailId::new(Timestamp::UNIX_EPOCH, 2);
-        Bound { account: account(), email, scope, address: "Ada@example.net".parse().unwrap() }
+        UnsubscribeToken { account: account(), email, scope, address: "Ada@example.net".parse().unwrap() }
     }
 
-    async fn standing(contacts: &Contacts) -> (Option<Reason>, Vec<Category>) {
+    async fn standing(contacts: &SuppressionService) -> (Option<SuppressionReason>, Vec<Category>) {
         let targets = ["ada@example.net".parse().unwrap()];
         let now = contacts.clock.now();
         let standings =
-            store::suppression::standings(&contacts.store, account(), &targets, now).await.unwrap();
+            store::suppression::list_address_suppressions(&contacts.store, account(), &targets, now).await.unwrap();
         let standing = standings.into_iter().next().unwrap();
         (standing.suppression.map(|suppression| suppression.reason), standing.categories)
     }
 
-    async fn events(contacts: &Contacts) -> Vec<serde_json::Value> {
-        let email = bound(Scope::All).email;
+    async fn events(contacts: &SuppressionService) -> Vec<serde_json::Value> {
+        let email = bound(UnsubscribeScope::All).email;
         let events = store::event::list(&contacts.store, account(), email, 100).await.unwrap();
         events.into_iter().map(|event| event.detail).collect()
     }
@@ -391,9 +403,9 @@ mod tests {
     #[tokio::test]
     async fn a_recipient_leaves_and_comes_back() {
         let contacts = contacts();
-        let scope = Scope::Category(Category::Newsletter);
+        let scope = UnsubscribeScope::Category(Category::Newsletter);
         for _ in 0..2 {
-            contacts.heed(&bound(scope), Wish::to_leave(scope)).await.unwrap();
+            contacts.apply_preference(&bound(scope), SubscriptionPreferences::unsubscribing_from(scope)).await.unwrap();
         }
         assert_eq!(standing(&contacts).await, (None, vec![Category::Newsletter]));
         let told = events(&contacts).await;
@@ -401,24 +413,31 @@ mod tests {
         assert_eq!(told[0].as_object().unwrap().len(), 8);
         assert_eq!((&told[0]["scope"], &told[0]["category"]), (&json!("category"), &json!("newsletter")));
         assert!(told[0]["suppression_id"].is_null() && told[0]["category_opt_out_id"].is_string());
-        contacts.heed(&bound(Scope::All), Wish::to_leave(Scope::All)).await.unwrap();
-        assert_eq!(standing(&contacts).await.0, Some(Reason::Unsubscribe));
+        contacts
+            .apply_preference(
+                &bound(UnsubscribeScope::All),
+                SubscriptionPreferences::unsubscribing_from(UnsubscribeScope::All),
+            )
+            .await
+            .unwrap();
+        assert_eq!(standing(&contacts).await.0, Some(SuppressionReason::Unsubscribe));
         let told = events(&contacts).await;
         assert!(told.iter().any(|told| told["scope"] == "all" && told["suppression_id"].is_string()));
-        let back = Wish { nothing: Some(false), product: Some(true), newsletter: Some(true) };
-        contacts.heed(&bound(Scope::All), back).await.unwrap();
+        let back =
+            SubscriptionPreferences { unsubscribe_all: Some(false), product: Some(true), newsletter: Some(true) };
+        contacts.apply_preference(&bound(UnsubscribeScope::All), back).await.unwrap();
         assert_eq!(standing(&contacts).await, (None, vec![]));
     }
 
     #[tokio::test]
     async fn nobody_frees_themselves_of_a_bounce_or_a_complaint() {
-        for reason in [Reason::HardBounce, Reason::Complaint, Reason::Manual] {
+        for reason in [SuppressionReason::HardBounce, SuppressionReason::Complaint, SuppressionReason::Manual] {
             let contacts = contacts();
-            let target: Target = "ada@example.net".parse().unwrap();
-            let grounds = [Grounds::new(target, reason, Source::System)];
+            let target: SuppressionTarget = "ada@example.net".parse().unwrap();
+            let grounds = [SuppressionCause::new(target, reason, SuppressionSource::System)];
             contacts.suppress(account(), &grounds, &|_, _| {}).await.unwrap();
-            let back = Wish { nothing: Some(false), ..Wish::default() };
-            contacts.heed(&bound(Scope::All), back).await.unwrap();
+            let back = SubscriptionPreferences { unsubscribe_all: Some(false), ..SubscriptionPreferences::default() };
+            contacts.apply_preference(&bound(UnsubscribeScope::All), back).await.unwrap();
             assert_eq!(standing(&contacts).await.0, Some(reason));
         }
     }
@@ -426,7 +445,13 @@ mod tests {
     #[tokio::test]
     async fn one_that_is_named_twice_is_suppressed_once() {
         let contacts = contacts();
-        let of = |text: &str| Grounds::new(text.parse::<Target>().unwrap(), Reason::Manual, Source::Api);
+        let of = |text: &str| {
+            SuppressionCause::new(
+                text.parse::<SuppressionTarget>().unwrap(),
+                SuppressionReason::Manual,
+                SuppressionSource::Api,
+            )
+        };
         let grounds = [of("a@example.net"), of("A@example.net"), of("@example.org")];
         let outcomes = contacts.suppress(account(), &grounds, &|_, _| {}).await.unwrap();
         assert_eq!(outcomes.iter().map(|o| o.is_new).collect::<Vec<_>>(), [true, false, true]);
@@ -436,18 +461,27 @@ mod tests {
     #[tokio::test]
     async fn all_who_come_at_once_are_booked() {
         let contacts = contacts();
-        let grounds: Vec<Grounds> =
-            [Reason::SoftBounce, Reason::HardBounce, Reason::Complaint, Reason::Manual]
-                .into_iter()
-                .cycle()
-                .take(20)
-                .map(|reason| Grounds::new("ada@example.net".parse::<Target>().unwrap(), reason, Source::Api))
-                .collect();
-        let all =
-            grounds.iter().map(|one| contacts.suppress(account(), std::slice::from_ref(one), &|_, _| {}));
+        let grounds: Vec<SuppressionCause> = [
+            SuppressionReason::SoftBounce,
+            SuppressionReason::HardBounce,
+            SuppressionReason::Complaint,
+            SuppressionReason::Manual,
+        ]
+        .into_iter()
+        .cycle()
+        .take(20)
+        .map(|reason| {
+            SuppressionCause::new(
+                "ada@example.net".parse::<SuppressionTarget>().unwrap(),
+                reason,
+                SuppressionSource::Api,
+            )
+        })
+        .collect();
+        let all = grounds.iter().map(|one| contacts.suppress(account(), std::slice::from_ref(one), &|_, _| {}));
         for outcome in futures_util::future::join_all(all).await {
             outcome.unwrap();
         }
-        assert_eq!(standing(&contacts).await.0, Some(Reason::Complaint));
+        assert_eq!(standing(&contacts).await.0, Some(SuppressionReason::Complaint));
     }
 }

@@ -15,38 +15,38 @@ use std::time::Duration;
 
 use futures_util::StreamExt as _;
 use jiff::Timestamp;
-use mail::task::{LATE_MAX, Task};
+use mail::task::{LAST_ATTEMPT_GRACE, Task};
 use store::engine::{Batch, CommitError, Key, ReadError, Value};
 
 use crate::membership::LeaseError;
-use crate::site::Ready;
+use crate::site::ReadyTask;
 use crate::worker::Worker;
 
 /// Tasks read at once.
-const SLICE: usize = 500;
+const PAGE_TASKS: usize = 500;
 /// Tasks ended at once: their commits share a sync.
-const AT_ONCE: usize = 64;
+const CONCURRENCY: usize = 64;
 /// How soon is looked again after what was being tried, and what the store could not say.
-const AGAIN: Duration = Duration::from_secs(1);
+const RETRY_DELAY: Duration = Duration::from_secs(1);
 /// Tasks of an older version indexed in one commit.
-const INDEXED_AT_ONCE: usize = 1_000;
+const INDEX_BATCH_TASKS: usize = 1_000;
 
 impl Worker {
     /// A task lies on disk: it is looked at when its time comes.
-    pub(crate) fn note_deadline(&self, task: &Task) {
+    pub(crate) fn schedule_deadline(&self, task: &Task) {
         let at = task.delay_report_at().unwrap_or(task.expires_at);
-        self.deadlines.note(task.partition, last_moment(at));
+        self.deadline_timers.schedule(task.partition, last_moment(at));
     }
 
     /// Ends what has passed its deadline until the worker stops.
-    pub(crate) async fn keep_deadlines(self: Arc<Self>) {
+    pub(crate) async fn run_deadlines(self: Arc<Self>) {
         if let Err(error) = self.index_deadlines().await {
             tracing::error!(%error, "mail that an older version queued cannot be indexed by its end; the next start tries again");
         }
         while !self.stop.is_cancelled() {
-            self.queue_let_go().await;
-            let (leases, changed) = (self.leases.changed(), self.deadlines.changed());
-            let (due, next) = self.deadlines.due(&self.leases.active(), self.clock.now());
+            self.wait_until_released().await;
+            let (leases, changed) = (self.leases.changed(), self.deadline_timers.changed());
+            let (due, next) = self.deadline_timers.due(&self.leases.active(), self.clock.now());
             if due.is_empty() {
                 tokio::select! {
                     () = self.clock.sleep_until(next) => {}
@@ -57,12 +57,12 @@ impl Worker {
                 continue;
             }
             for partition in due {
-                self.deadlines.begin(partition);
-                let next = self.end_past(partition).await.unwrap_or_else(|error| {
+                self.deadline_timers.begin_scan(partition);
+                let next = self.expire_overdue(partition).await.unwrap_or_else(|error| {
                     store::warn_unless_away!(self.store, %error, partition, "what has passed its deadline cannot be read at the moment");
-                    Some(self.later(AGAIN))
+                    Some(self.after(RETRY_DELAY))
                 });
-                next.into_iter().for_each(|next| self.deadlines.note(partition, next));
+                next.into_iter().for_each(|next| self.deadline_timers.schedule(partition, next));
             }
         }
     }
@@ -74,14 +74,14 @@ impl Worker {
         }
         let mut from = None;
         loop {
-            let page = store::task::page(&self.store, from, INDEXED_AT_ONCE).await?;
+            let page = store::task::list_all(&self.store, from, INDEX_BATCH_TASKS).await?;
             let mut batch = Batch::progress();
             store::deadline::index(&mut batch, &page.tasks);
             if page.next.is_none() {
                 store::deadline::finish_index(&mut batch);
             }
             self.store.commit(batch).await?;
-            page.tasks.iter().for_each(|(task, _)| self.note_deadline(task));
+            page.tasks.iter().for_each(|(task, _)| self.schedule_deadline(task));
             from = page.next;
             if from.is_none() || self.stop.is_cancelled() {
                 return Ok(());
@@ -90,19 +90,20 @@ impl Worker {
     }
 
     /// Looks at what of a partition has come to its time. When to look again, as far as it is known.
-    async fn end_past(self: &Arc<Self>, partition: u16) -> Result<Option<Timestamp>, ReadError> {
+    async fn expire_overdue(self: &Arc<Self>, partition: u16) -> Result<Option<Timestamp>, ReadError> {
         let mut from: Option<Key> = None;
         let mut again = None;
         loop {
             let now = self.clock.now();
-            let passed = now.checked_sub(LATE_MAX).unwrap_or(Timestamp::MIN);
-            let past = store::deadline::past(&self.store, partition, from, passed, SLICE).await?;
-            self.forget_strays(&past.strays).await;
-            let mut ended = futures_util::stream::iter(past.tasks.into_iter().map(|one| self.end_one(one)))
-                .buffer_unordered(AT_ONCE);
+            let passed = now.checked_sub(LAST_ATTEMPT_GRACE).unwrap_or(Timestamp::MIN);
+            let past = store::deadline::list_overdue(&self.store, partition, from, passed, PAGE_TASKS).await?;
+            self.remove_orphans(&past.orphans).await;
+            let mut ended =
+                futures_util::stream::iter(past.tasks.into_iter().map(|one| self.expire_or_report_late(one)))
+                    .buffer_unordered(CONCURRENCY);
             while let Some(is_ended) = ended.next().await {
                 if !is_ended {
-                    again = Some(self.later(AGAIN));
+                    again = Some(self.after(RETRY_DELAY));
                 }
             }
             match past.more {
@@ -112,12 +113,12 @@ impl Worker {
         }
     }
 
-    async fn forget_strays(&self, strays: &[(Key, Value)]) {
+    async fn remove_orphans(&self, strays: &[(Key, Value)]) {
         if strays.is_empty() {
             return;
         }
         let mut batch = Batch::progress();
-        store::deadline::delete_strays(&mut batch, strays);
+        store::deadline::delete_orphans(&mut batch, strays);
         match self.store.commit(batch).await {
             // One was written anew: the others are found at the next look.
             Ok(()) | Err(CommitError::Conflict { .. }) => {}
@@ -127,16 +128,16 @@ impl Worker {
 
     /// Ends a task, or tells that it is late. False: it is being tried, and ends with the attempt or goes on waiting, or
     /// somebody has changed it.
-    async fn end_one(self: &Arc<Self>, (task, row): (Task, Value)) -> bool {
-        let ready = Ready { task, row: Some(row), body: None };
-        let Some(withdrawn) = self.withdraw(&ready.task) else { return false };
-        if !ready.task.is_too_late(self.clock.now()) {
+    async fn expire_or_report_late(self: &Arc<Self>, (task, row): (Task, Value)) -> bool {
+        let ready = ReadyTask { task, row: Some(row), body: None };
+        let Some(withdrawn) = self.check_out(&ready.task) else { return false };
+        if !ready.task.is_expired(self.clock.now()) {
             // Its row goes on, and is read again when this is given back.
-            return self.tell_late(&ready).await;
+            return self.record_late(&ready).await;
         }
-        let is_ended = self.end_lapsed(&ready).await;
+        let is_ended = self.expire_task(&ready).await;
         if is_ended {
-            withdrawn.finish();
+            withdrawn.mark_deleted();
         }
         is_ended
     }
@@ -144,5 +145,5 @@ impl Worker {
 
 /// The last moment at which something with this deadline may still be tried, and one more.
 fn last_moment(deadline: Timestamp) -> Timestamp {
-    deadline.checked_add(LATE_MAX + Duration::from_millis(1)).unwrap_or(Timestamp::MAX)
+    deadline.checked_add(LAST_ATTEMPT_GRACE + Duration::from_millis(1)).unwrap_or(Timestamp::MAX)
 }

@@ -17,7 +17,7 @@ use futures_util::StreamExt as _;
 use jiff::Timestamp;
 use mail::event::EventKind;
 use mail::id::EventId;
-use mail::outcome::{Outcome, Phase};
+use mail::outcome::{AttemptPhase, Outcome};
 use mail::recipient::{Recipient, RecipientState};
 use mail::reply::Severity;
 use mail::task::{QueueName, Task};
@@ -25,80 +25,80 @@ use store::engine::{Batch, CommitError, Key, ReadError, Value};
 use tokio::sync::Notify;
 
 use crate::notification;
-use crate::settle::{self, Attempted, Next};
-use crate::site::{Obstacle, Ready, Site};
+use crate::settle::{self, AttemptResult, NextAction};
+use crate::site::{DeliveryObstacle, ReadyQueue, ReadyTask};
 use crate::worker::Worker;
 
 /// Tasks read at once.
-const SLICE: usize = 256;
+const PAGE_TASKS: usize = 256;
 /// Tasks told at once: their commits share a sync.
-const AT_ONCE: usize = 64;
+const CONCURRENCY: usize = 64;
 /// Queues of which is known how far they are told; beyond it all is forgotten, and looked at once more.
-const KNOWN_MAX: usize = 100_000;
+const TRACKED_QUEUES_MAX: usize = 100_000;
 /// A task is on disk at the latest so long after the time in its key.
 const COMMITTED_WITHIN: Duration = Duration::from_secs(10);
 
 /// The queues that are to be told, and how far each is.
 #[derive(Debug, Default)]
-pub(crate) struct Delays {
-    state: Mutex<State>,
+pub(crate) struct DelayTracker {
+    state: Mutex<DelayState>,
     changed: Notify,
 }
 
 #[derive(Debug, Default)]
-struct State {
-    waiting: HashMap<QueueName, Obstacle>,
-    told: HashMap<QueueName, Key>,
+struct DelayState {
+    pending: HashMap<QueueName, DeliveryObstacle>,
+    reported_up_to: HashMap<QueueName, Key>,
 }
 
-impl Delays {
-    fn lock(&self) -> MutexGuard<'_, State> {
+impl DelayTracker {
+    fn lock(&self) -> MutexGuard<'_, DelayState> {
         self.state.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    fn note(&self, queue: QueueName, obstacle: Obstacle) {
-        self.lock().waiting.insert(queue, obstacle);
+    fn add(&self, queue: QueueName, obstacle: DeliveryObstacle) {
+        self.lock().pending.insert(queue, obstacle);
         self.changed.notify_one();
     }
 
-    fn take(&self) -> Option<(QueueName, Obstacle, Option<Key>)> {
+    fn next_pending(&self) -> Option<(QueueName, DeliveryObstacle, Option<Key>)> {
         let mut state = self.lock();
-        let queue = state.waiting.keys().next()?.clone();
-        let obstacle = state.waiting.remove(&queue)?;
-        let told = state.told.get(&queue).cloned();
+        let queue = state.pending.keys().next()?.clone();
+        let obstacle = state.pending.remove(&queue)?;
+        let told = state.reported_up_to.get(&queue).cloned();
         Some((queue, obstacle, told))
     }
 
-    fn told(&self, queue: QueueName, up_to: Key) {
+    fn set_reported(&self, queue: QueueName, up_to: Key) {
         let mut state = self.lock();
-        if state.told.len() >= KNOWN_MAX {
-            state.told.clear();
+        if state.reported_up_to.len() >= TRACKED_QUEUES_MAX {
+            state.reported_up_to.clear();
         }
-        state.told.insert(queue, up_to);
+        state.reported_up_to.insert(queue, up_to);
     }
 }
 
 impl Worker {
     /// Nothing of a queue goes to its site, if that is so.
-    pub(crate) fn note_delay(&self, queue: QueueName, site: &Site) {
-        if let Some(obstacle) = site.obstacle(self.clock.now()) {
-            self.delays.note(queue, obstacle);
+    pub(crate) fn note_delay(&self, queue: QueueName, site: &ReadyQueue) {
+        if let Some(obstacle) = site.delivery_obstacle(self.clock.now()) {
+            self.delays.add(queue, obstacle);
         }
     }
 
     /// Why nothing goes to a task's destination, if that is so.
-    pub(crate) fn obstacle(&self, task: &Task) -> Option<Obstacle> {
+    pub(crate) fn delivery_obstacle(&self, task: &Task) -> Option<DeliveryObstacle> {
         let now = self.clock.now();
-        let route = self.last_route_of(task)?;
-        self.sites_of(task, &route).find_map(|site| site.obstacle(now))
+        let route = self.last_route(task)?;
+        self.ready_queues_of(task, &route).find_map(|site| site.delivery_obstacle(now))
     }
 
     /// The last refusal of a task's destination, or error on the way to it, if there was one; of a domain whose mail
     /// hosts cannot be looked up, why.
     pub(crate) fn last_error(&self, task: &Task) -> Option<String> {
         let of_site = || {
-            let route = self.last_route_of(task)?;
-            self.sites_of(task, &route).find_map(|site| site.last_error())
+            let route = self.last_route(task)?;
+            self.ready_queues_of(task, &route).find_map(|site| site.last_error())
         };
         match (self.lookup_failures.of(task.address.domain(), self.clock.now()), of_site()) {
             (Some(lookup), Some((error, at))) if at > lookup.at => Some(error),
@@ -112,46 +112,46 @@ impl Worker {
         let Some(lookup) = self.lookup_failures.of(task.address.domain(), self.clock.now()) else {
             return false;
         };
-        let route = self.last_route_of(task);
-        let of_site = route.and_then(|route| self.sites_of(task, &route).find_map(|site| site.last_error()));
+        let route = self.last_route(task);
+        let of_site = route.and_then(|route| self.ready_queues_of(task, &route).find_map(|site| site.last_error()));
         of_site.is_none_or(|(_, at)| at <= lookup.at)
     }
 
     /// Tells of delays until the worker stops.
-    pub(crate) async fn keep_telling_delays(self: Arc<Self>) {
+    pub(crate) async fn run_delay_events(self: Arc<Self>) {
         while !self.stop.is_cancelled() {
-            let Some((queue, obstacle, told)) = self.delays.take() else {
+            let Some((queue, obstacle, told)) = self.delays.next_pending() else {
                 tokio::select! {
                     () = self.delays.changed.notified() => {}
                     () = self.stop.cancelled() => {}
                 }
                 continue;
             };
-            if let Err(error) = self.tell_delays(&queue, &obstacle, told).await {
+            if let Err(error) = self.record_delays(&queue, &obstacle, told).await {
                 store::warn_unless_away!(self.store, %error, domain = %queue.domain, "mail that waits cannot be read at the moment");
             }
         }
     }
 
     /// Tells of all tasks of a queue that will have waited longer than for a first retry.
-    async fn tell_delays(
+    async fn record_delays(
         self: &Arc<Self>,
         queue: &QueueName,
-        obstacle: &Obstacle,
+        obstacle: &DeliveryObstacle,
         told: Option<Key>,
     ) -> Result<(), ReadError> {
         let now = self.clock.now();
-        let first_retry = self.manners().schedule.waits.first().copied().unwrap_or_default();
+        let first_retry = self.delivery_policy().schedule.waits.first().copied().unwrap_or_default();
         let before = obstacle.until.checked_sub(first_retry).unwrap_or(now).min(now);
-        let end = store::task::start_of(queue, before);
-        let mut from = told.unwrap_or_else(|| store::task::start_of(queue, Timestamp::UNIX_EPOCH));
+        let end = store::task::due_start(queue, before);
+        let mut from = told.unwrap_or_else(|| store::task::due_start(queue, Timestamp::UNIX_EPOCH));
         while from < end && !self.stop.is_cancelled() {
-            let slice = store::task::list(&self.store, queue, from, SLICE).await?;
+            let slice = store::task::list(&self.store, queue, from, PAGE_TASKS).await?;
             let untried = slice.tasks.into_iter().filter(|(task, _)| task.due < before && task.attempts == 0);
             let told = untried.filter(|(task, _)| !task.held && task.way.is_none());
             futures_util::stream::iter(told)
-                .for_each_concurrent(AT_ONCE, async |(task, row)| {
-                    self.tell_delay(&task, &row, obstacle).await;
+                .for_each_concurrent(CONCURRENCY, async |(task, row)| {
+                    self.record_delay(&task, &row, obstacle).await;
                 })
                 .await;
             match slice.next {
@@ -160,25 +160,25 @@ impl Worker {
             }
         }
         let surely = before.checked_sub(COMMITTED_WITHIN).unwrap_or(Timestamp::UNIX_EPOCH);
-        self.delays.told(queue.clone(), store::task::start_of(queue, surely));
+        self.delays.set_reported(queue.clone(), store::task::due_start(queue, surely));
         Ok(())
     }
 
     /// Tells that a task is late whose sender asked to hear of it. False: somebody has changed it.
-    pub(crate) async fn tell_late(self: &Arc<Self>, ready: &Ready) -> bool {
+    pub(crate) async fn record_late(self: &Arc<Self>, ready: &ReadyTask) -> bool {
         let Some(row) = &ready.row else { return false };
-        let obstacle = self.obstacle(&ready.task).unwrap_or_else(|| Obstacle {
-            text: "it waits for its next attempt".to_owned(),
+        let obstacle = self.delivery_obstacle(&ready.task).unwrap_or_else(|| DeliveryObstacle {
+            reason: "it waits for its next attempt".to_owned(),
             until: ready.task.due.max(self.clock.now()),
         });
-        self.tell_delay(&ready.task, row, &obstacle).await
+        self.record_delay(&ready.task, row, &obstacle).await
     }
 
     /// Writes that a task is delayed: the event, where its recipient had none, and the report, where its sender asked for
     /// one and it is late. False: it is not written, somebody else was quicker.
-    async fn tell_delay(self: &Arc<Self>, task: &Task, row: &Value, obstacle: &Obstacle) -> bool {
+    async fn record_delay(self: &Arc<Self>, task: &Task, row: &Value, obstacle: &DeliveryObstacle) -> bool {
         let now = self.clock.now();
-        let found = match store::email::look(&self.store, task.account, task.id).await {
+        let found = match store::email::get_stored_recipient(&self.store, task.account, task.id).await {
             Ok(Some(found)) => found,
             Ok(None) => return false,
             Err(error) => {
@@ -187,7 +187,7 @@ impl Worker {
             }
         };
         let is_told = found.recipient.state != RecipientState::Queued;
-        let is_late = notification::is_told_late(task, now);
+        let is_late = notification::is_delay_dsn_due(task, now);
         if is_told && !is_late {
             return true;
         }
@@ -196,9 +196,9 @@ impl Worker {
         after.notify.delay &= !is_late;
         if is_late {
             store::task::update(&mut batch, (task, row), &after);
-            let untried = self.untried(task, &obstacle.text).await;
-            let next = Next::Retry { at: obstacle.until };
-            if let Some(notice) = notification::of(self, task, &untried, &next, now).await {
+            let untried = self.untried_result(task, &obstacle.reason).await;
+            let next = NextAction::Retry { at: obstacle.until };
+            if let Some(notice) = notification::dsn_for_outcome(self, task, &untried, &next, now).await {
                 store::notice::put(&mut batch, task.partition, (task.account, task.id.email), &notice);
             }
         } else {
@@ -209,8 +209,8 @@ impl Worker {
             last_event: if is_told { found.recipient.last_event } else { (EventKind::DeliveryDelayed, now) },
             ..found.recipient.clone()
         };
-        store::email::change(&mut batch, (task.account, task.id.email), &found, &recipient);
-        let event = settle::delayed(task, obstacle, now, EventId::new(now, self.entropy.id()));
+        store::email::update_recipient(&mut batch, (task.account, task.id.email), &found, &recipient);
+        let event = settle::delayed_event(task, obstacle, now, EventId::new(now, self.entropy.unique_bits()));
         if !is_told {
             store::event::record(&mut batch, &event, task.partition);
         }
@@ -219,11 +219,11 @@ impl Worker {
         }
         match self.store.commit(batch).await {
             Ok(()) => {
-                self.note_deadline(&after);
-                self.untold.notify_one();
-                self.settled.notify_waiters();
+                self.schedule_deadline(&after);
+                self.outbox_wakeup.notify_one();
+                self.outcome_recorded.notify_waiters();
                 if is_late {
-                    self.reports.note((task.account, task.id.email), task.partition, now);
+                    self.dsn_reporter.add((task.account, task.id.email), task.partition, now);
                 }
                 true
             }
@@ -237,10 +237,10 @@ impl Worker {
     }
 
     /// An attempt that was not made: it says what the last one came to, or this, where there was none.
-    pub(crate) async fn untried(&self, task: &Task, text: &str) -> Attempted {
+    pub(crate) async fn untried_result(&self, task: &Task, text: &str) -> AttemptResult {
         let untried =
-            self.not_dialled(Outcome::Unreachable(text.to_owned()), Phase::Connect, self.clock.now());
-        let untried = Attempted { is_untried: true, ..untried };
+            self.no_connection_result(Outcome::Unreachable(text.to_owned()), AttemptPhase::Connect, self.clock.now());
+        let untried = AttemptResult { is_untried: true, ..untried };
         if task.attempts == 0 {
             return untried;
         }
@@ -252,6 +252,6 @@ impl Worker {
             (_, Some(error)) => Outcome::Unreachable(error),
             (_, None) => untried.outcome,
         };
-        Attempted { outcome, phase: last.phase, mx_host: last.mx_host, ip: last.ip, ..untried }
+        AttemptResult { outcome, phase: last.phase, mx_host: last.mx_host, ip: last.ip, ..untried }
     }
 }

@@ -9,192 +9,203 @@ use std::time::Duration;
 
 use futures_util::StreamExt as _;
 use jiff::Timestamp;
-use mail::address::Name;
-use mail::classify::provider;
-use mail::destination::OrderedPace;
-use mail::outcome::{Outcome, Phase};
-use mail::task::{Task, TlsDemand};
-use mail::tls_report::{Applied, Fault, ResultType};
+use mail::address::DomainName;
+use mail::classify::mailbox_provider;
+use mail::destination::PaceOverride;
+use mail::outcome::{AttemptPhase, Outcome};
+use mail::task::{Task, TaskTlsRequirement};
+use mail::tls_report::{AppliedTlsPolicy, TlsFault, TlsResultType};
 
 use crate::attempt;
 use crate::pace::PaceLimits;
-use crate::plan::{NoRoute, Route};
-use crate::pools::{Pool, ProviderKey};
-use crate::settle::Attempted;
-use crate::site::{Call, Pushed, Ready, Site, SiteStanding};
+use crate::plan::{MailRoute, RouteError};
+use crate::pools::{ProviderKey, SourcePool};
+use crate::settle::AttemptResult;
+use crate::site::{ConnectDecision, EnqueueOutcome, ReadyQueue, ReadyTask, SiteStanding};
 use crate::worker::Worker;
 
 /// Domains looked up at once. More would time out in the resolver's own line and be booked as trouble.
 const LOOKUPS_MAX: usize = 512;
 /// Tasks that wait in memory for one domain's look-up.
-const WAITING_MAX: usize = 32;
+const WAITING_PER_DOMAIN_MAX: usize = 32;
 /// Sites kept although nothing happens there (they remember their pace).
-const SITES_MAX: usize = 20_000;
+const READY_QUEUES_MAX: usize = 20_000;
 /// Connections to all hosts of a large provider, for each that one set of its hosts may have.
 const PROVIDER_CONNECTIONS: u32 = 5;
 /// Settlements at once of what a look-up left without a route.
-const SETTLED_AT_ONCE: usize = 64;
+const OUTCOME_CONCURRENCY: usize = 64;
 /// How soon what found no room for its look-up, or could not be read, is looked at again.
-pub(crate) const LOOK_AGAIN: Duration = Duration::from_secs(1);
+pub(crate) const RETRY_DELAY: Duration = Duration::from_secs(1);
 /// How soon what found no room at its site is looked at again, should the site not call for it before.
-pub(crate) const LOOK_AGAIN_AT_SITE: Duration = Duration::from_secs(60);
+pub(crate) const READY_QUEUE_RETRY_DELAY: Duration = Duration::from_secs(60);
 
 /// Where a task went that was read from disk.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum Went {
+pub(crate) enum DispatchOutcome {
     /// Into a line, or to where its route is looked up.
-    On,
+    Enqueued,
     /// Back to disk, until a time that is noted.
-    Back,
+    Deferred,
     /// Back to disk: there is no room for it, nor for those behind it.
-    NoRoom,
+    QueueFull,
 }
 
 /// How fast the hosts of a route are served.
-struct Paced {
+struct RoutePace {
     /// These hosts.
     limits: PaceLimits,
     /// All hosts under a name together, if they are a provider's.
     provider: Option<(ProviderKey, PaceLimits)>,
 }
 
-impl Paced {
+impl RoutePace {
     /// What each of `nodes` may give them.
-    fn share(self, nodes: u32) -> Self {
-        let provider = self.provider.map(|(name, limits)| (name, limits.share(nodes)));
-        Self { limits: self.limits.share(nodes), provider }
+    fn per_node(self, nodes: u32) -> Self {
+        let provider = self.provider.map(|(name, limits)| (name, limits.per_node(nodes)));
+        Self { limits: self.limits.per_node(nodes), provider }
     }
 }
 
 impl Worker {
     /// Brings a task to its site: at once when the route is known, else when it is found.
-    pub(crate) fn dispatch(self: &Arc<Self>, ready: Ready) -> Went {
-        if self.holds.holds(ready.task.account) {
+    pub(crate) fn dispatch(self: &Arc<Self>, ready: ReadyTask) -> DispatchOutcome {
+        if self.holds.is_account_held(ready.task.account) {
             self.park(&ready.task);
-            return Went::Back;
+            return DispatchOutcome::Deferred;
         }
         let now = self.clock.now();
-        let known = self.route_of(&ready.task, now);
+        let known = self.cached_route(&ready.task, now);
         if ready.task.tls_optional && !known.as_ref().is_some_and(|route| route.is_to_smarthost()) {
             let worker = Arc::clone(self);
-            self.spawn(async move { worker.resolve_unprotected(ready).await });
-            return Went::On;
+            self.spawn(async move { worker.resolve_without_tls_policy(ready).await });
+            return DispatchOutcome::Enqueued;
         }
         if let Some(route) = known {
-            return self.line_up(&route, ready);
+            return self.enqueue(&route, ready);
         }
         let domain = ready.task.address.domain().clone();
-        if let Some(again) = self.left_alone_until(&domain, None) {
-            self.leave_alone(&ready.task, None, again);
-            return Went::Back;
+        if let Some(again) = self.suspended_until(&domain, None) {
+            self.defer_suspended(&ready.task, None, again);
+            return DispatchOutcome::Deferred;
         }
-        if self.room_to_look_up(&domain) == 0 {
-            self.put_off(&ready.task, self.later(LOOK_AGAIN));
-            return Went::NoRoom;
+        if self.lookup_capacity(&domain) == 0 {
+            self.defer(&ready.task, self.after(RETRY_DELAY));
+            return DispatchOutcome::QueueFull;
         }
         let mut resolving = self.resolving.lock().unwrap_or_else(PoisonError::into_inner);
         if let Some(waiting) = resolving.get_mut(&domain) {
             waiting.push(ready);
-            return Went::On;
+            return DispatchOutcome::Enqueued;
         }
         resolving.insert(domain.clone(), vec![ready]);
         drop(resolving);
         let worker = Arc::clone(self);
-        self.spawn(async move { worker.resolve(domain).await });
-        Went::On
+        self.spawn(async move { worker.resolve_route(domain).await });
+        DispatchOutcome::Enqueued
     }
 
     /// How many tasks may wait for the look-up of this domain.
-    pub(crate) fn room_to_look_up(&self, domain: &Name) -> usize {
+    pub(crate) fn lookup_capacity(&self, domain: &DomainName) -> usize {
         let resolving = self.resolving.lock().unwrap_or_else(PoisonError::into_inner);
         match resolving.get(domain) {
-            Some(waiting) => WAITING_MAX.saturating_sub(waiting.len()),
+            Some(waiting) => WAITING_PER_DOMAIN_MAX.saturating_sub(waiting.len()),
             None if resolving.len() >= LOOKUPS_MAX => 0,
-            None => WAITING_MAX,
+            None => WAITING_PER_DOMAIN_MAX,
         }
     }
 
     /// Whether the mail hosts of a domain are being looked up.
-    pub(crate) fn is_domain_looked_up(&self, domain: &Name) -> bool {
+    pub(crate) fn is_domain_looked_up(&self, domain: &DomainName) -> bool {
         self.resolving.lock().unwrap_or_else(PoisonError::into_inner).contains_key(domain)
     }
 
     /// Whether a task waits for the look-up of its domain.
-    pub(crate) fn is_looked_up(&self, task: &Task) -> bool {
+    pub(crate) fn awaits_lookup(&self, task: &Task) -> bool {
         let resolving = self.resolving.lock().unwrap_or_else(PoisonError::into_inner);
         let waiting = resolving.get(task.address.domain());
         waiting.is_some_and(|waiting| waiting.iter().any(|ready| ready.task.id == task.id))
     }
 
-    async fn resolve(self: Arc<Self>, domain: Name) {
+    async fn resolve_route(self: Arc<Self>, domain: DomainName) {
         let began_at = self.clock.now();
-        let found = Box::pin(self.planner.find(&domain, began_at)).await;
+        let found = Box::pin(self.router.find_route(&domain, began_at)).await;
         let waiting = {
             let mut resolving = self.resolving.lock().unwrap_or_else(PoisonError::into_inner);
             resolving.remove(&domain).unwrap_or_default()
         };
         let unanswered = match &found {
-            Err(NoRoute::NotNow(why) | NoRoute::Forged(why)) => Some(why.as_str()),
-            Ok(_) | Err(NoRoute::Unprotected(..) | NoRoute::Never(_)) => None,
+            Err(RouteError::Transient(why) | RouteError::DnssecBogus(why)) => Some(why.as_str()),
+            Ok(_) | Err(RouteError::TlsPolicyUnmet(..) | RouteError::Permanent(_)) => None,
         };
         self.lookup_failures.note(&domain, unanswered, self.clock.now());
         let no_route = match found {
             Ok(route) => {
                 return waiting.into_iter().for_each(|ready| {
-                    self.line_up(&route, ready);
+                    self.enqueue(&route, ready);
                 });
             }
             Err(no_route) => no_route,
         };
         match &no_route {
-            NoRoute::Unprotected(why, applied) => {
-                self.count_outside(&domain, applied, Fault::new(ResultType::ValidationFailure, why));
+            RouteError::TlsPolicyUnmet(why, applied) => {
+                self.count_unreached(&domain, applied, TlsFault::new(TlsResultType::ValidationFailure, why));
             }
             // RFC 8460 4.3.2.1.
-            NoRoute::Forged(why) => {
-                self.count_outside(&domain, &Applied::unproved(), Fault::new(ResultType::DnssecInvalid, why));
+            RouteError::DnssecBogus(why) => {
+                self.count_unreached(
+                    &domain,
+                    &AppliedTlsPolicy::unverifiable_tlsa(),
+                    TlsFault::new(TlsResultType::DnssecInvalid, why),
+                );
             }
-            NoRoute::NotNow(_) | NoRoute::Never(_) => {}
+            RouteError::Transient(_) | RouteError::Permanent(_) => {}
         }
-        let attempted = self.no_route(no_route, began_at);
+        let attempted = self.route_error_result(no_route, began_at);
         futures_util::stream::iter(waiting)
-            .for_each_concurrent(SETTLED_AT_ONCE, async |ready| {
-                if self.flights.depart(ready.task.id, ready.task.partition) {
-                    self.settle(&ready, &attempted).await;
+            .for_each_concurrent(OUTCOME_CONCURRENCY, async |ready| {
+                if self.in_flight.start(ready.task.id, ready.task.partition) {
+                    self.record_outcome(&ready, &attempted).await;
                 } else {
-                    self.let_go(&ready.task);
+                    self.release_task(&ready.task);
                 }
             })
             .await;
     }
 
     /// Brings a task to hosts whatever is asked of TLS there. Such tasks are few: each looks for itself.
-    async fn resolve_unprotected(self: Arc<Self>, ready: Ready) {
+    async fn resolve_without_tls_policy(self: Arc<Self>, ready: ReadyTask) {
         let began_at = self.clock.now();
-        match self.planner.find_unprotected(ready.task.address.domain()).await {
-            Ok(route) => _ = self.line_up(&route, ready),
-            Err(no_route) if self.flights.depart(ready.task.id, ready.task.partition) => {
-                self.settle(&ready, &self.no_route(no_route, began_at)).await;
+        match self.router.find_route_without_tls_policy(ready.task.address.domain()).await {
+            Ok(route) => _ = self.enqueue(&route, ready),
+            Err(no_route) if self.in_flight.start(ready.task.id, ready.task.partition) => {
+                self.record_outcome(&ready, &self.route_error_result(no_route, began_at)).await;
             }
-            Err(_) => self.let_go(&ready.task),
+            Err(_) => self.release_task(&ready.task),
         }
     }
 
     /// An attempt that came to no hosts.
-    pub(crate) fn no_route(&self, why: NoRoute, began_at: Timestamp) -> Attempted {
+    pub(crate) fn route_error_result(&self, why: RouteError, began_at: Timestamp) -> AttemptResult {
         let (outcome, phase) = match why {
-            NoRoute::NotNow(text) | NoRoute::Forged(text) => (Outcome::Unreachable(text), Phase::Dns),
-            NoRoute::Unprotected(text, _) => (Outcome::Unreachable(text), Phase::Tls),
-            NoRoute::Never(reply) => (Outcome::Undeliverable(reply), Phase::Dns),
+            RouteError::Transient(text) | RouteError::DnssecBogus(text) => {
+                (Outcome::Unreachable(text), AttemptPhase::Dns)
+            }
+            RouteError::TlsPolicyUnmet(text, _) => (Outcome::Unreachable(text), AttemptPhase::Tls),
+            RouteError::Permanent(reply) => (Outcome::Undeliverable(reply), AttemptPhase::Dns),
         };
-        self.not_dialled(outcome, phase, began_at)
+        self.no_connection_result(outcome, phase, began_at)
     }
 
     /// An attempt that came to no connection.
-    pub(crate) fn not_dialled(&self, outcome: Outcome, phase: Phase, began_at: Timestamp) -> Attempted {
+    pub(crate) fn no_connection_result(
+        &self,
+        outcome: Outcome,
+        phase: AttemptPhase,
+        began_at: Timestamp,
+    ) -> AttemptResult {
         let duration = Duration::try_from(self.clock.now().duration_since(began_at)).unwrap_or_default();
         let transcript = String::new();
-        Attempted {
+        AttemptResult {
             outcome,
             phase,
             began_at,
@@ -205,141 +216,146 @@ impl Worker {
             tls: None,
             transcript,
             is_untried: false,
-            answered_before: None,
+            earlier_reply: None,
         }
     }
 
-    fn line_up(self: &Arc<Self>, route: &Arc<Route>, ready: Ready) -> Went {
+    fn enqueue(self: &Arc<Self>, route: &Arc<MailRoute>, ready: ReadyTask) -> DispatchOutcome {
         // Its account may have been suspended while its hosts were looked up.
-        if self.holds.holds(ready.task.account) {
+        if self.holds.is_account_held(ready.task.account) {
             self.park(&ready.task);
-            return Went::Back;
+            return DispatchOutcome::Deferred;
         }
-        if let Some(again) = self.left_alone_until(ready.task.address.domain(), Some(route)) {
-            self.leave_alone(&ready.task, Some(route), again);
-            return Went::Back;
+        if let Some(again) = self.suspended_until(ready.task.address.domain(), Some(route)) {
+            self.defer_suspended(&ready.task, Some(route), again);
+            return DispatchOutcome::Deferred;
         }
-        let (now, tls) = (self.clock.now(), ready.task.tls_demand());
-        if ready.task.is_too_late(now) {
+        let (now, tls) = (self.clock.now(), ready.task.tls_requirement());
+        if ready.task.is_expired(now) {
             let worker = Arc::clone(self);
-            self.spawn(async move { worker.lapse_in_line(&ready).await });
-            return Went::On;
+            self.spawn(async move { worker.expire_in_queue(&ready).await });
+            return DispatchOutcome::Enqueued;
         }
-        let waits = |pool: &Arc<Pool>| self.site(pool, route, tls).alone_until(now).is_some();
-        let site = self.site(self.pools.leave(&ready.task, route, now, waits), route, tls);
-        match site.push(ready, now, self.flights.room()) {
-            Pushed::Lined(call) => {
-                self.answer(&site, call);
-                Went::On
+        let waits = |pool: &Arc<SourcePool>| self.ready_queue(pool, route, tls).unavailable_until(now).is_some();
+        let site = self.ready_queue(self.pools.choose_for_task(&ready.task, route, now, waits), route, tls);
+        match site.enqueue(ready, now, self.in_flight.free_capacity()) {
+            EnqueueOutcome::Enqueued(call) => {
+                self.follow_connect_decision(&site, call);
+                DispatchOutcome::Enqueued
             }
-            Pushed::Dead(ready, until) => {
-                self.put_off(&ready.task, until);
-                self.note_delay(ready.task.queue(), &site);
-                Went::Back
+            EnqueueOutcome::Unavailable(ready, until) => {
+                self.defer(&ready.task, until);
+                self.note_delay(ready.task.queue_name(), &site);
+                DispatchOutcome::Deferred
             }
-            Pushed::Full(ready) => {
-                self.put_off(&ready.task, self.later(LOOK_AGAIN_AT_SITE));
-                site.park(ready.task.queue());
+            EnqueueOutcome::Full(ready) => {
+                self.defer(&ready.task, self.after(READY_QUEUE_RETRY_DELAY));
+                site.park(ready.task.queue_name());
                 // Who made room before it was parked hastened nothing.
-                if let Ok(1..) = site.admits(ready.task.class, now, self.flights.room()) {
-                    self.scheduled.hasten(&ready.task.queue(), now);
+                if let Ok(1..) = site.load_capacity(ready.task.class, now, self.in_flight.free_capacity()) {
+                    self.due_index.make_due(&ready.task.queue_name(), now);
                 }
-                Went::NoRoom
+                DispatchOutcome::QueueFull
             }
         }
     }
 
     /// Ends a task that is worth nothing any more, and that nobody has taken yet.
-    async fn lapse_in_line(self: &Arc<Self>, ready: &Ready) {
-        if self.flights.depart(ready.task.id, ready.task.partition) {
-            self.lapse(ready).await;
+    async fn expire_in_queue(self: &Arc<Self>, ready: &ReadyTask) {
+        if self.in_flight.start(ready.task.id, ready.task.partition) {
+            self.expire_if_lapsed(ready).await;
         } else {
-            self.let_go(&ready.task);
+            self.release_task(&ready.task);
         }
     }
 
     /// Ends a task that was taken, if it is worth nothing any more. Whether it is.
-    pub(crate) async fn lapse(self: &Arc<Self>, ready: &Ready) -> bool {
-        let is_lapsed = ready.task.is_too_late(self.clock.now());
+    pub(crate) async fn expire_if_lapsed(self: &Arc<Self>, ready: &ReadyTask) -> bool {
+        let is_lapsed = ready.task.is_expired(self.clock.now());
         if is_lapsed {
-            self.end_lapsed(ready).await;
+            self.expire_task(ready).await;
         }
         is_lapsed
     }
 
     /// Ends a task whose time is up, and that nobody tries. False: somebody else has changed it.
-    pub(crate) async fn end_lapsed(self: &Arc<Self>, ready: &Ready) -> bool {
+    pub(crate) async fn expire_task(self: &Arc<Self>, ready: &ReadyTask) -> bool {
         let why = match self.last_error(&ready.task) {
             Some(error) => {
                 format!("its time was up before it could be tried; the destination's last error: {error}")
             }
             None => "its time was up before it was its turn".to_owned(),
         };
-        let untried = self.untried(&ready.task, &why).await;
-        self.book(ready, &untried).await
+        let untried = self.untried_result(&ready.task, &why).await;
+        self.commit_outcome(ready, &untried).await
     }
 
     /// Leaves an untried task to disk, to be read again then.
-    pub(crate) fn put_off(&self, task: &Task, until: Timestamp) {
-        self.flights.land(task.id);
-        self.scheduled.note(task.queue(), until, store::task::key_of(task));
+    pub(crate) fn defer(&self, task: &Task, until: Timestamp) {
+        self.in_flight.finish(task.id);
+        self.due_index.add(task.queue_name(), until, store::task::key_of(task));
     }
 
-    pub(crate) fn later(&self, wait: Duration) -> Timestamp {
+    pub(crate) fn after(&self, wait: Duration) -> Timestamp {
         self.clock.now().checked_add(wait).unwrap_or(Timestamp::MAX)
     }
 
     /// Does what a site calls for.
-    pub(crate) fn answer(self: &Arc<Self>, site: &Arc<Site>, call: Call) {
-        if call == Call::Connect {
+    pub(crate) fn follow_connect_decision(self: &Arc<Self>, site: &Arc<ReadyQueue>, call: ConnectDecision) {
+        if call == ConnectDecision::Connect {
             if self.stop.is_cancelled() {
                 // Nothing begins any more; what waits stays on disk.
-                site.left(true);
+                site.connection_ended(true);
                 return;
             }
-            self.spawn(attempt::carry(Arc::clone(self), Arc::clone(site)));
+            self.spawn(attempt::run_connection(Arc::clone(self), Arc::clone(site)));
         }
     }
 
     /// The site of a route, as it is served from a pool; made if there is none.
-    pub(crate) fn site(&self, pool: &Pool, route: &Arc<Route>, tls: TlsDemand) -> Arc<Site> {
-        let mut sites = pool.sites();
+    pub(crate) fn ready_queue(
+        &self,
+        pool: &SourcePool,
+        route: &Arc<MailRoute>,
+        tls: TaskTlsRequirement,
+    ) -> Arc<ReadyQueue> {
+        let mut sites = pool.ready_queues();
         let sites = &mut sites[tls as usize];
-        if let Some(site) = sites.get(&route.site) {
+        if let Some(site) = sites.get(&route.queue_name) {
             return Arc::clone(site);
         }
         let now = self.clock.now();
         // Looked through once in so many new ones: the cost of each stays small.
-        if sites.len() >= SITES_MAX && sites.len().is_multiple_of(SITES_MAX / 10) {
-            sites.retain(|_, site| !site.is_quiet(now));
+        if sites.len() >= READY_QUEUES_MAX && sites.len().is_multiple_of(READY_QUEUES_MAX / 10) {
+            sites.retain(|_, site| !site.is_idle(now));
         }
-        let paced = self.pace_of(route).share(self.leases.nodes());
+        let paced = self.route_pace(route).per_node(self.leases.nodes());
         let limits = paced.limits;
         let to = (Arc::clone(route), Arc::clone(&pool.source));
-        let site = Arc::new(Site::new(to, tls, limits, self.settings.ready_max));
-        site.belong(pool.provider(paced.provider), pool.budget_of_site(route, now));
-        sites.insert(route.site.clone(), Arc::clone(&site));
+        let site = Arc::new(ReadyQueue::new(to, tls, limits, self.settings.ready_max));
+        site.set_provider(pool.provider_limits(paced.provider), pool.queue_warm_up_budget(route, now));
+        sites.insert(route.queue_name.clone(), Arc::clone(&site));
         site
     }
 
     /// The number of nodes has changed, or something is ordered: each takes its part of what a site may be given.
-    pub(crate) fn share_pace(&self) {
+    pub(crate) fn rebalance_pace(&self) {
         let (nodes, now) = (self.leases.nodes(), self.clock.now());
         for pool in self.pools.all() {
-            for site in pool.sites().iter().flat_map(HashMap::values) {
-                let paced = self.pace_of(site.route()).share(nodes);
-                site.limit(paced.limits);
-                site.belong(pool.provider(paced.provider), pool.budget_of_site(site.route(), now));
+            for site in pool.ready_queues().iter().flat_map(HashMap::values) {
+                let paced = self.route_pace(site.route()).per_node(nodes);
+                site.set_limits(paced.limits);
+                site.set_provider(pool.provider_limits(paced.provider), pool.queue_warm_up_budget(site.route(), now));
             }
         }
     }
 
     /// How fast the hosts of a route are served, as was ordered or is configured, or as is usual.
-    fn pace_of(&self, route: &Route) -> Paced {
-        let (configured, limits) = self.limits_of(route);
+    fn route_pace(&self, route: &MailRoute) -> RoutePace {
+        let (configured, limits) = self.pace_limits(route);
         let ordered = self.destinations.pace(route);
-        let limits = ordered.as_ref().map_or(limits, |(_, pace)| limits.ordered(*pace));
-        let known = route.first_host().and_then(provider);
+        let limits = ordered.as_ref().map_or(limits, |(_, pace)| limits.with_order(*pace));
+        let known = route.first_host().and_then(mailbox_provider);
         // As many connections as a large provider has without being asked.
         let many = || {
             let connections_max = limits.connections_max.saturating_mul(PROVIDER_CONNECTIONS);
@@ -347,19 +363,19 @@ impl Worker {
         };
         let provider = match (ordered, configured) {
             // Nothing is said of its connections.
-            (Some((name, OrderedPace { connections_max: None, .. })), None) if known.is_some() => {
+            (Some((name, PaceOverride { connections_max: None, .. })), None) if known.is_some() => {
                 Some((ProviderKey::Paced(name), many()))
             }
             (Some((name, _)), _) | (None, Some(name)) => Some((ProviderKey::Paced(name), limits)),
-            (None, None) => known.map(|name| {
-                (ProviderKey::Known(name.clone()), PaceLimits { messages_per_second: None, ..many() })
-            }),
+            (None, None) => {
+                known.map(|name| (ProviderKey::Known(name.clone()), PaceLimits { messages_per_second: None, ..many() }))
+            }
         };
-        Paced { limits, provider }
+        RoutePace { limits, provider }
     }
 
-    fn limits_of(&self, route: &Route) -> (Option<Name>, PaceLimits) {
-        let written = |wanted: Option<&Name>| {
+    fn pace_limits(&self, route: &MailRoute) -> (Option<DomainName>, PaceLimits) {
+        let written = |wanted: Option<&DomainName>| {
             self.settings.pace.iter().find(|(domain, _)| domain.as_ref() == wanted).map(|(_, limits)| *limits)
         };
         let mut name = route.first_host().cloned();
@@ -373,20 +389,20 @@ impl Worker {
     }
 
     /// The site of a task is tried now, dead or not.
-    pub(crate) fn revive(&self, task: &Task) {
-        if let Some(route) = self.last_route_of(task) {
-            self.sites_of(task, &route).for_each(|site| site.revive());
+    pub(crate) fn retry_destination_now(&self, task: &Task) {
+        if let Some(route) = self.last_route(task) {
+            self.ready_queues_of(task, &route).for_each(|site| site.retry_now());
             // With it rest, and are revived, those of its provider.
-            self.pools.may_hold(task, &route).for_each(|pool| pool.wake());
+            self.pools.candidates_for(task, &route).for_each(|pool| pool.wake());
         }
     }
 
     /// How the sites stand, the busiest first.
     #[must_use]
-    pub fn standings(&self) -> Vec<SiteStanding> {
+    pub fn ready_queue_statuses(&self) -> Vec<SiteStanding> {
         let now = self.clock.now();
-        let of_pool = |pool: &Arc<Pool>| -> Vec<SiteStanding> {
-            pool.sites().iter().flat_map(HashMap::values).map(|site| site.standing(now)).collect()
+        let of_pool = |pool: &Arc<SourcePool>| -> Vec<SiteStanding> {
+            pool.ready_queues().iter().flat_map(HashMap::values).map(|site| site.status(now)).collect()
         };
         let mut standings: Vec<_> = self.pools.all().flat_map(of_pool).collect();
         standings.sort_by_key(|s| std::cmp::Reverse((s.ready, s.connections)));

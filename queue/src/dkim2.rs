@@ -14,23 +14,27 @@ use bytes::Bytes;
 use dns::sign::dkim2;
 use dns::signing_pool::SigningPool;
 use jiff::Timestamp;
-use mail::address::{Address, Name};
+use mail::address::{Address, DomainName};
 use mail::task::Task;
 
-use crate::accept::Signing;
-use crate::sender::Senders;
+use crate::accept::DkimSigning;
+use crate::sender::SenderAuthorization;
 
 /// Signs for transactions.
 pub(crate) struct TransactionSigner {
-    senders: Arc<Senders>,
-    pool: Arc<SigningPool>,
+    sender_authorization: Arc<SenderAuthorization>,
+    signing_pool: Arc<SigningPool>,
     /// As long as transactions are not signed, what was accepted before is sent without.
-    signing: Signing,
+    signing: DkimSigning,
 }
 
 impl TransactionSigner {
-    pub(crate) fn new(senders: Arc<Senders>, pool: Arc<SigningPool>, signing: Signing) -> Self {
-        Self { senders, pool, signing }
+    pub(crate) fn new(
+        sender_authorization: Arc<SenderAuthorization>,
+        signing_pool: Arc<SigningPool>,
+        signing: DkimSigning,
+    ) -> Self {
+        Self { sender_authorization, signing_pool, signing }
     }
 
     /// A message as it goes to this recipient, in a transaction from `sender`.
@@ -45,7 +49,7 @@ impl TransactionSigner {
         let (Some(domain), Some(first)) = (&task.domain, message.first_mut()) else { return message };
         let Some(length) = dkim2::instance_length(first) else { return message };
         let instance = first.split_to(length);
-        if self.signing == Signing::Transactions
+        if self.signing == DkimSigning::MessagesAndTransactions
             && let Some(signature) = self.signature(task, domain, (sender, &instance), now).await
         {
             message.splice(..0, [signature, instance]);
@@ -56,14 +60,14 @@ impl TransactionSigner {
     async fn signature(
         &self,
         task: &Task,
-        domain: &Name,
+        domain: &DomainName,
         (sender, instance): (Option<&Address>, &Bytes),
         now: Timestamp,
     ) -> Option<Bytes> {
         let unsigned = |error: &dyn std::fmt::Display| {
             tracing::warn!(%error, email.id = %task.id.email, %domain, "a message goes without DKIM2");
         };
-        let signer = match self.senders.signer_of(task.account, domain, now).await {
+        let signer = match self.sender_authorization.current_signer(task.account, domain, now).await {
             Ok(signer) => signer?,
             Err(refusal) => {
                 unsigned(&refusal);
@@ -71,7 +75,7 @@ impl TransactionSigner {
             }
         };
         let envelope = (sender.cloned(), task.address.clone());
-        let signed = self.pool.sign_transaction(signer, instance.clone(), envelope, now).await;
+        let signed = self.signing_pool.sign_transaction(signer, instance.clone(), envelope, now).await;
         signed.inspect_err(|error| unsigned(error)).ok().map(Bytes::from)
     }
 }

@@ -18,46 +18,46 @@ mod turns;
 use std::sync::Arc;
 use std::time::Duration;
 
-use dns::limiter::Limiter;
+use dns::limiter::QueryLimiter;
 use dns::seal::Vault;
-use dns::setup::Inspector;
+use dns::setup::DomainChecker;
 use futures_util::future::BoxFuture;
-use mail::address::{NAME_BYTES_MAX, Name};
+use mail::address::{DomainName, NAME_BYTES_MAX};
 use mail::address_pattern::AddressPattern;
-use mail::domain::{DeliverySettings, Domain, DomainState};
+use mail::domain::{DeliverySettings, DomainState, SendingDomain};
 use mail::event::{Event, EventKind};
 use mail::id::{AccountId, DomainId, EventId};
 use mail::moment;
-use mail::setup::{Facts, Setup, next_look};
+use mail::setup::{DomainSetup, ServiceHosts, next_check};
 pub use provider::Publisher;
 use serde_json::json;
 use store::engine::{Batch, CommitError, ReadError, Store};
 use thiserror::Error;
 use tokio::sync::Semaphore;
 
-use crate::sender::Senders;
+use crate::sender::SenderAuthorization;
 use crate::worker::Worker;
 
-pub use claim::{ClaimError, Claimed};
-pub use keys::{ImportedKey, KeyRefused};
-pub use publish::{By, PublishError, Published};
+pub use claim::{ClaimError, ClaimResult};
+pub use keys::{ImportedKey, KeyImportError};
+pub use publish::{CredentialSource, PublishError, PublishResult};
 
 /// Domains whose records are published at once.
 const PUBLISHING_MAX: usize = 16;
 /// Of one account: others find a place whatever it does.
-const PUBLISHING_EACH_MAX: usize = 3;
+const PUBLISHING_PER_ACCOUNT_MAX: usize = 3;
 /// How often something is tried again that somebody else changed meanwhile.
-const TRIES_MAX: usize = 20;
+const COMMIT_TRIES_MAX: usize = 20;
 
 /// Why a domain could not be added or changed.
 #[derive(Debug, Error)]
 pub enum DomainError {
     /// The name is a domain of the same account already.
     #[error("{0} is a domain of this account already")]
-    Exists(Name),
+    Exists(DomainName),
     /// The name is a domain of another account.
     #[error("{0} is a domain of another account")]
-    Taken(Name),
+    Taken(DomainName),
     /// The plan includes no more.
     #[error("the plan includes {limit} domains")]
     Limit {
@@ -74,13 +74,13 @@ pub enum DomainError {
     Unknown,
     /// It was changed by others again and again.
     #[error("the domain was changed by somebody else meanwhile; try again")]
-    Changed,
+    Conflict,
     /// The account has had too many questions asked of name servers.
     #[error(
         "too many questions were asked of name servers for this account; try again in {} s",
         retry_after.as_secs_f64().ceil()
     )]
-    TooManyQuestions {
+    TooManyDnsQueries {
         /// After how long it may have more asked.
         retry_after: Duration,
     },
@@ -99,7 +99,7 @@ pub enum DomainError {
 #[derive(Debug)]
 pub struct NewDomain {
     /// Its name.
-    pub name: Name,
+    pub name: DomainName,
     /// How its mail is treated.
     pub delivery: DeliverySettings,
     /// Mail to it is taken in.
@@ -115,7 +115,7 @@ pub struct NewDomain {
 impl NewDomain {
     /// A domain with nothing said but its name.
     #[must_use]
-    pub fn named(name: Name) -> Self {
+    pub fn with_name(name: DomainName) -> Self {
         Self {
             name,
             delivery: DeliverySettings::default(),
@@ -129,11 +129,11 @@ impl NewDomain {
 
 /// A domain and how far its records are.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Known {
+pub struct DomainWithSetup {
     /// The domain.
-    pub domain: Domain,
+    pub domain: SendingDomain,
     /// Its setup.
-    pub setup: Setup,
+    pub setup: DomainSetup,
 }
 
 /// What the domains need beside the worker.
@@ -141,63 +141,67 @@ pub struct DomainsParts {
     /// Seals keys.
     pub vault: Arc<Vault>,
     /// Looks at the DNS.
-    pub inspector: Inspector,
+    pub inspector: DomainChecker,
     /// Publishes records where zones are kept.
     pub publisher: Publisher,
     /// What of the installation stands in the records.
-    pub facts: Facts,
+    pub facts: ServiceHosts,
     /// Domains are verified when they are added, and nobody looks at the DNS: for development.
     pub auto_verify: bool,
 }
 
 /// The sending domains of all accounts.
-pub struct Domains {
+pub struct SendingDomains {
     worker: Arc<Worker>,
-    senders: Arc<Senders>,
+    sender_authorization: Arc<SenderAuthorization>,
     publishing: Semaphore,
     /// Domains whose records are published, by account.
-    publishing_of: turns::Turns<AccountId>,
+    publishing_by_account: turns::KeyedSemaphore<AccountId>,
     /// Looks under way, by account.
-    looks: turns::Turns<AccountId>,
+    checks_by_account: turns::KeyedSemaphore<AccountId>,
     /// Looks under way, by what is looked at for whom.
-    inspected: turns::Turns<(AccountId, Name)>,
-    recent: inspect::Recent,
+    checks_by_domain: turns::KeyedSemaphore<(AccountId, DomainName)>,
+    recent_inspections: inspect::RecentInspections,
     /// What accounts have had asked of name servers.
-    questions: Limiter<AccountId>,
+    dns_query_limiter: QueryLimiter<AccountId>,
     parts: DomainsParts,
 }
 
-impl Domains {
-    pub(crate) fn new(worker: Arc<Worker>, senders: Arc<Senders>, parts: DomainsParts) -> Self {
+impl SendingDomains {
+    pub(crate) fn new(
+        worker: Arc<Worker>,
+        sender_authorization: Arc<SenderAuthorization>,
+        parts: DomainsParts,
+    ) -> Self {
         Self {
             worker,
-            senders,
+            sender_authorization,
             publishing: Semaphore::new(PUBLISHING_MAX),
-            publishing_of: turns::Turns::new(PUBLISHING_EACH_MAX),
-            looks: turns::Turns::new(turns::EACH_MAX),
-            inspected: turns::Turns::new(1),
-            recent: inspect::Recent::default(),
-            questions: Limiter::default(),
+            publishing_by_account: turns::KeyedSemaphore::new(PUBLISHING_PER_ACCOUNT_MAX),
+            checks_by_account: turns::KeyedSemaphore::new(turns::CHECKS_PER_ACCOUNT_MAX),
+            checks_by_domain: turns::KeyedSemaphore::new(1),
+            recent_inspections: inspect::RecentInspections::default(),
+            dns_query_limiter: QueryLimiter::default(),
             parts,
         }
     }
 
     /// What of the installation stands in the records.
     #[must_use]
-    pub fn facts(&self) -> &Facts {
+    pub fn facts(&self) -> &ServiceHosts {
         &self.parts.facts
     }
 
     /// Whether domains are verified without a look at the DNS.
     #[must_use]
-    pub fn verify_themselves(&self) -> bool {
+    pub fn auto_verifies(&self) -> bool {
         self.parts.auto_verify
     }
 
     /// Whether names that the public DNS never has may be had here: for development, and in private networks.
     #[must_use]
-    pub fn takes_private_names(&self) -> bool {
-        self.parts.auto_verify || self.parts.inspector.sees_private()
+    pub fn allows_private_names(&self) -> bool {
+        self.parts.auto_verify || self.parts.inspector.allows_private()
     }
 
     fn store(&self) -> &Store {
@@ -213,13 +217,13 @@ impl Domains {
         account: AccountId,
         new: NewDomain,
         limit: Option<u32>,
-    ) -> BoxFuture<'_, Result<Known, DomainError>> {
+    ) -> BoxFuture<'_, Result<DomainWithSetup, DomainError>> {
         Box::pin(async move {
-            self.may_add(account, &new.name, limit).await?;
+            self.check_can_add(account, &new.name, limit).await?;
             let now = self.worker.clock.now();
-            let id = DomainId::new(now, self.worker.entropy.id());
+            let id = DomainId::new(now, self.worker.entropy.unique_bits());
             let dkim = self.make_keys(id, new.selector, new.rsa).await?;
-            let domain = Domain {
+            let domain = SendingDomain {
                 id,
                 account,
                 name: new.name,
@@ -236,61 +240,57 @@ impl Domains {
             };
             // RFC 1035 2.3.4: what cannot be published is never found.
             let too_long = |name: &String| name.len() > NAME_BYTES_MAX;
-            if let Some(name) = self.parts.facts.records(&domain).into_iter().map(|r| r.name).find(too_long) {
+            if let Some(name) = self.parts.facts.required_records(&domain).into_iter().map(|r| r.name).find(too_long) {
                 return Err(DomainError::TooLong(name));
             }
-            let known = self.begin(domain);
-            for _ in 0..TRIES_MAX {
-                let count = self.may_add(account, &known.domain.name, limit).await?;
+            let known = self.initial_setup(domain);
+            for _ in 0..COMMIT_TRIES_MAX {
+                let count = self.check_can_add(account, &known.domain.name, limit).await?;
                 let mut batch = Batch::progress();
                 store::domain::create(&mut batch, &known.domain, &count);
-                store::setup::create(&mut batch, store::setup::about(&known.domain), &known.setup);
+                store::setup::create(&mut batch, store::setup::setup_key(&known.domain), &known.setup);
                 self.record_changes(&mut batch, None, &known);
-                if self.commit(batch, &known.domain).await? {
+                if self.commit_domain(batch, &known.domain).await? {
                     return Ok(known);
                 }
             }
-            Err(DomainError::Changed)
+            Err(DomainError::Conflict)
         })
     }
 
     /// A new domain and its first setup; verified, where they verify themselves.
-    fn begin(&self, mut domain: Domain) -> Known {
+    fn initial_setup(&self, mut domain: SendingDomain) -> DomainWithSetup {
         let now = domain.created_at;
-        let mut setup = Setup::new(now);
+        let mut setup = DomainSetup::new(now);
         if self.parts.auto_verify {
             domain.state = DomainState::Verified;
             domain.verified_at = Some(now);
             domain.dkim.ed25519_published = true;
             domain.delivery.tracking_seen.clone_from(&domain.delivery.tracking_host);
         } else {
-            setup.due = next_look(&domain, &setup, now, self.worker.entropy.u64());
+            setup.due = next_check(&domain, &setup, now, self.worker.entropy.u64());
         }
-        Known { domain, setup }
+        DomainWithSetup { domain, setup }
     }
 
-    async fn may_add(
+    async fn check_can_add(
         &self,
         account: AccountId,
-        name: &Name,
+        name: &DomainName,
         limit: Option<u32>,
-    ) -> Result<store::domain::Count, DomainError> {
-        if let Some(holder) = store::domain::by_name(self.store(), name).await? {
+    ) -> Result<store::domain::DomainCount, DomainError> {
+        if let Some(holder) = store::domain::find_by_name(self.store(), name).await? {
             let is_own = holder.account == account;
-            return Err(if is_own {
-                DomainError::Exists(name.clone())
-            } else {
-                DomainError::Taken(name.clone())
-            });
+            return Err(if is_own { DomainError::Exists(name.clone()) } else { DomainError::Taken(name.clone()) });
         }
-        self.room_for_one(account, limit).await
+        self.check_domain_limit(account, limit).await
     }
 
-    async fn room_for_one(
+    async fn check_domain_limit(
         &self,
         account: AccountId,
         limit: Option<u32>,
-    ) -> Result<store::domain::Count, DomainError> {
+    ) -> Result<store::domain::DomainCount, DomainError> {
         let count = store::domain::count(self.store(), account).await?;
         match limit.filter(|limit| count.number >= *limit) {
             Some(limit) => Err(DomainError::Limit { limit, used: count.number }),
@@ -302,16 +302,19 @@ impl Domains {
     ///
     /// # Errors
     /// [`DomainError::Unknown`], or the store cannot be read.
-    pub async fn get(&self, account: AccountId, id: DomainId) -> Result<Known, DomainError> {
+    pub async fn get(&self, account: AccountId, id: DomainId) -> Result<DomainWithSetup, DomainError> {
         let domain = store::domain::get(self.store(), account, id).await?.ok_or(DomainError::Unknown)?;
-        Ok(self.know(domain).await?.0)
+        Ok(self.load_setup(domain).await?.0)
     }
 
     /// The domain with its setup, and the setup as it lies in the store.
-    async fn know(&self, domain: Domain) -> Result<(Known, Option<store::setup::Found>), DomainError> {
-        let found = store::setup::get(self.store(), store::setup::about(&domain)).await?;
-        let setup = found.as_ref().map_or_else(|| Setup::new(domain.created_at), |found| found.setup.clone());
-        Ok((Known { domain, setup }, found))
+    async fn load_setup(
+        &self,
+        domain: SendingDomain,
+    ) -> Result<(DomainWithSetup, Option<store::setup::StoredDomainSetup>), DomainError> {
+        let found = store::setup::get(self.store(), store::setup::setup_key(&domain)).await?;
+        let setup = found.as_ref().map_or_else(|| DomainSetup::new(domain.created_at), |found| found.setup.clone());
+        Ok((DomainWithSetup { domain, setup }, found))
     }
 
     /// Changes a domain's settings.
@@ -322,32 +325,32 @@ impl Domains {
         &self,
         account: AccountId,
         id: DomainId,
-        change: impl Fn(&mut Domain),
-    ) -> Result<Known, DomainError> {
-        for _ in 0..TRIES_MAX {
+        change: impl Fn(&mut SendingDomain),
+    ) -> Result<DomainWithSetup, DomainError> {
+        for _ in 0..COMMIT_TRIES_MAX {
             let before = store::domain::get(self.store(), account, id).await?.ok_or(DomainError::Unknown)?;
             let mut after = before.clone();
             change(&mut after);
             let moved = after.delivery.tracking_host != before.delivery.tracking_host;
             // Where nobody looks, the host is taken as it is said.
-            if moved && (self.parts.auto_verify || self.know(before.clone()).await?.0.setup.vouched) {
+            if moved && (self.parts.auto_verify || self.load_setup(before.clone()).await?.0.setup.vouched) {
                 after.delivery.tracking_seen.clone_from(&after.delivery.tracking_host);
             }
             if after != before {
                 after.updated_at = self.worker.clock.now();
                 let mut batch = Batch::progress();
                 store::domain::update(&mut batch, &before, &after);
-                if !self.commit(batch, &before).await? {
+                if !self.commit_domain(batch, &before).await? {
                     continue;
                 }
             }
             if moved {
                 // Links lead through it as soon as its record is seen.
-                return self.look_soon(account, id).await;
+                return self.schedule_check(account, id).await;
             }
-            return Ok(self.know(after).await?.0);
+            return Ok(self.load_setup(after).await?.0);
         }
-        Err(DomainError::Changed)
+        Err(DomainError::Conflict)
     }
 
     /// Deletes a domain.
@@ -355,43 +358,48 @@ impl Domains {
     /// # Errors
     /// [`DomainError`].
     pub async fn delete(&self, account: AccountId, id: DomainId) -> Result<(), DomainError> {
-        for _ in 0..TRIES_MAX {
+        for _ in 0..COMMIT_TRIES_MAX {
             let domain = store::domain::get(self.store(), account, id).await?.ok_or(DomainError::Unknown)?;
             let count = store::domain::count(self.store(), account).await?;
-            let (known, found) = self.know(domain).await?;
+            let (known, found) = self.load_setup(domain).await?;
             let mut batch = Batch::progress();
             store::domain::delete(&mut batch, &known.domain, &count);
             if let Some(found) = found {
-                store::setup::delete(&mut batch, store::setup::about(&known.domain), &found);
+                store::setup::delete(&mut batch, store::setup::setup_key(&known.domain), &found);
             }
-            if self.commit(batch, &known.domain).await? {
+            if self.commit_domain(batch, &known.domain).await? {
                 return Ok(());
             }
         }
-        Err(DomainError::Changed)
+        Err(DomainError::Conflict)
     }
 
     /// Writes a domain and its setup in place of what was read; `false` when somebody else was faster.
-    async fn settle(
+    async fn save_domain(
         &self,
-        before: &Domain,
-        found: Option<&store::setup::Found>,
-        after: &Known,
+        before: &SendingDomain,
+        found: Option<&store::setup::StoredDomainSetup>,
+        after: &DomainWithSetup,
     ) -> Result<bool, DomainError> {
-        let about = store::setup::about(before);
+        let about = store::setup::setup_key(before);
         let mut batch = Batch::progress();
         store::domain::update(&mut batch, before, &after.domain);
         match found {
-            Some(found) => store::setup::change(&mut batch, about, found, &after.setup),
+            Some(found) => store::setup::update(&mut batch, about, found, &after.setup),
             None => store::setup::create(&mut batch, about, &after.setup),
         }
         let setup = found.map(|found| &found.setup);
         self.record_changes(&mut batch, Some((before, setup)), after);
-        self.commit(batch, before).await
+        self.commit_domain(batch, before).await
     }
 
     /// Records what becomes of a domain in a commit: it is verified, or a record of it is gone.
-    fn record_changes(&self, batch: &mut Batch, before: Option<(&Domain, Option<&Setup>)>, after: &Known) {
+    fn record_changes(
+        &self,
+        batch: &mut Batch,
+        before: Option<(&SendingDomain, Option<&DomainSetup>)>,
+        after: &DomainWithSetup,
+    ) {
         let (domain, now) = (&after.domain, self.worker.clock.now());
         let is_verified = domain.state == DomainState::Verified;
         let was_verified = before.is_some_and(|(before, _)| before.state == DomainState::Verified);
@@ -402,7 +410,7 @@ impl Domains {
             _ => return,
         };
         let event = Event {
-            id: EventId::new(now, self.worker.entropy.id()),
+            id: EventId::new(now, self.worker.entropy.unique_bits()),
             account: domain.account,
             subject: domain.id.into(),
             kind,
@@ -410,27 +418,27 @@ impl Domains {
             created_at: now,
             detail: json!({
                 "domain_id": domain.id, "domain": domain.name, "status": domain.state,
-                "verified_at": domain.verified_at.map(moment::write),
-                "degraded_since": after.setup.degraded_since.map(moment::write),
+                "verified_at": domain.verified_at.map(moment::to_rfc3339),
+                "degraded_since": after.setup.degraded_since.map(moment::to_rfc3339),
             }),
         };
-        store::event::record_anywhere(batch, &event);
+        store::event::record_in_any_partition(batch, &event);
     }
 
     /// Whether what is about a domain was committed; not when something was changed meanwhile. What senders know
     /// of the domain is found anew.
-    async fn commit(&self, batch: Batch, domain: &Domain) -> Result<bool, DomainError> {
-        let committed = self.write(batch).await;
-        self.senders.forget(domain.account, Some(&domain.name));
+    async fn commit_domain(&self, batch: Batch, domain: &SendingDomain) -> Result<bool, DomainError> {
+        let committed = self.commit_unless_changed(batch).await;
+        self.sender_authorization.invalidate(domain.account, Some(&domain.name));
         committed
     }
 
     /// Whether it was committed; not when something was changed meanwhile.
-    async fn write(&self, batch: Batch) -> Result<bool, DomainError> {
+    async fn commit_unless_changed(&self, batch: Batch) -> Result<bool, DomainError> {
         match self.store().commit(batch).await {
             Ok(()) => {
                 // There may be something to tell.
-                self.worker.untold.notify_one();
+                self.worker.outbox_wakeup.notify_one();
                 Ok(true)
             }
             Err(CommitError::Conflict { .. }) => Ok(false),

@@ -7,27 +7,28 @@ use jiff::Timestamp;
 use mail::account::{Account, Plan};
 use mail::address::Address;
 use mail::credential::{
-    API_KEY_PREFIX, ApiKey, SMTP_PASSWORD_PREFIX, Scope, Secret, SecretHash, SmtpCredential, Terms,
+    API_KEY_PREFIX, ApiKey, ApiKeyScope, CredentialPolicy, CredentialSecret, SMTP_PASSWORD_PREFIX, SecretHash,
+    SmtpCredential,
 };
 use mail::id::{AccountId, ApiKeyId, SmtpCredentialId};
-use mail::user::Role;
+use mail::user::UserRole;
 use store::engine::{Batch, CommitError, ReadError, Store};
 use store::queue_hold::{self, Hold, HoldScope};
 use thiserror::Error;
 
-use crate::accept::Hall;
+use crate::accept::Intake;
 use crate::clock::Clock;
 use crate::entropy::Entropy;
-use crate::people::People;
-use crate::sender::Senders;
+use crate::people::UserService;
+use crate::sender::SenderAuthorization;
 use crate::worker::Worker;
 
 /// Commits tried, when another hold changes meanwhile.
-const TRIES_MAX: usize = 20;
+const COMMIT_TRIES_MAX: usize = 20;
 
 /// Why an enrolment failed.
 #[derive(Debug, Error)]
-pub enum EnrolError {
+pub enum ProvisionError {
     /// The address has one already.
     #[error("{0} is taken")]
     Taken(String),
@@ -36,7 +37,7 @@ pub enum EnrolError {
     Unknown(String),
     /// It was changed by somebody else at the same moment.
     #[error("it was changed by somebody else meanwhile; try again")]
-    Changed,
+    Conflict,
     /// The store cannot be read.
     #[error(transparent)]
     Read(#[from] ReadError),
@@ -47,69 +48,69 @@ pub enum EnrolError {
 
 /// A new account with its first secrets.
 #[derive(Debug)]
-pub struct Enrolled {
+pub struct ProvisionedAccount {
     /// The account.
     pub account: Account,
     /// The API key's secret: shown once.
-    pub api_key: Secret,
+    pub api_key: CredentialSecret,
     /// The SMTP password: shown once.
-    pub smtp_password: Secret,
+    pub smtp_password: CredentialSecret,
 }
 
 /// Enrols.
 #[derive(Clone)]
-pub struct Enrolment {
+pub struct AccountProvisioning {
     /// Where everything lies.
     pub store: Store,
     /// The time.
     pub clock: Clock,
     /// Chance.
     pub entropy: Entropy,
-    senders: Arc<Senders>,
+    sender_authorization: Arc<SenderAuthorization>,
     worker: Arc<Worker>,
 }
 
-impl Hall {
+impl Intake {
     /// Enrols and changes accounts; the hall goes by what was changed at once.
     #[must_use]
-    pub fn enrolment(&self) -> Enrolment {
+    pub fn account_provisioning(&self) -> AccountProvisioning {
         let (store, clock) = (self.store().clone(), self.clock().clone());
-        let (senders, worker) = (Arc::clone(&self.senders), Arc::clone(&self.worker));
-        Enrolment { store, clock, entropy: self.entropy().clone(), senders, worker }
+        let (senders, worker) = (Arc::clone(&self.sender_authorization), Arc::clone(&self.worker));
+        AccountProvisioning { store, clock, entropy: self.entropy().clone(), sender_authorization: senders, worker }
     }
 }
 
-impl Enrolment {
+impl AccountProvisioning {
     /// The users of all accounts.
     #[must_use]
-    pub fn people(&self) -> People {
+    pub fn users(&self) -> UserService {
         let (store, clock) = (self.store.clone(), self.clock.clone());
-        People { store, clock, entropy: self.entropy.clone() }
+        UserService { store, clock, entropy: self.entropy.clone() }
     }
 
     /// Creates an account with its owner, an API key and an SMTP credential.
     ///
     /// # Errors
     /// [`EnrolError`].
-    pub fn account(
+    pub fn create_account(
         &self,
         email: Address,
         plan: Plan,
         production: bool,
-    ) -> BoxFuture<'_, Result<Enrolled, EnrolError>> {
+    ) -> BoxFuture<'_, Result<ProvisionedAccount, ProvisionError>> {
         Box::pin(async move {
             let now = self.clock.now();
-            let id = AccountId::new(now, self.entropy.id());
+            let id = AccountId::new(now, self.entropy.unique_bits());
             let (payment_method, suspended) = (false, false);
             let account = Account { id, email, plan, production, payment_method, suspended, created_at: now };
             let mut batch = Batch::progress();
             store::account::create(&mut batch, &account);
-            let owner = self.people().new_user(id, account.email.clone(), Role::Owner);
+            let owner = self.users().new_user(id, account.email.clone(), UserRole::Owner);
             store::user::create(&mut batch, &owner);
-            let api_key = self.api_key(&mut batch, id, now);
-            let smtp_password = self.smtp_credential(&mut batch, id, now);
+            let api_key = self.create_api_key(&mut batch, id, now);
+            let smtp_password = self.create_smtp_credential(&mut batch, id, now);
             self.commit(batch, || account.email.to_string()).await?;
-            Ok(Enrolled { account, api_key, smtp_password })
+            Ok(ProvisionedAccount { account, api_key, smtp_password })
         })
     }
 
@@ -117,46 +118,46 @@ impl Enrolment {
     ///
     /// # Errors
     /// [`EnrolError`].
-    pub async fn secrets(&self, id_or_email: &str) -> Result<Enrolled, EnrolError> {
+    pub async fn create_credentials(&self, id_or_email: &str) -> Result<ProvisionedAccount, ProvisionError> {
         let account = self.find(id_or_email).await?;
         let now = self.clock.now();
         let mut batch = Batch::progress();
-        let api_key = self.api_key(&mut batch, account.id, now);
-        let smtp_password = self.smtp_credential(&mut batch, account.id, now);
+        let api_key = self.create_api_key(&mut batch, account.id, now);
+        let smtp_password = self.create_smtp_credential(&mut batch, account.id, now);
         self.commit(batch, || account.email.to_string()).await?;
-        Ok(Enrolled { account, api_key, smtp_password })
+        Ok(ProvisionedAccount { account, api_key, smtp_password })
     }
 
-    fn api_key(&self, batch: &mut Batch, account: AccountId, now: Timestamp) -> Secret {
-        let secret = Secret::new(API_KEY_PREFIX, self.entropy.secret());
+    fn create_api_key(&self, batch: &mut Batch, account: AccountId, now: Timestamp) -> CredentialSecret {
+        let secret = CredentialSecret::new(API_KEY_PREFIX, self.entropy.secret());
         let api_key = ApiKey {
-            id: ApiKeyId::new(now, self.entropy.id()),
+            id: ApiKeyId::new(now, self.entropy.unique_bits()),
             account,
             name: "first".to_owned(),
-            scope: Scope::Full,
+            scope: ApiKeyScope::Full,
             hint: secret.hint(),
             enabled: true,
-            terms: Terms::default(),
+            terms: CredentialPolicy::default(),
             created_at: now,
         };
-        if let Some(hash) = SecretHash::of_api_key(secret.expose()) {
+        if let Some(hash) = SecretHash::from_api_key(secret.expose()) {
             store::credential::create_api_key(batch, &api_key, &hash);
         }
         secret
     }
 
-    fn smtp_credential(&self, batch: &mut Batch, account: AccountId, now: Timestamp) -> Secret {
-        let secret = Secret::new(SMTP_PASSWORD_PREFIX, self.entropy.secret());
+    fn create_smtp_credential(&self, batch: &mut Batch, account: AccountId, now: Timestamp) -> CredentialSecret {
+        let secret = CredentialSecret::new(SMTP_PASSWORD_PREFIX, self.entropy.secret());
         let credential = SmtpCredential {
-            id: SmtpCredentialId::new(now, self.entropy.id()),
+            id: SmtpCredentialId::new(now, self.entropy.unique_bits()),
             account,
             name: "first".to_owned(),
             hint: secret.hint(),
             enabled: true,
-            terms: Terms::default(),
+            terms: CredentialPolicy::default(),
             created_at: now,
         };
-        if let Some(hash) = SecretHash::of_smtp_password(secret.expose()) {
+        if let Some(hash) = SecretHash::from_smtp_password(secret.expose()) {
             store::credential::create_smtp(batch, &credential, &hash);
         }
         secret
@@ -171,42 +172,42 @@ impl Enrolment {
         &self,
         id_or_email: &str,
         change: impl FnOnce(&mut Account),
-    ) -> Result<Account, EnrolError> {
+    ) -> Result<Account, ProvisionError> {
         let before = self.find(id_or_email).await?;
         let mut after = before.clone();
         change(&mut after);
-        for _ in 0..TRIES_MAX {
+        for _ in 0..COMMIT_TRIES_MAX {
             let mut batch = Batch::progress();
             store::account::update(&mut batch, &before, &after);
             if after.suspended != before.suspended {
-                self.hold(&mut batch, &after).await?;
+                self.update_account_hold(&mut batch, &after).await?;
             }
             let committed = self.store.commit(batch).await;
-            self.senders.forget(after.id, None);
+            self.sender_authorization.invalidate(after.id, None);
             match committed {
                 Ok(()) => {
-                    self.worker.look_at_holds().await?;
+                    self.worker.reload_holds().await?;
                     return Ok(after);
                 }
                 // Of somebody else's change of another hold this one is tried again.
                 Err(CommitError::Conflict { .. }) if self.find(id_or_email).await? == before => {}
-                Err(CommitError::Conflict { .. }) => return Err(EnrolError::Changed),
-                Err(error) => return Err(EnrolError::Commit(error)),
+                Err(CommitError::Conflict { .. }) => return Err(ProvisionError::Conflict),
+                Err(error) => return Err(ProvisionError::Commit(error)),
             }
         }
-        Err(EnrolError::Changed)
+        Err(ProvisionError::Conflict)
     }
 
-    async fn find(&self, id_or_email: &str) -> Result<Account, EnrolError> {
+    async fn find(&self, id_or_email: &str) -> Result<Account, ProvisionError> {
         let found = store::account::find(&self.store, id_or_email).await?;
-        found.ok_or_else(|| EnrolError::Unknown(id_or_email.to_owned()))
+        found.ok_or_else(|| ProvisionError::Unknown(id_or_email.to_owned()))
     }
 
     /// Holds the mail of an account that is suspended, or lifts that.
-    async fn hold(&self, batch: &mut Batch, account: &Account) -> Result<(), EnrolError> {
-        let (holds, now) = (queue_hold::all(&self.store).await?, self.clock.now());
+    async fn update_account_hold(&self, batch: &mut Batch, account: &Account) -> Result<(), ProvisionError> {
+        let (holds, now) = (queue_hold::list(&self.store).await?, self.clock.now());
         let scope = HoldScope::Account(account.id);
-        let hold = match holds.of(scope) {
+        let hold = match holds.get(scope) {
             _ if account.suspended => Hold::begin(now),
             Some(hold) => hold.lift(now),
             None => return Ok(()),
@@ -215,10 +216,10 @@ impl Enrolment {
         Ok(())
     }
 
-    async fn commit(&self, batch: Batch, what: impl FnOnce() -> String) -> Result<(), EnrolError> {
+    async fn commit(&self, batch: Batch, what: impl FnOnce() -> String) -> Result<(), ProvisionError> {
         self.store.commit(batch).await.map_err(|error| match error {
-            CommitError::Conflict { .. } => EnrolError::Taken(what()),
-            error => EnrolError::Commit(error),
+            CommitError::Conflict { .. } => ProvisionError::Taken(what()),
+            error => ProvisionError::Commit(error),
         })
     }
 }

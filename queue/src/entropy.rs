@@ -17,14 +17,14 @@ static IDS_MADE: AtomicU32 = AtomicU32::new(0);
 const COUNT_SHIFT: u32 = 56;
 
 /// Random bytes, those from `next` on not handed out yet.
-struct Supply {
+struct RandomSupply {
     bytes: [u8; SUPPLY_BYTES],
     next: usize,
 }
 
 thread_local! {
-    static SUPPLY: RefCell<Supply> = const {
-        RefCell::new(Supply { bytes: [0; SUPPLY_BYTES], next: SUPPLY_BYTES })
+    static SUPPLY: RefCell<RandomSupply> = const {
+        RefCell::new(RandomSupply { bytes: [0; SUPPLY_BYTES], next: SUPPLY_BYTES })
     };
 }
 
@@ -54,13 +54,13 @@ impl Entropy {
     /// 128 bits.
     #[must_use]
     pub fn u128(&self) -> u128 {
-        u128::from_ne_bytes(self.some())
+        u128::from_ne_bytes(self.take_bytes())
     }
 
     /// What tells an id from its twins of the same millisecond: the later one made here is the greater, so that what is
     /// listed by id stands in the order in which it happened; there is room above for a few thousand that follow it.
     #[must_use]
-    pub fn id(&self) -> u128 {
+    pub fn unique_bits(&self) -> u128 {
         let count = u128::from(IDS_MADE.fetch_add(1, Ordering::Relaxed) & 0xff_ffff);
         (count << COUNT_SHIFT) | u128::from(self.u64() >> (u64::BITS - COUNT_SHIFT))
     }
@@ -68,11 +68,11 @@ impl Entropy {
     /// 64 bits: a seed.
     #[must_use]
     pub fn u64(&self) -> u64 {
-        u64::from_ne_bytes(self.some())
+        u64::from_ne_bytes(self.take_bytes())
     }
 
     /// Some bytes of the thread's supply.
-    fn some<const N: usize>(&self) -> [u8; N] {
+    fn take_bytes<const N: usize>(&self) -> [u8; N] {
         SUPPLY.with_borrow_mut(|supply| {
             loop {
                 let rest = supply.bytes.get_mut(supply.next..).unwrap_or_default();
@@ -102,7 +102,7 @@ mod tests {
     #[test]
     fn ids_are_in_the_order_in_which_they_are_made() {
         let entropy = Entropy::default();
-        let ids: Vec<u128> = (0..1_000).map(|_| entropy.id()).collect();
+        let ids: Vec<u128> = (0..1_000).map(|_| entropy.unique_bits()).collect();
         assert!(ids.is_sorted_by(|one, next| one + 999 < *next));
         assert!(ids.iter().all(|id| *id < 1 << 80));
     }

@@ -8,26 +8,26 @@
 use std::collections::{HashMap, VecDeque};
 
 use mail::id::AccountId;
-use mail::task::Class;
+use mail::task::TaskClass;
 
 /// How far a class's pass moves when it is served: half of it is twice the share.
-const fn stride(class: Class) -> u64 {
+const fn stride(class: TaskClass) -> u64 {
     match class {
-        Class::Expiring => 1,
-        Class::Transactional => 2,
-        Class::Product => 8,
-        Class::Newsletter => 16,
+        TaskClass::Expiring => 1,
+        TaskClass::Transactional => 2,
+        TaskClass::Product => 8,
+        TaskClass::Newsletter => 16,
     }
 }
 
 #[derive(Debug)]
-struct Accounts<T> {
+struct ClassQueue<T> {
     pass: u64,
     turns: VecDeque<AccountId>,
     tasks: HashMap<AccountId, VecDeque<T>>,
 }
 
-impl<T> Default for Accounts<T> {
+impl<T> Default for ClassQueue<T> {
     fn default() -> Self {
         Self { pass: 0, turns: VecDeque::new(), tasks: HashMap::new() }
     }
@@ -35,19 +35,19 @@ impl<T> Default for Accounts<T> {
 
 /// A queue in weighted-fair order.
 #[derive(Debug)]
-pub struct FairQueue<T> {
-    classes: [Accounts<T>; Class::ALL.len()],
+pub struct WeightedFairQueue<T> {
+    classes: [ClassQueue<T>; TaskClass::ALL.len()],
     now: u64,
     len: usize,
 }
 
-impl<T> Default for FairQueue<T> {
+impl<T> Default for WeightedFairQueue<T> {
     fn default() -> Self {
-        Self { classes: std::array::from_fn(|_| Accounts::default()), now: 0, len: 0 }
+        Self { classes: std::array::from_fn(|_| ClassQueue::default()), now: 0, len: 0 }
     }
 }
 
-impl<T> FairQueue<T> {
+impl<T> WeightedFairQueue<T> {
     /// How many are in it.
     #[must_use]
     pub fn len(&self) -> usize {
@@ -61,16 +61,16 @@ impl<T> FairQueue<T> {
     }
 
     /// Puts one at the end of its account's line.
-    pub fn push(&mut self, class: Class, account: AccountId, task: T) {
-        self.line(class, account).push_back(task);
+    pub fn push(&mut self, class: TaskClass, account: AccountId, task: T) {
+        self.account_queue(class, account).push_back(task);
     }
 
     /// Puts one back at the head of its account's line: it was taken and not tried.
-    pub fn push_front(&mut self, class: Class, account: AccountId, task: T) {
-        self.line(class, account).push_front(task);
+    pub fn push_front(&mut self, class: TaskClass, account: AccountId, task: T) {
+        self.account_queue(class, account).push_front(task);
     }
 
-    fn line(&mut self, class: Class, account: AccountId) -> &mut VecDeque<T> {
+    fn account_queue(&mut self, class: TaskClass, account: AccountId) -> &mut VecDeque<T> {
         self.len += 1;
         let accounts = &mut self.classes[class as usize];
         if accounts.turns.is_empty() {
@@ -85,12 +85,12 @@ impl<T> FairQueue<T> {
 
     /// How many go before one that waits here. It counts only: what comes meanwhile may still pass.
     #[must_use]
-    pub fn place(&self, class: Class, account: AccountId, is: impl Fn(&T) -> bool) -> Option<usize> {
+    pub fn position(&self, class: TaskClass, account: AccountId, is: impl Fn(&T) -> bool) -> Option<usize> {
         let own = self.classes[class as usize].tasks.get(&account)?.iter().position(is)?;
-        let mut waiting = FairQueue { len: self.len, now: self.now, ..FairQueue::default() };
-        for (class, accounts) in Class::ALL.into_iter().zip(&self.classes) {
+        let mut waiting = WeightedFairQueue { len: self.len, now: self.now, ..WeightedFairQueue::default() };
+        for (class, accounts) in TaskClass::ALL.into_iter().zip(&self.classes) {
             let tasks = |account| accounts.tasks.get(account).map_or(0, VecDeque::len);
-            waiting.classes[class as usize] = Accounts {
+            waiting.classes[class as usize] = ClassQueue {
                 pass: accounts.pass,
                 turns: accounts.turns.clone(),
                 tasks: accounts
@@ -106,7 +106,7 @@ impl<T> FairQueue<T> {
     }
 
     /// Takes one out, wherever it stands in its account's line; false when it is not there.
-    pub fn remove(&mut self, class: Class, account: AccountId, is: impl Fn(&T) -> bool) -> bool {
+    pub fn remove(&mut self, class: TaskClass, account: AccountId, is: impl Fn(&T) -> bool) -> bool {
         let accounts = &mut self.classes[class as usize];
         let Some(line) = accounts.tasks.get_mut(&account) else { return false };
         let Some(at) = line.iter().position(is) else { return false };
@@ -134,18 +134,18 @@ impl<T> FairQueue<T> {
 
     /// Whether one of a class waits.
     #[must_use]
-    pub fn has(&self, class: Class) -> bool {
+    pub fn has(&self, class: TaskClass) -> bool {
         !self.classes[class as usize].turns.is_empty()
     }
 
     /// Takes the next.
     pub fn pop(&mut self) -> Option<T> {
-        let waiting = Class::ALL.into_iter().filter(|class| self.has(*class));
-        self.pop_of(waiting.min_by_key(|class| self.classes[*class as usize].pass)?)
+        let waiting = TaskClass::ALL.into_iter().filter(|class| self.has(*class));
+        self.pop_class(waiting.min_by_key(|class| self.classes[*class as usize].pass)?)
     }
 
     /// Takes the next of a class.
-    pub fn pop_of(&mut self, class: Class) -> Option<T> {
+    pub fn pop_class(&mut self, class: TaskClass) -> Option<T> {
         let accounts = &mut self.classes[class as usize];
         self.now = accounts.pass;
         accounts.pass += stride(class);
@@ -173,21 +173,21 @@ mod tests {
 
     #[test]
     fn a_password_reset_passes_a_million_newsletters() {
-        let mut queue = FairQueue::default();
+        let mut queue = WeightedFairQueue::default();
         for n in 0..1_000 {
-            queue.push(Class::Newsletter, account(1), format!("news {n}"));
+            queue.push(TaskClass::Newsletter, account(1), format!("news {n}"));
         }
         queue.pop();
-        queue.push(Class::Transactional, account(2), "reset".to_owned());
+        queue.push(TaskClass::Transactional, account(2), "reset".to_owned());
         assert_eq!(queue.pop().as_deref(), Some("reset"));
     }
 
     #[test]
     fn newsletters_do_not_starve() {
-        let mut queue = FairQueue::default();
+        let mut queue = WeightedFairQueue::default();
         for n in 0..100 {
-            queue.push(Class::Transactional, account(1), ('t', n));
-            queue.push(Class::Newsletter, account(1), ('n', n));
+            queue.push(TaskClass::Transactional, account(1), ('t', n));
+            queue.push(TaskClass::Newsletter, account(1), ('n', n));
         }
         let first: Vec<char> = std::iter::from_fn(|| queue.pop()).take(36).map(|(kind, _)| kind).collect();
         assert_eq!(first.iter().filter(|kind| **kind == 'n').count(), 4, "{first:?}");
@@ -195,11 +195,11 @@ mod tests {
 
     #[test]
     fn accounts_take_turns_and_lines_keep_their_order() {
-        let mut queue = FairQueue::default();
+        let mut queue = WeightedFairQueue::default();
         for n in 0..3 {
-            queue.push(Class::Transactional, account(1), (1, n));
+            queue.push(TaskClass::Transactional, account(1), (1, n));
         }
-        queue.push(Class::Transactional, account(2), (2, 0));
+        queue.push(TaskClass::Transactional, account(2), (2, 0));
         let order: Vec<_> = std::iter::from_fn(|| queue.pop()).collect();
         assert_eq!(order, [(1, 0), (2, 0), (1, 1), (1, 2)]);
         assert!(queue.is_empty());
@@ -207,16 +207,15 @@ mod tests {
 
     #[test]
     fn a_place_is_when_it_is_taken() {
-        let mut queue = FairQueue::default();
+        let mut queue = WeightedFairQueue::default();
         for n in 0..40 {
-            queue.push(Class::ALL[n % 4], account(n as u128 % 3), n);
+            queue.push(TaskClass::ALL[n % 4], account(n as u128 % 3), n);
         }
         for _ in 0..5 {
             queue.pop();
         }
-        let places: Vec<_> = (0..40)
-            .map(|n| queue.place(Class::ALL[n % 4], account(n as u128 % 3), |task| *task == n))
-            .collect();
+        let places: Vec<_> =
+            (0..40).map(|n| queue.position(TaskClass::ALL[n % 4], account(n as u128 % 3), |task| *task == n)).collect();
         let mut taken = 0;
         while let Some(n) = queue.pop() {
             assert_eq!(places[n], Some(taken));
@@ -227,12 +226,13 @@ mod tests {
 
     #[test]
     fn one_is_taken_out_and_the_others_keep_their_turns() {
-        let mut queue = FairQueue::default();
+        let mut queue = WeightedFairQueue::default();
         for n in 0..6 {
-            queue.push(Class::Product, account(n % 2), n);
+            queue.push(TaskClass::Product, account(n % 2), n);
         }
-        let gone =
-            |queue: &mut FairQueue<u128>, n| queue.remove(Class::Product, account(n % 2), |task| *task == n);
+        let gone = |queue: &mut WeightedFairQueue<u128>, n| {
+            queue.remove(TaskClass::Product, account(n % 2), |task| *task == n)
+        };
         assert!(gone(&mut queue, 2) && !gone(&mut queue, 2) && gone(&mut queue, 1));
         assert!(gone(&mut queue, 3) && gone(&mut queue, 5));
         assert_eq!(std::iter::from_fn(|| queue.pop()).collect::<Vec<_>>(), [0, 4]);
@@ -241,9 +241,9 @@ mod tests {
 
     #[test]
     fn what_is_put_back_goes_first() {
-        let mut queue = FairQueue::default();
-        queue.push(Class::Product, account(1), 2);
-        queue.push_front(Class::Product, account(1), 1);
+        let mut queue = WeightedFairQueue::default();
+        queue.push(TaskClass::Product, account(1), 2);
+        queue.push_front(TaskClass::Product, account(1), 1);
         assert_eq!((queue.pop(), queue.pop(), queue.pop()), (Some(1), Some(2), None));
     }
 }

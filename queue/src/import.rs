@@ -11,48 +11,48 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use mail::csv::{Record, Records};
+use mail::csv::{CsvReader, CsvRecord};
 use mail::id::{AccountId, ImportId};
-use mail::import::{BadLine, Columns, ERRORS_MAX, Import, ImportStatus};
+use mail::import::{ERRORS_MAX, ImportColumns, ImportLineError, ImportStatus, SuppressionImport};
 use mail::quota::Noun;
-use mail::suppression::Grounds;
+use mail::suppression::SuppressionCause;
 use store::engine::{CommitError, ReadError};
-use store::import::Found;
+use store::import::StoredImport;
 use tokio_util::sync::CancellationToken;
 
-use crate::contacts::{Contacts, ContactsError, Suppressed};
-use crate::quota::{Quotas, Reserved};
+use crate::contacts::{SuppressionError, SuppressionResult, SuppressionService};
+use crate::quota::{StorageQuotaTracker, StorageReservation};
 use crate::worker::Worker;
 
 /// Records of one commit.
-const SLICE_RECORDS: usize = 500;
+const BATCH_RECORDS: usize = 500;
 /// Slices of one turn. The list is read from disk for each turn, up to 16 MB: some thousands of records are worth
 /// that, and take a second or so.
-const TURN_SLICES: usize = 16;
+const TURN_BATCHES: usize = 16;
 /// How soon is looked for imports that another node took, or that failed.
-const LOOK_AGAIN: Duration = Duration::from_secs(5);
+const POLL_INTERVAL: Duration = Duration::from_secs(5);
 
 impl Worker {
     /// Keeps reading lists that are handed in until the worker stops.
-    pub(crate) async fn import_lists(self: Arc<Self>) {
-        let contacts = self.contacts();
+    pub(crate) async fn run_suppression_imports(self: Arc<Self>) {
+        let contacts = self.suppressions();
         loop {
             if self.leases.is_active(0)
-                && let Err(error) = read_open(&contacts, self.quotas.get(), &self.stop).await
+                && let Err(error) = process_open_imports(&contacts, self.storage_quotas.get(), &self.stop).await
             {
-                store::warn_unless_away!(self.store, %error, "importing suppressions; trying again in {LOOK_AGAIN:?}");
+                store::warn_unless_away!(self.store, %error, "importing suppressions; trying again in {POLL_INTERVAL:?}");
             }
             tokio::select! {
-                () = tokio::time::sleep(LOOK_AGAIN) => {}
-                () = self.list_handed_in.notified() => {}
+                () = tokio::time::sleep(POLL_INTERVAL) => {}
+                () = self.import_wakeup.notified() => {}
                 () = self.stop.cancelled() => return,
             }
         }
     }
 
     /// What changes what is known of addresses.
-    pub(crate) fn contacts(&self) -> Contacts {
-        Contacts { store: self.store.clone(), clock: self.clock.clone(), entropy: self.entropy.clone() }
+    pub(crate) fn suppressions(&self) -> SuppressionService {
+        SuppressionService { store: self.store.clone(), clock: self.clock.clone(), entropy: self.entropy.clone() }
     }
 }
 
@@ -60,18 +60,18 @@ impl Worker {
 ///
 /// # Errors
 /// The store cannot be read or written.
-pub async fn read_open(
-    contacts: &Contacts,
-    quotas: Option<&Arc<Quotas>>,
+pub async fn process_open_imports(
+    contacts: &SuppressionService,
+    quotas: Option<&Arc<StorageQuotaTracker>>,
     stop: &CancellationToken,
-) -> Result<(), ContactsError> {
+) -> Result<(), SuppressionError> {
     let mut last = None;
     // Whether anything was done since the round began: what another node reads is left to it.
     let mut any = false;
     while !stop.is_cancelled() {
         match store::import::next_open(&contacts.store, last).await? {
             Some(next) => {
-                any |= take_turn(contacts, quotas, next, stop).await?;
+                any |= process_turn(contacts, quotas, next, stop).await?;
                 last = Some(next.0);
             }
             None if !any => return Ok(()),
@@ -83,24 +83,24 @@ pub async fn read_open(
 
 /// Reads on in a list for one turn, and on to its end while no other account waits. False when nothing could
 /// be done.
-async fn take_turn(
-    contacts: &Contacts,
-    quotas: Option<&Arc<Quotas>>,
+async fn process_turn(
+    contacts: &SuppressionService,
+    quotas: Option<&Arc<StorageQuotaTracker>>,
     (account, id): (AccountId, ImportId),
     stop: &CancellationToken,
-) -> Result<bool, ContactsError> {
-    let list = match store::import::list_of(&contacts.store, account, id).await {
+) -> Result<bool, SuppressionError> {
+    let list = match store::import::get_list(&contacts.store, account, id).await {
         // Nobody else waits for what cannot be read.
         Err(ReadError::Corrupt(_)) => None,
         list => list?,
     };
     let text = list.as_deref().and_then(|list| std::str::from_utf8(list).ok());
-    let columns = text.and_then(|text| Columns::find(text).ok());
+    let columns = text.and_then(|text| ImportColumns::detect(text).ok());
     let mut slices = 0;
     while !stop.is_cancelled() {
-        if slices >= TURN_SLICES
-            && slices.is_multiple_of(TURN_SLICES)
-            && others_wait(contacts, account).await?
+        if slices >= TURN_BATCHES
+            && slices.is_multiple_of(TURN_BATCHES)
+            && other_accounts_wait(contacts, account).await?
         {
             return Ok(true);
         }
@@ -112,20 +112,18 @@ async fn take_turn(
             found => found?,
         };
         let is_over =
-            |import: &Import| matches!(import.status, ImportStatus::Completed | ImportStatus::Failed);
+            |import: &SuppressionImport| matches!(import.status, ImportStatus::Completed | ImportStatus::Failed);
         let Some(found) = found.filter(|found| !is_over(&found.import)) else { return Ok(slices > 0) };
         let slice = match (text, &columns) {
-            (Some(text), Some(columns)) => Slice::cut(text, columns, &found.import, contacts),
+            (Some(text), Some(columns)) => ImportBatch::parse(text, columns, &found.import, contacts),
             // It was looked at when it was handed in: its bytes are lost.
-            _ => Slice::lost(&found.import),
+            _ => ImportBatch::failed(&found.import),
         };
         let is_last = is_over(&slice.after);
-        match slice.book(contacts, quotas, &found).await {
+        match slice.commit(contacts, quotas, &found).await {
             Ok(()) if is_last => return Ok(true),
             Ok(()) => slices += 1,
-            Err(ContactsError::Commit(CommitError::Conflict { key }))
-                if store::import::is_about_one(&key) =>
-            {
+            Err(SuppressionError::Commit(CommitError::Conflict { key })) if store::import::caused_conflict(&key) => {
                 tracing::info!(import.id = %id, "another node reads this list");
                 return Ok(slices > 0);
             }
@@ -135,7 +133,7 @@ async fn take_turn(
     Ok(true)
 }
 
-async fn others_wait(contacts: &Contacts, account: AccountId) -> Result<bool, ReadError> {
+async fn other_accounts_wait(contacts: &SuppressionService, account: AccountId) -> Result<bool, ReadError> {
     let (first, next) = tokio::try_join!(
         store::import::next_open(&contacts.store, None),
         store::import::next_open(&contacts.store, Some(account)),
@@ -144,58 +142,58 @@ async fn others_wait(contacts: &Contacts, account: AccountId) -> Result<bool, Re
 }
 
 /// The next records of a list, read.
-struct Slice {
-    after: Import,
-    grounds: Vec<Grounds>,
+struct ImportBatch {
+    after: SuppressionImport,
+    grounds: Vec<SuppressionCause>,
 }
 
-impl Slice {
-    fn cut(text: &str, columns: &Columns, before: &Import, contacts: &Contacts) -> Self {
+impl ImportBatch {
+    fn parse(text: &str, columns: &ImportColumns, before: &SuppressionImport, contacts: &SuppressionService) -> Self {
         let now = contacts.clock.now();
         let at = usize::try_from(before.place.0).unwrap_or(usize::MAX);
-        let mut records = Records::resume(text, (at, before.place.1));
+        let mut records = CsvReader::resume(text, (at, before.place.1));
         if at == 0 && columns.has_header {
             let _names = records.next();
         }
-        let mut after = Import { status: ImportStatus::Running, ..before.clone() };
-        let mut grounds = Vec::with_capacity(SLICE_RECORDS);
-        let slice: Vec<Record> = records.by_ref().take(SLICE_RECORDS).collect();
+        let mut after = SuppressionImport { status: ImportStatus::Running, ..before.clone() };
+        let mut grounds = Vec::with_capacity(BATCH_RECORDS);
+        let slice: Vec<CsvRecord> = records.by_ref().take(BATCH_RECORDS).collect();
         after.counts.processed += slice.len() as u64;
         for record in &slice {
-            match columns.read(record, now) {
+            match columns.parse_record(record, now) {
                 Ok(one) => grounds.push(one),
                 Err(message) => {
                     after.counts.invalid += 1;
                     if after.errors.len() < ERRORS_MAX {
-                        after.errors.push(BadLine { line: record.line, message });
+                        after.errors.push(ImportLineError { line: record.line, message });
                     }
                 }
             }
         }
-        let (at, line) = records.place();
+        let (at, line) = records.position();
         after.place = (at as u64, line);
-        if slice.len() < SLICE_RECORDS {
+        if slice.len() < BATCH_RECORDS {
             after.status = ImportStatus::Completed;
             after.completed_at = Some(now);
         }
         Self { after, grounds }
     }
 
-    fn lost(before: &Import) -> Self {
-        Self { after: Import { status: ImportStatus::Failed, ..before.clone() }, grounds: Vec::new() }
+    fn failed(before: &SuppressionImport) -> Self {
+        Self { after: SuppressionImport { status: ImportStatus::Failed, ..before.clone() }, grounds: Vec::new() }
     }
 
     /// Reserves room for what it adds; what there is no room for is left out, and counted. Addresses that are
     /// suppressed already need none.
     async fn reserve(
         &mut self,
-        contacts: &Contacts,
-        quotas: &Arc<Quotas>,
-    ) -> Result<Option<Reserved>, ContactsError> {
+        contacts: &SuppressionService,
+        quotas: &Arc<StorageQuotaTracker>,
+    ) -> Result<Option<StorageReservation>, SuppressionError> {
         let Some(account) = store::account::get(&contacts.store, self.after.account).await? else {
             return Ok(None);
         };
-        let mut adds = contacts.adds(account.id, &self.grounds).await?.into_iter();
+        let mut adds = contacts.would_add(account.id, &self.grounds).await?.into_iter();
         let asked = adds.clone().filter(|adds| *adds).count() as u64;
         let asked = (asked, self.after.created_at);
         let reserved = quotas.reserve_up_to(&account, Noun::Suppressions, asked).await?;
@@ -212,25 +210,25 @@ impl Slice {
                     "the plan includes {cap} suppressions: the rest of the list is refused; delete some, or take a \
                      larger plan, and import it again"
                 );
-                self.after.errors.push(BadLine { line: self.after.place.1, message });
+                self.after.errors.push(ImportLineError { line: self.after.place.1, message });
             }
             self.after.counts.refused += refused;
         }
         Ok(Some(reserved))
     }
 
-    async fn book(
+    async fn commit(
         mut self,
-        contacts: &Contacts,
-        quotas: Option<&Arc<Quotas>>,
-        found: &Found,
-    ) -> Result<(), ContactsError> {
+        contacts: &SuppressionService,
+        quotas: Option<&Arc<StorageQuotaTracker>>,
+        found: &StoredImport,
+    ) -> Result<(), SuppressionError> {
         let reserved = match quotas {
             Some(quotas) => self.reserve(contacts, quotas).await?,
             None => None,
         };
         let Self { after, grounds } = self;
-        let also = |outcomes: &[Suppressed], batch: &mut store::engine::Batch| {
+        let also = |outcomes: &[SuppressionResult], batch: &mut store::engine::Batch| {
             let mut after = after.clone();
             let created = outcomes.iter().filter(|outcome| outcome.is_new).count();
             after.counts.created += created as u64;
@@ -239,7 +237,7 @@ impl Slice {
         };
         let outcomes = contacts.suppress(after.account, &grounds, &also).await?;
         if let Some(reserved) = reserved {
-            reserved.keep_part(outcomes.iter().filter(|outcome| outcome.before.is_none()).count() as u64);
+            reserved.confirm_part(outcomes.iter().filter(|outcome| outcome.before.is_none()).count() as u64);
         }
         Ok(())
     }
@@ -251,15 +249,15 @@ mod tests {
     use crate::clock::Clock;
     use crate::entropy::Entropy;
     use jiff::Timestamp;
-    use mail::import::Counts;
+    use mail::import::ImportCounts;
     use store::engine::{Batch, Body, Store};
 
-    fn import(total: u64) -> Import {
-        Import {
+    fn import(total: u64) -> SuppressionImport {
+        SuppressionImport {
             id: ImportId::new(Timestamp::UNIX_EPOCH, 1),
             account: AccountId::new(Timestamp::UNIX_EPOCH, 1),
             status: ImportStatus::Queued,
-            counts: Counts { total, ..Counts::default() },
+            counts: ImportCounts { total, ..ImportCounts::default() },
             place: (0, 1),
             errors: Vec::new(),
             created_at: Timestamp::UNIX_EPOCH,
@@ -270,14 +268,10 @@ mod tests {
     #[tokio::test]
     async fn a_list_is_read_to_its_end_from_wherever_it_was_left() {
         let contacts =
-            Contacts { store: Store::memory(), clock: Clock::default(), entropy: Entropy::default() };
+            SuppressionService { store: Store::memory(), clock: Clock::default(), entropy: Entropy::default() };
         let mut text = "email,reason\r\n".to_owned();
         for n in 0..1_234 {
-            text.push_str(&format!(
-                "a{}@example.net,{}\r\n",
-                n % 1_200,
-                if n % 2 == 0 { "bounce" } else { "?" }
-            ));
+            text.push_str(&format!("a{}@example.net,{}\r\n", n % 1_200, if n % 2 == 0 { "bounce" } else { "?" }));
         }
         text.push_str("nobody,\r\n");
         let handed_in = import(1_235);
@@ -285,33 +279,31 @@ mod tests {
         store::import::create(&mut batch, &handed_in, Body::from(text.clone().into_bytes()));
         contacts.store.commit(batch).await.unwrap();
         // A slice, then the process dies; the next one reads the rest.
-        let get = async || {
-            store::import::get(&contacts.store, handed_in.account, handed_in.id).await.unwrap().unwrap()
-        };
-        let columns = Columns::find(&text).unwrap();
+        let get = async || store::import::get(&contacts.store, handed_in.account, handed_in.id).await.unwrap().unwrap();
+        let columns = ImportColumns::detect(&text).unwrap();
         let found = get().await;
-        Slice::cut(&text, &columns, &found.import, &contacts).book(&contacts, None, &found).await.unwrap();
+        ImportBatch::parse(&text, &columns, &found.import, &contacts).commit(&contacts, None, &found).await.unwrap();
         assert_eq!(get().await.import.status, ImportStatus::Running);
-        let again = Slice::cut(&text, &columns, &found.import, &contacts).book(&contacts, None, &found).await;
+        let again = ImportBatch::parse(&text, &columns, &found.import, &contacts).commit(&contacts, None, &found).await;
         assert!(again.is_err(), "a slice is booked once");
-        read_open(&contacts, None, &CancellationToken::new()).await.unwrap();
-        let Import { status, counts, errors, completed_at, .. } = get().await.import;
+        process_open_imports(&contacts, None, &CancellationToken::new()).await.unwrap();
+        let SuppressionImport { status, counts, errors, completed_at, .. } = get().await.import;
         assert_eq!(status, ImportStatus::Completed);
         assert_eq!(
             counts,
-            Counts { total: 1_235, processed: 1_235, created: 1_200, exists: 34, invalid: 1, refused: 0 }
+            ImportCounts { total: 1_235, processed: 1_235, created: 1_200, exists: 34, invalid: 1, refused: 0 }
         );
         assert_eq!((errors.len(), errors[0].line), (1, 1_236));
         assert!(completed_at.is_some());
-        assert!(store::import::open(&contacts.store, None, 1).await.unwrap().is_empty());
+        assert!(store::import::list_open(&contacts.store, None, 1).await.unwrap().is_empty());
     }
     #[tokio::test]
     async fn a_small_list_does_not_wait_for_the_large_ones_of_another_account() {
         let contacts =
-            Contacts { store: Store::memory(), clock: Clock::default(), entropy: Entropy::default() };
-        let total = |turns: usize| turns * TURN_SLICES * SLICE_RECORDS;
+            SuppressionService { store: Store::memory(), clock: Clock::default(), entropy: Entropy::default() };
+        let total = |turns: usize| turns * TURN_BATCHES * BATCH_RECORDS;
         let hand_in = async |account: u128, n: u128, records: usize| {
-            let handed_in = Import {
+            let handed_in = SuppressionImport {
                 id: ImportId::new(Timestamp::UNIX_EPOCH, n),
                 account: AccountId::new(Timestamp::UNIX_EPOCH, account),
                 ..import(records as u64)
@@ -325,22 +317,21 @@ mod tests {
         };
         let (large, further) = (hand_in(1, 1, total(2) + 1).await, hand_in(1, 2, 1).await);
         let small = hand_in(2, 3, 10).await;
-        let status = async |(account, id)| {
-            store::import::get(&contacts.store, account, id).await.unwrap().unwrap().import
-        };
+        let status =
+            async |(account, id)| store::import::get(&contacts.store, account, id).await.unwrap().unwrap().import;
         let go_on = CancellationToken::new();
-        assert!(take_turn(&contacts, None, large, &go_on).await.unwrap());
+        assert!(process_turn(&contacts, None, large, &go_on).await.unwrap());
         let import = status(large).await;
         assert_eq!((import.status, import.counts.processed), (ImportStatus::Running, total(1) as u64));
         assert_eq!(store::import::next_open(&contacts.store, Some(large.0)).await.unwrap(), Some(small));
-        assert!(take_turn(&contacts, None, small, &go_on).await.unwrap());
+        assert!(process_turn(&contacts, None, small, &go_on).await.unwrap());
         assert_eq!(status(small).await.status, ImportStatus::Completed);
         // Nobody else waits any more: on to the end, and then the next one.
-        assert!(take_turn(&contacts, None, large, &go_on).await.unwrap());
+        assert!(process_turn(&contacts, None, large, &go_on).await.unwrap());
         assert_eq!(status(large).await.counts.processed, (total(2) + 1) as u64);
         assert_eq!(status(further).await.status, ImportStatus::Queued);
-        assert!(!take_turn(&contacts, None, large, &go_on).await.unwrap(), "it is done");
-        read_open(&contacts, None, &go_on).await.unwrap();
+        assert!(!process_turn(&contacts, None, large, &go_on).await.unwrap(), "it is done");
+        process_open_imports(&contacts, None, &go_on).await.unwrap();
         assert_eq!(status(further).await.status, ImportStatus::Completed);
     }
 }

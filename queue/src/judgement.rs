@@ -7,67 +7,67 @@
 //! What no row speaks of is judged by its code: a 421, a 4yz before any recipient was named, and the codes for a
 //! busy system, congestion and policy push back.
 
-use mail::classify::{Action, Heard, Shaping};
-use mail::outcome::Phase;
-use mail::reply::{Reply, Severity};
+use mail::classify::{ClassifierInput, ReplyAction, ReplyRules};
+use mail::outcome::AttemptPhase;
+use mail::reply::{Severity, SmtpReply};
 use mail::suppression;
 
-use crate::courier::smtp::{self, Verdict};
-use crate::pace::Rest;
+use crate::courier::smtp::{self, TransactionVerdict};
+use crate::pace::Backoff;
 
 /// What the site is to be given after it.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub enum Pressure {
+pub enum Backpressure {
     /// As before: nothing was said by it.
-    Same,
+    Unchanged,
     /// As before: it speaks.
     Answered,
     /// More, if it was little.
     Accepted,
     /// Fewer connections.
-    PushedBack,
+    FewerConnections,
     /// Fewer connections, and messages more slowly.
     SlowDown,
     /// Nothing for a while, and why.
-    Rest(Rest, String),
+    BackOff(Backoff, String),
 }
 
 /// What became of an attempt.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Judgement {
+pub struct ReplyDecision {
     /// For the message: later, never, done.
-    pub verdict: Verdict,
+    pub verdict: TransactionVerdict,
     /// For the site.
-    pub pressure: Pressure,
+    pub backpressure: Backpressure,
 }
 
 /// How far a transaction had come, as it is kept.
-pub(crate) fn phase_of(phase: smtp::Phase) -> Phase {
+pub(crate) fn attempt_phase(phase: smtp::TransactionPhase) -> AttemptPhase {
     match phase {
-        smtp::Phase::Idle => Phase::Connect,
-        smtp::Phase::Local | smtp::Phase::Mail => Phase::Mail,
-        smtp::Phase::Rcpt => Phase::Rcpt,
-        smtp::Phase::Data => Phase::Data,
-        smtp::Phase::Content => Phase::Final,
+        smtp::TransactionPhase::Idle => AttemptPhase::Connect,
+        smtp::TransactionPhase::Local | smtp::TransactionPhase::Mail => AttemptPhase::Mail,
+        smtp::TransactionPhase::Rcpt => AttemptPhase::Rcpt,
+        smtp::TransactionPhase::Data => AttemptPhase::Data,
+        smtp::TransactionPhase::Content => AttemptPhase::Final,
     }
 }
 
 /// Judges how a message fared.
 #[must_use]
-pub fn of_delivery(
-    shaping: &Shaping,
+pub fn classify_reply(
+    shaping: &ReplyRules,
     host: &str,
-    (verdict, phase): (Verdict, smtp::Phase),
-    reply: Option<&Reply>,
-) -> Judgement {
-    if phase == smtp::Phase::Local {
-        return Judgement { verdict, pressure: Pressure::Same };
+    (verdict, phase): (TransactionVerdict, smtp::TransactionPhase),
+    reply: Option<&SmtpReply>,
+) -> ReplyDecision {
+    if phase == smtp::TransactionPhase::Local {
+        return ReplyDecision { verdict, backpressure: Backpressure::Unchanged };
     }
-    let usual = Judgement { verdict, pressure: by_code(verdict, phase, reply) };
+    let usual = ReplyDecision { verdict, backpressure: default_backpressure(verdict, phase, reply) };
     match (verdict, reply) {
-        (Verdict::Refused4 | Verdict::Refused5, Some(reply)) => {
-            let heard = Heard::new(Some(host), reply, phase_of(phase));
-            shaped(usual, shaping.meaning(&heard).action, reply)
+        (TransactionVerdict::TransientFailure | TransactionVerdict::PermanentFailure, Some(reply)) => {
+            let heard = ClassifierInput::new(Some(host), reply, attempt_phase(phase));
+            apply_shaping(usual, shaping.classify(&heard).action, reply)
         }
         _ => usual,
     }
@@ -75,46 +75,57 @@ pub fn of_delivery(
 
 /// Judges how a host refused to be spoken to at all; none when that is for the site as for any that is not reached.
 #[must_use]
-pub fn of_dial(shaping: &Shaping, host: &str, phase: Phase, reply: &Reply) -> Option<Judgement> {
-    if !matches!(phase, Phase::Greeting | Phase::Ehlo | Phase::Auth) {
+pub fn classify_connect_reply(
+    shaping: &ReplyRules,
+    host: &str,
+    phase: AttemptPhase,
+    reply: &SmtpReply,
+) -> Option<ReplyDecision> {
+    if !matches!(phase, AttemptPhase::Greeting | AttemptPhase::Ehlo | AttemptPhase::Auth) {
         return None;
     }
     // Whatever its code, it says nothing about the message yet.
-    let usual = Judgement { verdict: Verdict::Refused4, pressure: Pressure::PushedBack };
-    let action = shaping.meaning(&Heard::new(Some(host), reply, phase)).action?;
-    (action != Action::Temporary).then(|| shaped(usual, Some(action), reply))
+    let usual =
+        ReplyDecision { verdict: TransactionVerdict::TransientFailure, backpressure: Backpressure::FewerConnections };
+    let action = shaping.classify(&ClassifierInput::new(Some(host), reply, phase)).action?;
+    (action != ReplyAction::Temporary).then(|| apply_shaping(usual, Some(action), reply))
 }
 
-fn shaped(usual: Judgement, action: Option<Action>, reply: &Reply) -> Judgement {
-    let because = || suppression::shortened(&reply.to_string());
+fn apply_shaping(usual: ReplyDecision, action: Option<ReplyAction>, reply: &SmtpReply) -> ReplyDecision {
+    let because = || suppression::truncate_diagnostic(&reply.to_string());
     match action {
         None => usual,
-        Some(Action::SlowDown) => Judgement { pressure: Pressure::SlowDown, ..usual },
-        Some(Action::Permanent) => Judgement { verdict: Verdict::Refused5, ..usual },
-        Some(Action::Temporary) => Judgement { verdict: Verdict::Refused4, ..usual },
+        Some(ReplyAction::SlowDown) => ReplyDecision { backpressure: Backpressure::SlowDown, ..usual },
+        Some(ReplyAction::Permanent) => ReplyDecision { verdict: TransactionVerdict::PermanentFailure, ..usual },
+        Some(ReplyAction::Temporary) => ReplyDecision { verdict: TransactionVerdict::TransientFailure, ..usual },
         // Who is to be left alone for a while may be asked again after it: about this message, too.
-        Some(Action::BackOff) => {
-            Judgement { verdict: Verdict::Refused4, pressure: Pressure::Rest(Rest::BackOff, because()) }
-        }
-        Some(Action::Pause(lasts)) => {
-            Judgement { verdict: Verdict::Refused4, pressure: Pressure::Rest(Rest::Pause(lasts), because()) }
-        }
+        Some(ReplyAction::BackOff) => ReplyDecision {
+            verdict: TransactionVerdict::TransientFailure,
+            backpressure: Backpressure::BackOff(Backoff::Exponential, because()),
+        },
+        Some(ReplyAction::Pause(lasts)) => ReplyDecision {
+            verdict: TransactionVerdict::TransientFailure,
+            backpressure: Backpressure::BackOff(Backoff::Fixed(lasts), because()),
+        },
     }
 }
 
-fn by_code(verdict: Verdict, phase: smtp::Phase, reply: Option<&Reply>) -> Pressure {
+fn default_backpressure(
+    verdict: TransactionVerdict,
+    phase: smtp::TransactionPhase,
+    reply: Option<&SmtpReply>,
+) -> Backpressure {
     let transient = reply.is_some_and(|r| r.severity() == Severity::Transient);
     // System busy, congestion, and policy (RFC 3463 3.4, 3.5, 3.8): about us and our pace, not about a mailbox.
-    let busy = reply
-        .and_then(|r| r.enhanced)
-        .is_some_and(|e| matches!((e.subject, e.detail), (3, 2) | (4, 5) | (7, _)));
-    let at_mail = phase == smtp::Phase::Mail;
+    let busy =
+        reply.and_then(|r| r.enhanced).is_some_and(|e| matches!((e.subject, e.detail), (3, 2) | (4, 5) | (7, _)));
+    let at_mail = phase == smtp::TransactionPhase::Mail;
     match verdict {
-        _ if reply.is_some_and(|r| r.code == 421) => Pressure::PushedBack,
-        _ if transient && (at_mail || busy) => Pressure::PushedBack,
-        Verdict::Broken | Verdict::Unconfirmed => Pressure::PushedBack,
-        Verdict::Accepted => Pressure::Accepted,
-        _ => Pressure::Answered,
+        _ if reply.is_some_and(|r| r.code == 421) => Backpressure::FewerConnections,
+        _ if transient && (at_mail || busy) => Backpressure::FewerConnections,
+        TransactionVerdict::ConnectionLost | TransactionVerdict::Unconfirmed => Backpressure::FewerConnections,
+        TransactionVerdict::Accepted => Backpressure::Accepted,
+        _ => Backpressure::Answered,
     }
 }
 
@@ -122,73 +133,83 @@ fn by_code(verdict: Verdict, phase: smtp::Phase, reply: Option<&Reply>) -> Press
 mod tests {
     use std::time::Duration;
 
-    use mail::classify::{Rule, Words};
+    use mail::classify::{ReplyRule, TextPattern};
     use mail::reply::Enhanced;
 
     use super::*;
 
-    fn shaping(action: Action) -> Shaping {
-        Shaping::new([Rule { provider: None, code: None, text: Some(Words::new("slow lane")), action }])
+    fn shaping(action: ReplyAction) -> ReplyRules {
+        ReplyRules::new([ReplyRule { provider: None, code: None, text: Some(TextPattern::new("slow lane")), action }])
     }
 
-    fn reply(code: u16, text: &'static str) -> Reply {
+    fn reply(code: u16, text: &'static str) -> SmtpReply {
         let class = if code < 500 { 4 } else { 5 };
-        Reply::new(code, Enhanced::new(class, 2, 1), text)
+        SmtpReply::new(code, Enhanced::new(class, 2, 1), text)
     }
 
     #[test]
     fn a_row_says_more_than_the_code() {
         const LASTS: Duration = Duration::from_secs(60);
         let rest = |rest, code: u16| {
-            Pressure::Rest(rest, format!("{code} {}.2.1 the slow lane", if code < 500 { 4 } else { 5 }))
+            Backpressure::BackOff(rest, format!("{code} {}.2.1 the slow lane", if code < 500 { 4 } else { 5 }))
         };
-        use Verdict::{Refused4, Refused5};
+        use TransactionVerdict::{PermanentFailure, TransientFailure};
         for (action, given, code, verdict, pressure) in [
-            (Action::SlowDown, Refused4, 450, Refused4, Pressure::SlowDown),
-            (Action::SlowDown, Refused5, 550, Refused5, Pressure::SlowDown),
-            (Action::BackOff, Refused4, 450, Refused4, rest(Rest::BackOff, 450)),
-            (Action::BackOff, Refused5, 550, Refused4, rest(Rest::BackOff, 550)),
-            (Action::Pause(LASTS), Refused5, 550, Refused4, rest(Rest::Pause(LASTS), 550)),
-            (Action::Permanent, Refused4, 450, Refused5, Pressure::Answered),
-            (Action::Temporary, Refused5, 550, Refused4, Pressure::Answered),
+            (ReplyAction::SlowDown, TransientFailure, 450, TransientFailure, Backpressure::SlowDown),
+            (ReplyAction::SlowDown, PermanentFailure, 550, PermanentFailure, Backpressure::SlowDown),
+            (ReplyAction::BackOff, TransientFailure, 450, TransientFailure, rest(Backoff::Exponential, 450)),
+            (ReplyAction::BackOff, PermanentFailure, 550, TransientFailure, rest(Backoff::Exponential, 550)),
+            (ReplyAction::Pause(LASTS), PermanentFailure, 550, TransientFailure, rest(Backoff::Fixed(LASTS), 550)),
+            (ReplyAction::Permanent, TransientFailure, 450, PermanentFailure, Backpressure::Answered),
+            (ReplyAction::Temporary, PermanentFailure, 550, TransientFailure, Backpressure::Answered),
         ] {
             let said = reply(code, "the slow lane");
-            let at = (given, smtp::Phase::Rcpt);
-            let judged = of_delivery(&shaping(action), "mx.example.net", at, Some(&said));
-            assert_eq!(judged, Judgement { verdict, pressure }, "{action:?} {code}");
-            let judged = of_delivery(&shaping(action), "mx.example.net", at, Some(&reply(code, "other")));
-            assert_eq!(judged, Judgement { verdict: given, pressure: Pressure::Answered });
+            let at = (given, smtp::TransactionPhase::Rcpt);
+            let judged = classify_reply(&shaping(action), "mx.example.net", at, Some(&said));
+            assert_eq!(judged, ReplyDecision { verdict, backpressure: pressure }, "{action:?} {code}");
+            let judged = classify_reply(&shaping(action), "mx.example.net", at, Some(&reply(code, "other")));
+            assert_eq!(judged, ReplyDecision { verdict: given, backpressure: Backpressure::Answered });
         }
     }
 
     #[test]
     fn what_was_not_said_by_the_host_is_not_judged() {
         let said = reply(552, "the slow lane");
-        let local = (Verdict::Refused5, smtp::Phase::Local);
-        let judged = of_delivery(&shaping(Action::Temporary), "mx.example.net", local, Some(&said));
-        assert_eq!(judged, Judgement { verdict: Verdict::Refused5, pressure: Pressure::Same });
-        let taken = (Verdict::Accepted, smtp::Phase::Content);
-        let judged = of_delivery(&shaping(Action::BackOff), "mx.example.net", taken, Some(&said));
-        assert_eq!(judged.pressure, Pressure::Accepted);
-        let dialled = |action, phase| of_dial(&shaping(action), "mx.example.net", phase, &said);
-        assert_eq!(dialled(Action::BackOff, Phase::Tls), None);
-        assert_eq!(dialled(Action::Temporary, Phase::Greeting), None, "it is so already");
-        let never = dialled(Action::Permanent, Phase::Greeting).unwrap();
-        assert_eq!(never, Judgement { verdict: Verdict::Refused5, pressure: Pressure::PushedBack });
+        let local = (TransactionVerdict::PermanentFailure, smtp::TransactionPhase::Local);
+        let judged = classify_reply(&shaping(ReplyAction::Temporary), "mx.example.net", local, Some(&said));
+        assert_eq!(
+            judged,
+            ReplyDecision { verdict: TransactionVerdict::PermanentFailure, backpressure: Backpressure::Unchanged }
+        );
+        let taken = (TransactionVerdict::Accepted, smtp::TransactionPhase::Content);
+        let judged = classify_reply(&shaping(ReplyAction::BackOff), "mx.example.net", taken, Some(&said));
+        assert_eq!(judged.backpressure, Backpressure::Accepted);
+        let dialled = |action, phase| classify_connect_reply(&shaping(action), "mx.example.net", phase, &said);
+        assert_eq!(dialled(ReplyAction::BackOff, AttemptPhase::Tls), None);
+        assert_eq!(dialled(ReplyAction::Temporary, AttemptPhase::Greeting), None, "it is so already");
+        let never = dialled(ReplyAction::Permanent, AttemptPhase::Greeting).unwrap();
+        assert_eq!(
+            never,
+            ReplyDecision {
+                verdict: TransactionVerdict::PermanentFailure,
+                backpressure: Backpressure::FewerConnections
+            }
+        );
     }
 
     #[test]
     fn what_no_row_speaks_of_is_judged_by_its_code() {
         let of = |phase, code, enhanced: (u8, u16, u16)| {
             let (class, subject, detail) = enhanced;
-            let reply = Reply::new(code, Enhanced::new(class, subject, detail), "no");
-            let verdict = if code < 500 { Verdict::Refused4 } else { Verdict::Refused5 };
-            of_delivery(&Shaping::default(), "mx.example.net", (verdict, phase), Some(&reply)).pressure
+            let reply = SmtpReply::new(code, Enhanced::new(class, subject, detail), "no");
+            let verdict =
+                if code < 500 { TransactionVerdict::TransientFailure } else { TransactionVerdict::PermanentFailure };
+            classify_reply(&ReplyRules::default(), "mx.example.net", (verdict, phase), Some(&reply)).backpressure
         };
-        assert_eq!(of(smtp::Phase::Rcpt, 421, (4, 3, 0)), Pressure::PushedBack);
-        assert_eq!(of(smtp::Phase::Mail, 451, (4, 3, 0)), Pressure::PushedBack);
-        assert_eq!(of(smtp::Phase::Rcpt, 451, (4, 3, 0)), Pressure::Answered);
-        assert_eq!(of(smtp::Phase::Rcpt, 451, (4, 7, 1)), Pressure::PushedBack);
-        assert_eq!(of(smtp::Phase::Rcpt, 550, (5, 7, 1)), Pressure::Answered);
+        assert_eq!(of(smtp::TransactionPhase::Rcpt, 421, (4, 3, 0)), Backpressure::FewerConnections);
+        assert_eq!(of(smtp::TransactionPhase::Mail, 451, (4, 3, 0)), Backpressure::FewerConnections);
+        assert_eq!(of(smtp::TransactionPhase::Rcpt, 451, (4, 3, 0)), Backpressure::Answered);
+        assert_eq!(of(smtp::TransactionPhase::Rcpt, 451, (4, 7, 1)), Backpressure::FewerConnections);
+        assert_eq!(of(smtp::TransactionPhase::Rcpt, 550, (5, 7, 1)), Backpressure::Answered);
     }
 }

@@ -8,33 +8,33 @@ use std::ops::RangeInclusive;
 use std::sync::{Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
-use mail::address::Name;
+use mail::address::DomainName;
 use mail::task::Task;
 use store::engine::Batch;
-use store::lease::Held;
+use store::lease::FencingToken;
 use tokio::sync::Notify;
 use tokio::time::Instant;
 
 /// For so long after a sign of life a node believes that its partitions are its own: less than the others wait
 /// ([`crate::membership::LEASE_BEATS`]), so that one that was frozen or cut off has stopped trying before they
 /// begin.
-pub(crate) const BELIEVED: Duration = Duration::from_secs(8);
+pub(crate) const LEASE_VALID_FOR: Duration = Duration::from_secs(8);
 
 /// A partition of ours.
 #[derive(Debug)]
-pub(crate) struct Holding {
+pub(crate) struct OwnedPartition {
     /// What fences it.
-    pub(crate) held: Held,
+    pub(crate) token: FencingToken,
     /// For how many looks we have been leaving it; none while we work on it.
-    pub(crate) leaving: Option<u32>,
+    pub(crate) leaving_polls: Option<u32>,
     /// Whether the queues in it have been found on disk.
-    pub(crate) found: bool,
+    pub(crate) is_loaded: bool,
 }
 
 /// All of them.
 #[derive(Debug, Default)]
-pub(crate) struct State {
-    pub(crate) held: BTreeMap<u16, Holding>,
+pub(crate) struct LeaseState {
+    pub(crate) partitions: BTreeMap<u16, OwnedPartition>,
     /// Those of them that we work on, in order.
     pub(crate) active: Vec<u16>,
     /// How many nodes share the work.
@@ -43,7 +43,7 @@ pub(crate) struct State {
     valid_until: Option<Instant>,
 }
 
-impl State {
+impl LeaseState {
     /// Whether our last sign of life is so fresh that nobody can have taken us for dead.
     fn is_valid(&self) -> bool {
         self.valid_until.is_none_or(|until| Instant::now() < until)
@@ -53,43 +53,43 @@ impl State {
     /// all queues are found anew.
     pub(crate) fn renew(&mut self, began: Instant) {
         if !self.is_valid() {
-            self.held.values_mut().for_each(|holding| holding.found = false);
+            self.partitions.values_mut().for_each(|holding| holding.is_loaded = false);
         }
-        self.valid_until = Some(began + BELIEVED);
+        self.valid_until = Some(began + LEASE_VALID_FOR);
     }
 
     /// Brings `active` up to date.
-    pub(crate) fn sort(&mut self) {
-        self.active = self.held.iter().filter(|(_, h)| h.leaving.is_none()).map(|(n, _)| *n).collect();
+    pub(crate) fn refresh_active(&mut self) {
+        self.active = self.partitions.iter().filter(|(_, h)| h.leaving_polls.is_none()).map(|(n, _)| *n).collect();
     }
 }
 
 /// The partitions that are ours.
 #[derive(Debug, Default)]
 pub struct Leases {
-    state: Mutex<State>,
+    state: Mutex<LeaseState>,
     pub(crate) changed: Notify,
 }
 
 impl Leases {
-    pub(crate) fn lock(&self) -> MutexGuard<'_, State> {
+    pub(crate) fn lock(&self) -> MutexGuard<'_, LeaseState> {
         self.state.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
     /// The partition that new tasks for a domain go into; none while we have none.
     #[must_use]
-    pub fn choose(&self, domain: &Name) -> Option<u16> {
+    pub fn choose_for_domain(&self, domain: &DomainName) -> Option<u16> {
         let state = self.lock();
         if !state.is_valid() {
             return None;
         }
-        state.active.get(store::task::spread(domain, state.active.len())).copied()
+        state.active.get(store::task::slot_for_domain(domain, state.active.len())).copied()
     }
 
     /// The partition that new work goes into of what has this number, the same each time while our partitions are
     /// the same; none while we have none.
     #[must_use]
-    pub(crate) fn choose_by(&self, number: u64) -> Option<u16> {
+    pub(crate) fn choose_by_hash(&self, number: u64) -> Option<u16> {
         let state = self.lock();
         if !state.is_valid() {
             return None;
@@ -100,7 +100,7 @@ impl Leases {
 
     /// The partitions that are ours, those that we are leaving too, in order.
     pub(crate) fn held(&self) -> Vec<u16> {
-        self.lock().held.keys().copied().collect()
+        self.lock().partitions.keys().copied().collect()
     }
 
     /// The partitions that we work on, in order.
@@ -116,9 +116,9 @@ impl Leases {
     }
 
     /// The partitions that are ours, those that we are leaving too, in runs of neighbours.
-    pub(crate) fn runs(&self) -> Vec<RangeInclusive<u16>> {
+    pub(crate) fn owned_ranges(&self) -> Vec<RangeInclusive<u16>> {
         let mut runs: Vec<RangeInclusive<u16>> = Vec::new();
-        for number in self.lock().held.keys() {
+        for number in self.lock().partitions.keys() {
             match runs.last_mut() {
                 Some(run) if run.end() + 1 == *number => *run = *run.start()..=*number,
                 _ => runs.push(*number..=*number),
@@ -131,7 +131,7 @@ impl Leases {
     #[must_use]
     pub fn is_active(&self, partition: u16) -> bool {
         let state = self.lock();
-        state.is_valid() && state.held.get(&partition).is_some_and(|holding| holding.leaving.is_none())
+        state.is_valid() && state.partitions.get(&partition).is_some_and(|holding| holding.leaving_polls.is_none())
     }
 
     /// Makes a commit fail when the partition of one of these tasks is not ours any more. False: one is
@@ -148,18 +148,18 @@ impl Leases {
         let partitions: HashSet<u16> = partitions.collect();
         partitions
             .iter()
-            .all(|partition| state.held.get(partition).inspect(|holding| holding.held.fence(batch)).is_some())
+            .all(|partition| state.partitions.get(partition).inspect(|holding| holding.token.fence(batch)).is_some())
     }
 
     /// The partitions whose queues are still to be found: those just taken, and those whose reading failed.
-    pub(crate) fn unfound(&self) -> Vec<u16> {
-        self.lock().held.iter().filter(|(_, holding)| !holding.found).map(|(number, _)| *number).collect()
+    pub(crate) fn unloaded(&self) -> Vec<u16> {
+        self.lock().partitions.iter().filter(|(_, holding)| !holding.is_loaded).map(|(number, _)| *number).collect()
     }
 
     /// The queues of a partition have been found.
-    pub(crate) fn found(&self, partition: u16) {
-        if let Some(holding) = self.lock().held.get_mut(&partition) {
-            holding.found = true;
+    pub(crate) fn mark_loaded(&self, partition: u16) {
+        if let Some(holding) = self.lock().partitions.get_mut(&partition) {
+            holding.is_loaded = true;
         }
     }
 

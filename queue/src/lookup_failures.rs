@@ -5,7 +5,7 @@ use std::collections::HashMap;
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
 use jiff::{SignedDuration, Timestamp};
-use mail::address::Name;
+use mail::address::DomainName;
 
 /// Domains remembered; beyond it those that failed the longest ago are forgotten.
 const DOMAINS_MAX: usize = 10_000;
@@ -30,16 +30,16 @@ impl LookupFailure {
 /// Why the mail hosts of domains are not known.
 #[derive(Debug, Default)]
 pub(crate) struct LookupFailures {
-    by_domain: Mutex<HashMap<Name, LookupFailure>>,
+    by_domain: Mutex<HashMap<DomainName, LookupFailure>>,
 }
 
 impl LookupFailures {
-    fn lock(&self) -> MutexGuard<'_, HashMap<Name, LookupFailure>> {
+    fn lock(&self) -> MutexGuard<'_, HashMap<DomainName, LookupFailure>> {
         self.by_domain.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
     /// A look-up has ended: without an answer, or with one, whatever it was.
-    pub(crate) fn note(&self, domain: &Name, error: Option<&str>, now: Timestamp) {
+    pub(crate) fn note(&self, domain: &DomainName, error: Option<&str>, now: Timestamp) {
         let mut by_domain = self.lock();
         let Some(error) = error else {
             by_domain.remove(domain);
@@ -53,7 +53,7 @@ impl LookupFailures {
     }
 
     /// When full, forgets those that failed the longest ago.
-    fn make_room(by_domain: &mut HashMap<Name, LookupFailure>) {
+    fn make_room(by_domain: &mut HashMap<DomainName, LookupFailure>) {
         if by_domain.len() < DOMAINS_MAX {
             return;
         }
@@ -68,7 +68,7 @@ impl LookupFailures {
     }
 
     /// Why the last look-up of a domain gave no answer; none where it gave one, or nobody has looked for an hour.
-    pub(crate) fn of(&self, domain: &Name, now: Timestamp) -> Option<LookupFailure> {
+    pub(crate) fn of(&self, domain: &DomainName, now: Timestamp) -> Option<LookupFailure> {
         self.lock().get(domain).filter(|failure| !failure.is_over(now)).cloned()
     }
 }
@@ -94,7 +94,7 @@ mod tests {
     #[test]
     fn the_oldest_make_room() {
         let failures = LookupFailures::default();
-        let domain = |n: usize| format!("d{n}.example").parse::<Name>().unwrap();
+        let domain = |n: usize| format!("d{n}.example").parse::<DomainName>().unwrap();
         for n in 0..=DOMAINS_MAX {
             failures.note(&domain(n), Some("timed out"), at(i64::try_from(n / 10).unwrap()));
         }

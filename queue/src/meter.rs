@@ -18,35 +18,35 @@ use jiff::Timestamp;
 use mail::event::Event;
 use mail::id::{AccountId, EmailId};
 use mail::plan::PlanLimits;
-use mail::usage::{self, Cap, Left, Period, Used};
+use mail::usage::{self, ExceededCap, PlanRemaining, PlanUsage, UsagePeriod};
 use store::engine::{ReadError, Store};
 use tokio::sync::watch;
 
 /// For how long rows are believed that other nodes write, too.
-const HOLDS: Duration = Duration::from_secs(1);
+const ROWS_TTL: Duration = Duration::from_secs(1);
 /// How long who has a cap waits, after a start, until it is known what was used up.
-const PATIENCE: Duration = Duration::from_secs(20);
+const BACKLOG_WAIT_MAX: Duration = Duration::from_secs(20);
 /// Accounts kept; those without anything pending go when there are more.
-const KEPT_MAX: usize = 10_000;
+const ACCOUNTS_MAX: usize = 10_000;
 /// Pending emails kept of an account without caps. While telling is further behind than that, what is said to
 /// be left of its included amount is too much; nothing is refused by it.
 const METERED_PENDING_MAX: usize = 10_000;
 
 #[derive(Debug, Default)]
-struct Account {
+struct AccountUsage {
     /// The moment whose day and month `rows` are of, and when it was read; none before it was.
     read_at: Option<Timestamp>,
-    rows: Used,
+    rows: PlanUsage,
     /// Accepted or being committed here, not told yet.
     pending: HashMap<EmailId, u64>,
     /// How many those are together.
     pending_count: u64,
 }
 
-impl Account {
-    fn used(&self) -> Used {
+impl AccountUsage {
+    fn usage(&self) -> PlanUsage {
         let pending = i64::try_from(self.pending_count).unwrap_or(i64::MAX);
-        Used { day: self.rows.day.saturating_add(pending), month: self.rows.month.saturating_add(pending) }
+        PlanUsage { day: self.rows.day.saturating_add(pending), month: self.rows.month.saturating_add(pending) }
     }
 
     fn add_pending(&mut self, email: EmailId, count: u64) {
@@ -62,20 +62,20 @@ impl Account {
     fn is_fresh(&self, now: Timestamp, shared: bool) -> bool {
         self.read_at.is_some_and(|at| {
             let old = now.duration_since(at);
-            let held = !shared
-                || (!old.is_negative() && old < jiff::SignedDuration::try_from(HOLDS).unwrap_or_default());
-            held && Period::day(at) == Period::day(now)
+            let held =
+                !shared || (!old.is_negative() && old < jiff::SignedDuration::try_from(ROWS_TTL).unwrap_or_default());
+            held && UsagePeriod::day(at) == UsagePeriod::day(now)
         })
     }
 }
 
 /// The meter. Clones are the same one.
 #[derive(Debug, Clone, Default)]
-pub struct Meter {
-    accounts: Arc<Mutex<HashMap<AccountId, Account>>>,
+pub struct QuotaTracker {
+    accounts: Arc<Mutex<HashMap<AccountId, AccountUsage>>>,
     /// Held while rows are read for the meter, and while they are written and the meter is told: in between
     /// an email would be counted twice, or not at all.
-    books: Arc<tokio::sync::Mutex<()>>,
+    rows_lock: Arc<tokio::sync::Mutex<()>>,
     /// Emails may have been accepted before this process began of which nothing is told yet.
     is_behind: Arc<watch::Sender<bool>>,
 }
@@ -83,30 +83,30 @@ pub struct Meter {
 /// Emails of a plan that are being committed. Dropped, they are given back.
 #[derive(Debug)]
 #[must_use]
-pub struct Reserved {
-    meter: Meter,
+pub struct QuotaReservation {
+    tracker: QuotaTracker,
     account: AccountId,
     email: Option<EmailId>,
-    left: Left,
+    remaining: PlanRemaining,
 }
 
-impl Reserved {
+impl QuotaReservation {
     /// What is left of the caps, or of the included amount, after them.
     #[must_use]
-    pub fn left(&self) -> Left {
-        self.left
+    pub fn remaining(&self) -> PlanRemaining {
+        self.remaining
     }
 
     /// They are on disk: they count until their event is told, and from then on by the rows.
-    pub fn keep(mut self) {
+    pub fn confirm(mut self) {
         self.email = None;
     }
 }
 
-impl Drop for Reserved {
+impl Drop for QuotaReservation {
     fn drop(&mut self) {
         if let Some(email) = self.email
-            && let Some(account) = self.meter.lock().get_mut(&self.account)
+            && let Some(account) = self.tracker.lock().get_mut(&self.account)
         {
             account.remove_pending(email);
         }
@@ -115,17 +115,17 @@ impl Drop for Reserved {
 
 /// What came of asking for room.
 #[derive(Debug)]
-pub enum Room {
+pub enum QuotaDecision {
     /// There is.
-    Reserved(Reserved),
+    Reserved(QuotaReservation),
     /// A cap is in the way.
-    Capped(Cap),
+    CapReached(ExceededCap),
     /// What was used up is not known yet.
     Unknown,
 }
 
-impl Meter {
-    fn lock(&self) -> MutexGuard<'_, HashMap<AccountId, Account>> {
+impl QuotaTracker {
+    fn lock(&self) -> MutexGuard<'_, HashMap<AccountId, AccountUsage>> {
         self.accounts.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
@@ -139,59 +139,64 @@ impl Meter {
         (account, limits): (AccountId, &PlanLimits),
         (email, count): (EmailId, u64),
         now: Timestamp,
-    ) -> Result<Room, ReadError> {
+    ) -> Result<QuotaDecision, ReadError> {
         if limits.emails_per_day.or(limits.emails_per_month).is_none() {
-            return Ok(Room::Reserved(Reserved {
-                meter: self.clone(),
+            return Ok(QuotaDecision::Reserved(QuotaReservation {
+                tracker: self.clone(),
                 account,
                 email: None,
-                left: Left::default(),
+                remaining: PlanRemaining::default(),
             }));
         }
-        if usage::is_capped(limits) && !self.is_known().await {
-            return Ok(Room::Unknown);
+        if usage::has_caps(limits) && !self.wait_until_caught_up().await {
+            return Ok(QuotaDecision::Unknown);
         }
         let fresh = self.lock().get(&account).is_some_and(|known| known.is_fresh(now, store.is_shared()));
         if !fresh {
-            self.read(store, account, now).await?;
+            self.refresh(store, account, now).await?;
         }
         let mut accounts = self.lock();
         let known = accounts.entry(account).or_default();
-        if let Some(cap) = usage::in_the_way(limits, known.used(), count, now) {
-            return Ok(Room::Capped(cap));
+        if let Some(cap) = usage::exceeded_cap(limits, known.usage(), count, now) {
+            return Ok(QuotaDecision::CapReached(cap));
         }
-        if usage::is_capped(limits) || known.pending.len() < METERED_PENDING_MAX {
+        if usage::has_caps(limits) || known.pending.len() < METERED_PENDING_MAX {
             known.add_pending(email, count);
         }
         // Beyond an included amount more may be sent: nothing of it is left then.
-        let left = Left::of(&PlanLimits { overage: false, ..*limits }, known.used());
-        Ok(Room::Reserved(Reserved { meter: self.clone(), account, email: Some(email), left }))
+        let left = PlanRemaining::from_usage(&PlanLimits { overage: false, ..*limits }, known.usage());
+        Ok(QuotaDecision::Reserved(QuotaReservation {
+            tracker: self.clone(),
+            account,
+            email: Some(email),
+            remaining: left,
+        }))
     }
 
     /// What was accepted before this process began is not all told yet: who has a cap waits.
-    pub(crate) fn fall_behind(&self) {
+    pub(crate) fn mark_behind(&self) {
         self.is_behind.send_replace(true);
     }
 
     /// It is.
-    pub(crate) fn caught_up(&self) {
+    pub(crate) fn mark_caught_up(&self) {
         self.is_behind.send_replace(false);
     }
 
-    async fn is_known(&self) -> bool {
+    async fn wait_until_caught_up(&self) -> bool {
         if !*self.is_behind.borrow() {
             return true;
         }
         let mut behind = self.is_behind.subscribe();
-        let known = tokio::time::timeout(PATIENCE, behind.wait_for(|behind| !behind)).await;
+        let known = tokio::time::timeout(BACKLOG_WAIT_MAX, behind.wait_for(|behind| !behind)).await;
         matches!(known, Ok(Ok(_)))
     }
 
-    async fn read(&self, store: &Store, account: AccountId, now: Timestamp) -> Result<(), ReadError> {
-        let _books = self.books.lock().await;
+    async fn refresh(&self, store: &Store, account: AccountId, now: Timestamp) -> Result<(), ReadError> {
+        let _books = self.rows_lock.lock().await;
         let rows = store::usage::get(store, account, now).await?;
         let mut accounts = self.lock();
-        if accounts.len() >= KEPT_MAX {
+        if accounts.len() >= ACCOUNTS_MAX {
             accounts.retain(|_, known| !known.pending.is_empty());
         }
         let known = accounts.entry(account).or_default();
@@ -203,30 +208,30 @@ impl Meter {
     ///
     /// # Errors
     /// The store cannot be read.
-    pub async fn used(&self, store: &Store, account: AccountId, now: Timestamp) -> Result<Used, ReadError> {
-        self.read(store, account, now).await?;
-        Ok(self.lock().get(&account).map(Account::used).unwrap_or_default())
+    pub async fn usage_of(&self, store: &Store, account: AccountId, now: Timestamp) -> Result<PlanUsage, ReadError> {
+        self.refresh(store, account, now).await?;
+        Ok(self.lock().get(&account).map(AccountUsage::usage).unwrap_or_default())
     }
 
     /// Writes the books: nothing is read for the meter until the guard is gone.
-    pub(crate) async fn books(&self) -> tokio::sync::MutexGuard<'_, ()> {
-        self.books.lock().await
+    pub(crate) async fn lock_rows(&self) -> tokio::sync::MutexGuard<'_, ()> {
+        self.rows_lock.lock().await
     }
 
     /// These events are counted in the rows from now on. Called with the books in hand.
-    pub(crate) fn told<'a>(&self, events: impl Iterator<Item = &'a Event>) {
+    pub(crate) fn mark_dispatched<'a>(&self, events: impl Iterator<Item = &'a Event>) {
         let mut accounts = self.lock();
         for event in events {
-            let Some((at, count)) = usage::counted(event) else { continue };
+            let Some((at, count)) = usage::usage_of_event(event) else { continue };
             let Some(known) = accounts.get_mut(&event.account) else { continue };
             if let Some(email) = event.email() {
                 known.remove_pending(email);
             }
             let Some(read_at) = known.read_at else { continue };
-            if Period::day(at) == Period::day(read_at) {
+            if UsagePeriod::day(at) == UsagePeriod::day(read_at) {
                 known.rows.day = known.rows.day.saturating_add(count);
             }
-            if Period::month(at) == Period::month(read_at) {
+            if UsagePeriod::month(at) == UsagePeriod::month(read_at) {
                 known.rows.month = known.rows.month.saturating_add(count);
             }
         }
@@ -242,17 +247,17 @@ mod tests {
     /// Time is paused: who waits has waited for as long as it may.
     #[tokio::test(start_paused = true)]
     async fn who_has_a_cap_waits_until_it_is_known_what_was_used() {
-        let (meter, store) = (Meter::default(), Store::memory());
+        let (meter, store) = (QuotaTracker::default(), Store::memory());
         let now: Timestamp = "2026-01-02T00:00:00Z".parse().unwrap();
         let account = AccountId::new(now, 1);
         let room = async |plan, number| {
-            let of = (account, &PlanLimits::of(plan));
+            let of = (account, &PlanLimits::for_plan(plan));
             meter.reserve(&store, of, (EmailId::new(now, number), 1), now).await.unwrap()
         };
-        meter.fall_behind();
-        assert!(matches!(room(Plan::Free, 1).await, Room::Unknown));
-        assert!(matches!(room(Plan::Dedicated, 2).await, Room::Reserved(_)), "it has no cap");
-        let (waits, ()) = tokio::join!(room(Plan::Free, 3), async { meter.caught_up() });
-        assert!(matches!(waits, Room::Reserved(_)));
+        meter.mark_behind();
+        assert!(matches!(room(Plan::Free, 1).await, QuotaDecision::Unknown));
+        assert!(matches!(room(Plan::Dedicated, 2).await, QuotaDecision::Reserved(_)), "it has no cap");
+        let (waits, ()) = tokio::join!(room(Plan::Free, 3), async { meter.mark_caught_up() });
+        assert!(matches!(waits, QuotaDecision::Reserved(_)));
     }
 }

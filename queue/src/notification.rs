@@ -6,60 +6,60 @@
 //! Only mail that came in by SMTP is answered, and never a notification itself: it has the null reverse path.
 
 use jiff::Timestamp;
-use mail::email::{Door, Email};
-use mail::notice::{Action, Notice};
+use mail::email::{Email, Ingress};
+use mail::notice::{DsnAction, PendingDsn};
 use mail::outcome::Outcome;
 use mail::recipient::Recipient;
-use mail::returned::Failure;
+use mail::returned::BounceDetail;
 use mail::task::{DELAY_REPORT_AFTER, Task};
 
-use crate::settle::{Attempted, Next};
+use crate::settle::{AttemptResult, NextAction};
 use crate::worker::Worker;
 
 /// What the sender is to be told, if anything.
-fn action(task: &Task, next: &Next, now: Timestamp) -> Option<Action> {
+fn dsn_action(task: &Task, next: &NextAction, now: Timestamp) -> Option<DsnAction> {
     match next {
-        Next::Bounced { .. } | Next::Failed { .. } => task.notify.on_failure().then_some(Action::Failed),
-        Next::Delivered => task.notify.success.then_some(Action::Relayed),
-        Next::Retry { .. } => is_told_late(task, now).then_some(Action::Delayed(task.expires_at)),
+        NextAction::Bounce { .. } | NextAction::Fail { .. } => task.notify.wants_failure().then_some(DsnAction::Failed),
+        NextAction::Delivered => task.notify.success.then_some(DsnAction::Relayed),
+        NextAction::Retry { .. } => is_delay_dsn_due(task, now).then_some(DsnAction::Delayed(task.expires_at)),
     }
 }
 
 /// Whether the sender hears now that it is late: once, whatever comes of that.
-pub(crate) fn is_told_late(task: &Task, now: Timestamp) -> bool {
+pub(crate) fn is_delay_dsn_due(task: &Task, now: Timestamp) -> bool {
     task.notify.delay && now.duration_since(task.accepted_at).unsigned_abs() >= DELAY_REPORT_AFTER
 }
 
 /// Whether anybody is told what becomes of an email.
-pub(crate) fn is_told_of(email: &Email) -> bool {
-    matches!(email.door, Door::Submission | Door::Relay) && email.reverse_path.is_some()
+pub(crate) fn sends_dsn(email: &Email) -> bool {
+    matches!(email.door, Ingress::Submission | Ingress::Relay) && email.reverse_path.is_some()
 }
 
 /// The notice that what comes next for this recipient calls for, if any.
-pub(crate) async fn of(
+pub(crate) async fn dsn_for_outcome(
     worker: &Worker,
     task: &Task,
-    attempted: &Attempted,
-    next: &Next,
+    attempted: &AttemptResult,
+    next: &NextAction,
     now: Timestamp,
-) -> Option<Notice> {
-    let action = action(task, next, now)?;
-    match store::email::get_bare(&worker.store, task.account, task.id.email).await {
-        Ok(Some(email)) if is_told_of(&email) => {}
+) -> Option<PendingDsn> {
+    let action = dsn_action(task, next, now)?;
+    match store::email::get_without_recipients(&worker.store, task.account, task.id.email).await {
+        Ok(Some(email)) if sends_dsn(&email) => {}
         Ok(_) => return None,
         // Who is told is looked at again when it is: nothing is lost.
         Err(error) => tracing::warn!(%error, email.id = %task.id.email, "an email cannot be read"),
     }
     // What we say in the destination's stead no host has said.
     let verdict = attempted.outcome.verdict();
-    Some(Notice {
+    Some(PendingDsn {
         recipient: task.id.recipient,
         address: task.address.clone(),
         action,
         original_recipient: task.notify.original_recipient.clone(),
         reply: attempted.outcome.reply().or(verdict).cloned(),
         remote_host: attempted.mx_host.clone().filter(|_| verdict.is_none()),
-        explanation: explanation(attempted, next),
+        explanation: dsn_explanation(attempted, next),
         accepted_at: task.accepted_at,
         last_attempt_at: now,
         smtputf8: task.smtputf8,
@@ -67,13 +67,13 @@ pub(crate) async fn of(
 }
 
 /// The notice of a bounce of what was delivered, if its sender is to have one.
-pub(crate) fn of_late(
+pub(crate) fn dsn_for_bounce(
     email: &Email,
     recipient: &Recipient,
-    failure: &Failure,
+    failure: &BounceDetail,
     now: Timestamp,
-) -> Option<Notice> {
-    if !is_told_of(email) || !recipient.notify.on_failure() {
+) -> Option<PendingDsn> {
+    if !sends_dsn(email) || !recipient.notify.wants_failure() {
         return None;
     }
     let host = failure.host.clone().or_else(|| recipient.mx_host.clone());
@@ -84,10 +84,10 @@ pub(crate) fn of_late(
         explanation.push_str(" The report says: ");
         explanation.push_str(&failure.diagnostic);
     }
-    Some(Notice {
+    Some(PendingDsn {
         recipient: recipient.index,
         address: recipient.address.clone(),
-        action: Action::Failed,
+        action: DsnAction::Failed,
         original_recipient: recipient.notify.original_recipient.clone(),
         reply,
         remote_host: host,
@@ -98,22 +98,20 @@ pub(crate) fn of_late(
     })
 }
 
-fn explanation(attempted: &Attempted, next: &Next) -> String {
+fn dsn_explanation(attempted: &AttemptResult, next: &NextAction) -> String {
     let untold = match &attempted.outcome {
         // What a report says of our verdicts for good stands in its fields.
         Outcome::Undeliverable(_) => None,
         outcome => outcome.error(),
     };
     match (&attempted.outcome, untold, next) {
-        (_, _, Next::Delivered) => "You will hear of it again only if it comes back.".to_owned(),
-        (_, Some(text), Next::Retry { .. }) => {
+        (_, _, NextAction::Delivered) => "You will hear of it again only if it comes back.".to_owned(),
+        (_, Some(text), NextAction::Retry { .. }) => {
             format!("It is tried again and again. The last attempt: {text}")
         }
-        (_, None, Next::Retry { .. }) => {
-            "The destination puts it off; it is tried again and again.".to_owned()
-        }
+        (_, None, NextAction::Retry { .. }) => "The destination puts it off; it is tried again and again.".to_owned(),
         (_, Some(text), _) => format!("It was tried until its time was up. The last attempt: {text}"),
-        (_, None, Next::Bounced { soft: true, .. }) => {
+        (_, None, NextAction::Bounce { soft: true, .. }) => {
             "The destination put it off until its time was up.".to_owned()
         }
         (Outcome::Undeliverable(_), ..) => "It cannot be delivered; it will not be tried again.".to_owned(),

@@ -14,28 +14,28 @@ use std::sync::{Arc, Mutex, PoisonError};
 
 use jiff::Timestamp;
 use mail::id::EmailId;
-use mail::idempotency::{Operation, Outcome, Partly, Used};
+use mail::idempotency::{IdempotencyRecord, IdempotencyScope, IdempotentResult, PartialResult};
 use store::access::Tenant;
 use store::engine::{Batch, ReadError, Store};
-use store::idempotency::{Found, Name};
+use store::idempotency::{ScopedIdempotencyKey, StoredIdempotencyRecord};
 
-use crate::accept::Hall;
+use crate::accept::Intake;
 
 /// The keys at work on this node.
 #[derive(Debug, Default)]
-pub struct AtWork(Mutex<HashSet<Name>>);
+pub struct InProgressKeys(Mutex<HashSet<ScopedIdempotencyKey>>);
 
 /// A key at work, until this is dropped.
-struct Held(Arc<AtWork>, Name);
+struct InProgressKey(Arc<InProgressKeys>, ScopedIdempotencyKey);
 
-impl AtWork {
-    fn hold(self: &Arc<Self>, name: &Name) -> Option<Held> {
+impl InProgressKeys {
+    fn acquire(self: &Arc<Self>, name: &ScopedIdempotencyKey) -> Option<InProgressKey> {
         let mut names = self.0.lock().unwrap_or_else(PoisonError::into_inner);
-        names.insert(name.clone()).then(|| Held(Arc::clone(self), name.clone()))
+        names.insert(name.clone()).then(|| InProgressKey(Arc::clone(self), name.clone()))
     }
 }
 
-impl Drop for Held {
+impl Drop for InProgressKey {
     fn drop(&mut self) {
         self.0.0.lock().unwrap_or_else(PoisonError::into_inner).remove(&self.1);
     }
@@ -43,7 +43,7 @@ impl Drop for Held {
 
 /// What a client says that is to be done once.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Claim {
+pub struct IdempotencyKey {
     /// Its key.
     pub key: String,
     /// SHA-256 of what it asks, in a canonical form, in hexadecimal.
@@ -51,109 +51,109 @@ pub struct Claim {
 }
 
 /// A key that is free: what is done now is done under it.
-pub struct Slot {
-    name: Name,
+pub struct IdempotencyGuard {
+    name: ScopedIdempotencyKey,
     fingerprint: String,
-    before: Option<Found>,
-    begun: Option<Partly>,
-    held: Holding,
+    before: Option<StoredIdempotencyRecord>,
+    partial: Option<PartialResult>,
+    hold: InProgressHold,
 }
 
 /// Keeps a key at work, for as long as one of its clones lives.
 #[derive(Clone)]
-pub struct Holding(#[expect(dead_code, reason = "held for its drop")] Arc<Held>);
+pub struct InProgressHold(#[expect(dead_code, reason = "held for its drop")] Arc<InProgressKey>);
 
 /// Whether something is to be done.
-pub enum Turn {
+pub enum IdempotencyDecision {
     /// Do it, or what is left of it, and keep what came of it in the slot.
-    Go(Box<Slot>),
+    Proceed(Box<IdempotencyGuard>),
     /// It was done: the answer's body, as it was given.
-    Done(String),
+    Replay(String),
     /// Whether it was done could not be learned; the email, should it exist.
     Unconfirmed(EmailId),
 }
 
 /// Why it may not be done.
 #[derive(Debug)]
-pub enum NotNow {
+pub enum IdempotencyError {
     /// It is being done this very moment.
     InProgress,
     /// The key was used for something else.
-    Conflict,
+    KeyReused,
     /// The store cannot be read.
-    Unread(ReadError),
+    Read(ReadError),
 }
 
-impl From<ReadError> for NotNow {
+impl From<ReadError> for IdempotencyError {
     fn from(error: ReadError) -> Self {
-        Self::Unread(error)
+        Self::Read(error)
     }
 }
 
-impl Slot {
+impl IdempotencyGuard {
     /// Looks at a key.
     ///
     /// # Errors
     /// [`NotNow`].
-    pub async fn look(
-        hall: &Hall,
+    pub async fn begin(
+        hall: &Intake,
         tenant: &Tenant,
-        operation: Operation,
-        claim: Claim,
-    ) -> Result<Turn, NotNow> {
-        let name = Name { account: tenant.account().id, operation, key: claim.key };
-        let held = hall.at_work().hold(&name).ok_or(NotNow::InProgress)?;
+        operation: IdempotencyScope,
+        claim: IdempotencyKey,
+    ) -> Result<IdempotencyDecision, IdempotencyError> {
+        let name = ScopedIdempotencyKey { account: tenant.account().id, operation, key: claim.key };
+        let held = hall.in_progress_keys().acquire(&name).ok_or(IdempotencyError::InProgress)?;
         let before = store::idempotency::get(hall.store(), &name).await?;
         let now = hall.clock().now();
-        let used = before.as_ref().map(|found| &found.used).filter(|used| used.holds(now));
+        let used = before.as_ref().map(|found| &found.used).filter(|used| used.is_valid(now));
         if used.is_some_and(|used| used.fingerprint != claim.fingerprint) {
-            return Err(NotNow::Conflict);
+            return Err(IdempotencyError::KeyReused);
         }
         let begun = match used.map(|used| &used.outcome) {
-            Some(Outcome::Done(answer)) => return Ok(Turn::Done(answer.clone())),
-            Some(Outcome::Unconfirmed(id)) => return Ok(Turn::Unconfirmed(*id)),
-            Some(Outcome::Partly(begun)) => Some(begun.clone()),
+            Some(IdempotentResult::Done(answer)) => return Ok(IdempotencyDecision::Replay(answer.clone())),
+            Some(IdempotentResult::Unconfirmed(id)) => return Ok(IdempotencyDecision::Unconfirmed(*id)),
+            Some(IdempotentResult::Partly(begun)) => Some(begun.clone()),
             None => None,
         };
-        Ok(Turn::Go(Box::new(Self {
+        Ok(IdempotencyDecision::Proceed(Box::new(Self {
             name,
             fingerprint: claim.fingerprint,
             before,
-            begun,
-            held: Holding(Arc::new(held)),
+            partial: begun,
+            hold: InProgressHold(Arc::new(held)),
         })))
     }
 
     /// Keeps the key at work beyond the slot: for what is kept under it later.
     #[must_use]
-    pub fn hold(&self) -> Holding {
-        self.held.clone()
+    pub fn hold_key(&self) -> InProgressHold {
+        self.hold.clone()
     }
 
     /// What was done with this key before, when it was done in part.
     #[must_use]
-    pub fn begun(&self) -> Option<&Partly> {
-        self.begun.as_ref()
+    pub fn partial_outcome(&self) -> Option<&PartialResult> {
+        self.partial.as_ref()
     }
 
     /// Keeps what came of it, in the commit of what was done.
-    pub fn keep(&self, batch: &mut Batch, outcome: Outcome, now: Timestamp) {
-        let used = Used { fingerprint: self.fingerprint.clone(), outcome, created_at: now };
-        store::idempotency::keep(batch, &self.name, &used, self.before.as_ref());
+    pub fn record_outcome(&self, batch: &mut Batch, outcome: IdempotentResult, now: Timestamp) {
+        let used = IdempotencyRecord { fingerprint: self.fingerprint.clone(), outcome, created_at: now };
+        store::idempotency::save(batch, &self.name, &used, self.before.as_ref());
     }
 
     /// The answer that was given elsewhere, when another node was quicker with this key for the same.
     ///
     /// # Errors
     /// The store cannot be read.
-    pub async fn meanwhile(&self, store: &Store) -> Result<Option<String>, ReadError> {
+    pub async fn concurrent_result(&self, store: &Store) -> Result<Option<String>, ReadError> {
         let found = store::idempotency::get(store, &self.name).await?;
         // What was there before, over already, is not what was done meanwhile.
         let found = found.filter(|found| self.before.as_ref() != Some(found));
         let same = found.filter(|found| found.used.fingerprint == self.fingerprint);
         Ok(same.and_then(|found| match found.used.outcome {
-            Outcome::Done(answer) => Some(answer),
-            Outcome::Partly(_) | Outcome::Unconfirmed(_) => None,
+            IdempotentResult::Done(answer) => Some(answer),
+            IdempotentResult::Partly(_) | IdempotentResult::Unconfirmed(_) => None,
         }))
     }
 }

@@ -10,7 +10,7 @@
 use std::time::Duration;
 
 use jiff::Timestamp;
-use mail::destination::OrderedPace;
+use mail::destination::PaceOverride;
 
 /// Limits of one site.
 #[derive(Debug, Clone, Copy, PartialEq)]
@@ -28,19 +28,14 @@ pub struct PaceLimits {
 impl Default for PaceLimits {
     /// Postfix's destination limits are 5 at the start and 20 at most; large providers take both.
     fn default() -> Self {
-        Self {
-            connections_start: 5,
-            connections_max: 20,
-            messages_per_connection: 1_000,
-            messages_per_second: None,
-        }
+        Self { connections_start: 5, connections_max: 20, messages_per_connection: 1_000, messages_per_second: None }
     }
 }
 
 impl PaceLimits {
     /// As the operator has ordered; what nothing was ordered about stays.
     #[must_use]
-    pub fn ordered(self, pace: OrderedPace) -> Self {
+    pub fn with_order(self, pace: PaceOverride) -> Self {
         let connections_max = pace.connections_max.unwrap_or(self.connections_max);
         Self {
             connections_start: self.connections_start.min(connections_max),
@@ -54,7 +49,7 @@ impl PaceLimits {
     /// burst of one second's worth and a message a node; the connections, or one a node where there are more
     /// nodes than connections.
     #[must_use]
-    pub fn share(self, nodes: u32) -> Self {
+    pub fn per_node(self, nodes: u32) -> Self {
         let nodes = nodes.max(1);
         Self {
             connections_start: (self.connections_start / nodes).max(1),
@@ -73,36 +68,36 @@ const PROBE_AFTER: Duration = Duration::from_secs(30);
 const PROBE_AFTER_MAX: Duration = Duration::from_secs(15 * 60);
 
 /// The first rest of a site that wants to be left alone; it doubles until a message is taken.
-const BACK_OFF: Duration = Duration::from_secs(60);
+const BACKOFF_FIRST: Duration = Duration::from_secs(60);
 /// The longest.
-const BACK_OFF_MAX: Duration = Duration::from_secs(30 * 60);
+const BACKOFF_MAX: Duration = Duration::from_secs(30 * 60);
 /// What connections hear within this time they hear for one reason: it slows down once.
-const SLOWS_DOWN_AGAIN_AFTER: Duration = Duration::from_secs(10);
+const RATE_REDUCTION_INTERVAL: Duration = Duration::from_secs(10);
 /// Never slower than this, in messages a second.
-const SLOWEST: f64 = 0.1;
+const RATE_MIN: f64 = 0.1;
 /// Who has just begun to send there is taken to send so many a second.
-const USUAL: f64 = 1.0;
+const RATE_ASSUMED: f64 = 1.0;
 /// So much faster for each message that is taken: twice as fast after a good minute.
-const FASTER_BY: f64 = 0.01;
+const RATE_GROWTH: f64 = 0.01;
 
 /// How a site is left alone that asks for it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Rest {
+pub enum Backoff {
     /// For longer each time.
-    BackOff,
+    Exponential,
     /// For so long.
-    Pause(Duration),
+    Fixed(Duration),
 }
 
 /// How many messages go of late.
 #[derive(Debug, Clone, Copy, Default)]
-struct Flow {
+struct RateMeter {
     since: Option<Timestamp>,
     count: u32,
     before: f64,
 }
 
-impl Flow {
+impl RateMeter {
     const WINDOW_S: f64 = 10.0;
 
     fn seconds(&self, now: Timestamp) -> f64 {
@@ -126,11 +121,11 @@ impl Flow {
 
 /// A site that gets messages more slowly than it did.
 #[derive(Debug, Clone, Copy)]
-struct Slowed {
+struct ReducedRate {
     /// Messages a second.
     rate: f64,
     /// As many as went when it first asked for fewer.
-    was: f64,
+    previous: f64,
     at: Timestamp,
 }
 /// By how much a rate may be ahead: a second's worth may go at once.
@@ -143,11 +138,11 @@ pub struct Pace {
     connections: f64,
     failures: u32,
     dead_until: Option<Timestamp>,
-    rest_until: Option<Timestamp>,
+    backoff_until: Option<Timestamp>,
     /// Rests of growing length, one after the other.
-    back_offs: u32,
-    flow: Flow,
-    slowed: Option<Slowed>,
+    backoffs: u32,
+    rate_meter: RateMeter,
+    reduced_rate: Option<ReducedRate>,
     /// When the next message may go by the rate (the theoretical arrival time of a GCRA).
     free_at: Option<Timestamp>,
 }
@@ -161,16 +156,16 @@ impl Pace {
             connections: f64::from(limits.connections_start.min(limits.connections_max).max(1)),
             failures: 0,
             dead_until: None,
-            rest_until: None,
-            back_offs: 0,
-            flow: Flow::default(),
-            slowed: None,
+            backoff_until: None,
+            backoffs: 0,
+            rate_meter: RateMeter::default(),
+            reduced_rate: None,
             free_at: None,
         }
     }
 
     /// Changes the limits.
-    pub fn limit(&mut self, limits: PaceLimits) {
+    pub fn set_limits(&mut self, limits: PaceLimits) {
         if limits.messages_per_second != self.limits.messages_per_second {
             // What was paid for at another rate is forgotten.
             self.free_at = None;
@@ -208,21 +203,21 @@ impl Pace {
 
     /// Until when it is left alone, because it asked for it.
     #[must_use]
-    pub fn rest_until(&self) -> Option<Timestamp> {
-        self.rest_until
+    pub fn backoff_until(&self) -> Option<Timestamp> {
+        self.backoff_until
     }
 
     /// Until when it is left alone, for whatever reason; none when it is not.
     #[must_use]
-    pub fn alone_until(&self, now: Timestamp) -> Option<Timestamp> {
-        self.dead_until.max(self.rest_until).filter(|until| *until > now)
+    pub fn unavailable_until(&self, now: Timestamp) -> Option<Timestamp> {
+        self.dead_until.max(self.backoff_until).filter(|until| *until > now)
     }
 
     /// Messages a second at most: as configured, or fewer because the site asked for it.
     #[must_use]
     pub fn messages_per_second(&self) -> Option<f64> {
         let configured = self.limits.messages_per_second.filter(|rate| *rate > 0.0);
-        match (configured, self.slowed) {
+        match (configured, self.reduced_rate) {
             (Some(rate), Some(slowed)) => Some(rate.min(slowed.rate)),
             (None, Some(slowed)) => Some(slowed.rate),
             (configured, None) => configured,
@@ -230,76 +225,76 @@ impl Pace {
     }
 
     /// The site speaks: it can be reached.
-    pub fn answered(&mut self) {
+    pub fn record_answer(&mut self) {
         self.failures = 0;
         self.dead_until = None;
     }
 
     /// The operator says that the site is worth another try now: if that fails, it waits as if for the first time.
-    pub fn revive(&mut self) {
+    pub fn reset_unavailable(&mut self) {
         self.failures = self.failures.min(DEAD_AFTER - 1);
         self.dead_until = None;
-        self.rest_until = None;
+        self.backoff_until = None;
     }
 
     /// The site took a message. While it rests that was one that was under way, and says nothing.
-    pub fn accepted(&mut self, now: Timestamp) {
-        self.answered();
-        if self.rest_until.is_some_and(|until| until > now) {
+    pub fn record_accepted(&mut self, now: Timestamp) {
+        self.record_answer();
+        if self.backoff_until.is_some_and(|until| until > now) {
             return;
         }
-        (self.rest_until, self.back_offs) = (None, 0);
-        self.slowed = self.slowed.and_then(|slowed| {
-            let rate = slowed.rate + FASTER_BY;
-            (rate < slowed.was).then_some(Slowed { rate, ..slowed })
+        (self.backoff_until, self.backoffs) = (None, 0);
+        self.reduced_rate = self.reduced_rate.and_then(|slowed| {
+            let rate = slowed.rate + RATE_GROWTH;
+            (rate < slowed.previous).then_some(ReducedRate { rate, ..slowed })
         });
         let grown = self.connections + 1.0 / self.connections;
         self.connections = grown.min(f64::from(self.limits.connections_max.max(1)));
     }
 
     /// The site asked for less.
-    pub fn pushed_back(&mut self) {
+    pub fn reduce_connections(&mut self) {
         self.connections = (self.connections / 2.0).max(1.0);
     }
 
     /// The site asked for messages more slowly.
-    pub fn slow_down(&mut self, now: Timestamp) {
-        self.pushed_back();
-        let again = |slowed: &Slowed| {
-            Duration::try_from(now.duration_since(slowed.at)).is_ok_and(|past| past >= SLOWS_DOWN_AGAIN_AFTER)
+    pub fn reduce_rate(&mut self, now: Timestamp) {
+        self.reduce_connections();
+        let again = |slowed: &ReducedRate| {
+            Duration::try_from(now.duration_since(slowed.at)).is_ok_and(|past| past >= RATE_REDUCTION_INTERVAL)
         };
-        let (rate, was) = match &self.slowed {
+        let (rate, was) = match &self.reduced_rate {
             Some(slowed) if !again(slowed) => return,
-            Some(slowed) => (slowed.rate, slowed.was),
+            Some(slowed) => (slowed.rate, slowed.previous),
             None => {
-                let rate = self.flow.rate(now).max(USUAL);
+                let rate = self.rate_meter.rate(now).max(RATE_ASSUMED);
                 (rate, rate)
             }
         };
-        self.slowed = Some(Slowed { rate: (rate / 2.0).max(SLOWEST), was, at: now });
+        self.reduced_rate = Some(ReducedRate { rate: (rate / 2.0).max(RATE_MIN), previous: was, at: now });
     }
 
     /// The site asked to be left alone: until when it is. Rests do not add up: what is said while it rests was
     /// said to who was there before.
-    pub fn rest(&mut self, rest: Rest, now: Timestamp) -> Timestamp {
+    pub fn back_off(&mut self, rest: Backoff, now: Timestamp) -> Timestamp {
         self.connections = 1.0;
-        let resting = self.rest_until.filter(|until| *until > now);
+        let resting = self.backoff_until.filter(|until| *until > now);
         let lasts = match (rest, resting) {
-            (Rest::Pause(lasts), _) => lasts,
-            (Rest::BackOff, Some(until)) => return until,
-            (Rest::BackOff, None) => {
-                let doublings = self.back_offs.min(16);
-                self.back_offs = self.back_offs.saturating_add(1);
-                BACK_OFF.saturating_mul(1 << doublings).min(BACK_OFF_MAX)
+            (Backoff::Fixed(lasts), _) => lasts,
+            (Backoff::Exponential, Some(until)) => return until,
+            (Backoff::Exponential, None) => {
+                let doublings = self.backoffs.min(16);
+                self.backoffs = self.backoffs.saturating_add(1);
+                BACKOFF_FIRST.saturating_mul(1 << doublings).min(BACKOFF_MAX)
             }
         };
         let until = now.checked_add(lasts).unwrap_or(Timestamp::MAX).max(resting.unwrap_or(now));
-        self.rest_until = Some(until);
+        self.backoff_until = Some(until);
         until
     }
 
     /// The site could not be reached. True when that makes it dead: what waits for it is put off.
-    pub fn unreachable(&mut self, now: Timestamp) -> bool {
+    pub fn record_unreachable(&mut self, now: Timestamp) -> bool {
         self.failures = self.failures.saturating_add(1);
         self.connections = 1.0;
         if self.failures < DEAD_AFTER {
@@ -319,11 +314,11 @@ impl Pace {
     }
 
     /// Takes the right to send one message; or says when to ask again.
-    pub fn take(&mut self, now: Timestamp) -> Result<(), Timestamp> {
+    pub fn try_acquire(&mut self, now: Timestamp) -> Result<(), Timestamp> {
         if let Some(allowed) = self.rate_until(now) {
             return Err(allowed);
         }
-        self.flow.count(now);
+        self.rate_meter.count(now);
         let Some(rate) = self.messages_per_second() else { return Ok(()) };
         let apart = Duration::from_secs_f64((1.0 / rate).min(86_400.0));
         self.free_at = self.free_at.unwrap_or(now).max(now).checked_add(apart).ok();
@@ -341,17 +336,16 @@ mod tests {
 
     #[test]
     fn nodes_together_stay_within_the_limits() {
-        let limits =
-            PaceLimits { connections_max: 20, messages_per_second: Some(8.0), ..PaceLimits::default() };
+        let limits = PaceLimits { connections_max: 20, messages_per_second: Some(8.0), ..PaceLimits::default() };
         for nodes in [1, 2, 3, 50] {
-            let share = limits.share(nodes);
+            let share = limits.per_node(nodes);
             assert!(share.connections_max * nodes <= 20.max(nodes), "{nodes}");
             let mut paces = vec![Pace::new(share); nodes as usize];
             let mut taken = 0;
             for tick in 0..600 {
                 let now = at(0) + Duration::from_millis(tick * 100);
                 for pace in &mut paces {
-                    while pace.take(now).is_ok() {
+                    while pace.try_acquire(now).is_ok() {
                         taken += 1;
                     }
                 }
@@ -364,72 +358,72 @@ mod tests {
     fn grows_on_success_and_halves_on_pushback() {
         let mut pace = Pace::new(PaceLimits::default());
         assert_eq!(pace.connections_max(), 5);
-        (0..1_000).for_each(|_| pace.accepted(at(0)));
+        (0..1_000).for_each(|_| pace.record_accepted(at(0)));
         assert_eq!(pace.connections_max(), 20);
-        pace.pushed_back();
+        pace.reduce_connections();
         assert_eq!(pace.connections_max(), 10);
-        (0..10).for_each(|_| pace.pushed_back());
+        (0..10).for_each(|_| pace.reduce_connections());
         assert_eq!(pace.connections_max(), 1);
     }
 
     #[test]
     fn a_dead_site_is_probed_ever_more_seldom_until_it_answers() {
         let mut pace = Pace::new(PaceLimits::default());
-        assert!(!pace.unreachable(at(0)) && !pace.unreachable(at(0)));
-        assert!(pace.unreachable(at(0)));
+        assert!(!pace.record_unreachable(at(0)) && !pace.record_unreachable(at(0)));
+        assert!(pace.record_unreachable(at(0)));
         assert_eq!(pace.dead_until(), Some(at(30)));
-        assert!(pace.unreachable(at(30)));
+        assert!(pace.record_unreachable(at(30)));
         assert_eq!(pace.dead_until(), Some(at(90)));
-        (0..20).for_each(|_| assert!(pace.unreachable(at(90))));
+        (0..20).for_each(|_| assert!(pace.record_unreachable(at(90))));
         assert_eq!(pace.dead_until(), Some(at(90 + 15 * 60)));
         assert_eq!(pace.connections_max(), 1);
-        pace.revive();
-        assert_eq!(pace.alone_until(at(90)), None);
-        assert!(pace.unreachable(at(100)));
+        pace.reset_unavailable();
+        assert_eq!(pace.unavailable_until(at(90)), None);
+        assert!(pace.record_unreachable(at(100)));
         assert_eq!(pace.dead_until(), Some(at(130)), "an order does not make the pause longer");
-        pace.answered();
+        pace.record_answer();
         assert_eq!(pace.dead_until(), None);
     }
 
     #[test]
     fn a_site_that_asks_for_it_rests_and_begins_anew() {
         let mut pace = Pace::new(PaceLimits::default());
-        assert_eq!(pace.rest(Rest::BackOff, at(0)), at(60));
-        assert_eq!(pace.rest(Rest::BackOff, at(1)), at(60), "the other connections hear it too");
-        pace.accepted(at(2));
-        assert_eq!((pace.alone_until(at(3)), pace.connections_max()), (Some(at(60)), 1), "it was under way");
-        assert_eq!(pace.alone_until(at(60)), None);
-        assert_eq!(pace.rest(Rest::BackOff, at(60)), at(180), "longer each time");
-        (0..20).for_each(|n| _ = pace.rest(Rest::BackOff, at(10_000 * (n + 1))));
-        assert_eq!(pace.rest(Rest::BackOff, at(1_000_000)), at(1_000_000 + 30 * 60));
-        pace.accepted(at(2_000_000));
-        assert_eq!(pace.rest(Rest::BackOff, at(2_000_000)), at(2_000_060), "it had taken one");
-        assert_eq!(pace.rest(Rest::Pause(Duration::from_secs(900)), at(2_000_001)), at(2_000_901));
-        assert_eq!(pace.rest(Rest::Pause(Duration::from_secs(1)), at(2_000_002)), at(2_000_901));
-        pace.revive();
-        assert_eq!(pace.alone_until(at(2_000_003)), None, "the operator says so");
+        assert_eq!(pace.back_off(Backoff::Exponential, at(0)), at(60));
+        assert_eq!(pace.back_off(Backoff::Exponential, at(1)), at(60), "the other connections hear it too");
+        pace.record_accepted(at(2));
+        assert_eq!((pace.unavailable_until(at(3)), pace.connections_max()), (Some(at(60)), 1), "it was under way");
+        assert_eq!(pace.unavailable_until(at(60)), None);
+        assert_eq!(pace.back_off(Backoff::Exponential, at(60)), at(180), "longer each time");
+        (0..20).for_each(|n| _ = pace.back_off(Backoff::Exponential, at(10_000 * (n + 1))));
+        assert_eq!(pace.back_off(Backoff::Exponential, at(1_000_000)), at(1_000_000 + 30 * 60));
+        pace.record_accepted(at(2_000_000));
+        assert_eq!(pace.back_off(Backoff::Exponential, at(2_000_000)), at(2_000_060), "it had taken one");
+        assert_eq!(pace.back_off(Backoff::Fixed(Duration::from_secs(900)), at(2_000_001)), at(2_000_901));
+        assert_eq!(pace.back_off(Backoff::Fixed(Duration::from_secs(1)), at(2_000_002)), at(2_000_901));
+        pace.reset_unavailable();
+        assert_eq!(pace.unavailable_until(at(2_000_003)), None, "the operator says so");
     }
 
     #[test]
     fn a_site_that_asks_for_it_gets_messages_more_slowly_until_it_takes_them() {
         let mut pace = Pace::new(PaceLimits::default());
         for tick in 0..100 {
-            pace.take(at(0) + Duration::from_millis(tick * 100)).unwrap();
+            pace.try_acquire(at(0) + Duration::from_millis(tick * 100)).unwrap();
         }
-        pace.slow_down(at(10));
+        pace.reduce_rate(at(10));
         let slow = pace.messages_per_second().unwrap();
         assert!((4.0..6.0).contains(&slow), "half of ten a second: {slow}");
-        pace.slow_down(at(11));
+        pace.reduce_rate(at(11));
         assert_eq!(pace.messages_per_second(), Some(slow), "for the same reason");
-        pace.slow_down(at(20));
+        pace.reduce_rate(at(20));
         assert_eq!(pace.messages_per_second(), Some(slow / 2.0));
-        (0..100).for_each(|n| _ = pace.take(at(30 + n)));
-        assert!(pace.take(at(130)).is_ok() && (0..10).any(|_| pace.take(at(130)).is_err()));
-        (0..1_000).for_each(|_| pace.accepted(at(200)));
+        (0..100).for_each(|n| _ = pace.try_acquire(at(30 + n)));
+        assert!(pace.try_acquire(at(130)).is_ok() && (0..10).any(|_| pace.try_acquire(at(130)).is_err()));
+        (0..1_000).for_each(|_| pace.record_accepted(at(200)));
         assert_eq!(pace.messages_per_second(), None, "as fast as before");
         let mut little = Pace::new(PaceLimits::default());
-        little.slow_down(at(0));
-        assert_eq!(little.messages_per_second(), Some(USUAL / 2.0));
+        little.reduce_rate(at(0));
+        assert_eq!(little.messages_per_second(), Some(RATE_ASSUMED / 2.0));
     }
 
     #[test]
@@ -437,11 +431,11 @@ mod tests {
         let limits = PaceLimits { messages_per_second: Some(2.0), ..PaceLimits::default() };
         let mut pace = Pace::new(limits);
         let mut gone = 0;
-        while pace.take(at(0)).is_ok() {
+        while pace.try_acquire(at(0)).is_ok() {
             gone += 1;
         }
         assert_eq!(gone, 3);
-        assert!(pace.take(at(1)).is_ok() && pace.take(at(1)).is_ok());
-        assert!(pace.take(at(1)).is_err());
+        assert!(pace.try_acquire(at(1)).is_ok() && pace.try_acquire(at(1)).is_ok());
+        assert!(pace.try_acquire(at(1)).is_err());
     }
 }

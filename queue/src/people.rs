@@ -15,19 +15,19 @@ use mail::account::Account;
 use mail::address::Address;
 use mail::id::{AccountId, SessionId, UserId};
 use mail::user::{
-    LinkToken, PasswordHash, Role, Session, SessionStart, SessionToken, SignInLink, SignInMethod, User,
+    PasswordHash, SessionStart, SessionToken, SignInLink, SignInLinkToken, SignInMethod, User, UserRole, UserSession,
 };
 use store::engine::{Batch, CommitError, ReadError, Store};
 use store::user::USERS_MAX;
 use thiserror::Error;
 
-use crate::accept::Hall;
+use crate::accept::Intake;
 use crate::clock::Clock;
 use crate::entropy::Entropy;
 
 /// Why something about users was not done.
 #[derive(Debug, Error)]
-pub enum PeopleError {
+pub enum UserError {
     /// The address signs in to an account already, this one or another.
     #[error("{0} signs in to an account already")]
     Taken(Address),
@@ -42,7 +42,7 @@ pub enum PeopleError {
     TooMany,
     /// It was changed by somebody else at the same moment.
     #[error("it was changed by somebody else meanwhile; try again")]
-    Changed,
+    Conflict,
     /// The store cannot be read.
     #[error(transparent)]
     Read(#[from] ReadError),
@@ -51,10 +51,10 @@ pub enum PeopleError {
     Commit(CommitError),
 }
 
-impl From<CommitError> for PeopleError {
+impl From<CommitError> for UserError {
     fn from(error: CommitError) -> Self {
         match error {
-            CommitError::Conflict { .. } => Self::Changed,
+            CommitError::Conflict { .. } => Self::Conflict,
             error => Self::Commit(error),
         }
     }
@@ -62,7 +62,7 @@ impl From<CommitError> for PeopleError {
 
 /// Knows the users.
 #[derive(Clone)]
-pub struct People {
+pub struct UserService {
     /// Where everything lies.
     pub store: Store,
     /// The time.
@@ -71,19 +71,19 @@ pub struct People {
     pub entropy: Entropy,
 }
 
-impl People {
+impl UserService {
     /// Those behind the hall.
     #[must_use]
-    pub fn of(hall: &Hall) -> Self {
+    pub fn from_intake(hall: &Intake) -> Self {
         let (store, clock) = (hall.store().clone(), hall.clock().clone());
         Self { store, clock, entropy: hall.entropy().clone() }
     }
 
     /// A user of an account that is to be.
     #[must_use]
-    pub fn new_user(&self, account: AccountId, email: Address, role: Role) -> User {
+    pub fn new_user(&self, account: AccountId, email: Address, role: UserRole) -> User {
         let now = self.clock.now();
-        let id = UserId::new(now, self.entropy.id());
+        let id = UserId::new(now, self.entropy.unique_bits());
         User { id, account, email, role, password: None, invited: false, link_series: 0, created_at: now }
     }
 
@@ -91,40 +91,40 @@ impl People {
     ///
     /// # Errors
     /// [`PeopleError`].
-    pub async fn by_email(&self, email: &Address) -> Result<Option<User>, PeopleError> {
+    pub async fn by_email(&self, email: &Address) -> Result<Option<User>, UserError> {
         let text = email.to_string();
-        if let Some(user) = store::user::by_email(&self.store, &text).await? {
+        if let Some(user) = store::user::find_by_email(&self.store, &text).await? {
             return Ok(Some(user));
         }
         let Some(account) = store::account::find(&self.store, &text).await? else { return Ok(None) };
-        self.first_owner(&account).await
+        self.create_first_owner(&account).await
     }
 
     /// An account's owner of the longest standing.
     ///
     /// # Errors
     /// [`PeopleError`].
-    pub async fn owner_of(&self, account: &Account) -> Result<User, PeopleError> {
-        if let Some(first) = self.first_owner(account).await? {
+    pub async fn owner(&self, account: &Account) -> Result<User, UserError> {
+        if let Some(first) = self.create_first_owner(account).await? {
             return Ok(first);
         }
         let users = store::user::list(&self.store, account.id).await?;
-        users.into_iter().find(|user| user.role == Role::Owner && !user.invited).ok_or(PeopleError::Unknown)
+        users.into_iter().find(|user| user.role == UserRole::Owner && !user.invited).ok_or(UserError::Unknown)
     }
 
     /// Makes the owner of an account that has no users yet.
-    async fn first_owner(&self, account: &Account) -> Result<Option<User>, PeopleError> {
+    async fn create_first_owner(&self, account: &Account) -> Result<Option<User>, UserError> {
         if !store::user::list(&self.store, account.id).await?.is_empty() {
             return Ok(None);
         }
-        let user = self.new_user(account.id, account.email.clone(), Role::Owner);
+        let user = self.new_user(account.id, account.email.clone(), UserRole::Owner);
         let mut batch = Batch::progress();
         store::user::create(&mut batch, &user);
         match self.store.commit(batch).await {
             Ok(()) => Ok(Some(user)),
             // Made at the same moment by somebody else.
             Err(CommitError::Conflict { .. }) => {
-                Ok(store::user::by_email(&self.store, &account.email.to_string())
+                Ok(store::user::find_by_email(&self.store, &account.email.to_string())
                     .await?
                     .filter(|user| user.account == account.id))
             }
@@ -136,7 +136,7 @@ impl People {
     ///
     /// # Errors
     /// [`PeopleError`]; [`PeopleError::Changed`] when the user is no more as given.
-    pub async fn sign_in(&self, user: &User) -> Result<(SessionToken, Session), PeopleError> {
+    pub async fn sign_in(&self, user: &User) -> Result<(SessionToken, UserSession), UserError> {
         let start = SessionStart::new(SignInMethod::Password, None, None);
         self.begin_session(user, start, Batch::progress()).await
     }
@@ -150,14 +150,14 @@ impl People {
         user: &User,
         start: SessionStart,
         mut batch: Batch,
-    ) -> Result<(SessionToken, Session), PeopleError> {
+    ) -> Result<(SessionToken, UserSession), UserError> {
         let now = self.clock.now();
-        let id = SessionId::new(now, self.entropy.id());
+        let id = SessionId::new(now, self.entropy.unique_bits());
         let token = SessionToken::new((user.account, user.id), id, self.entropy.secret());
-        let session = Session::new(&token, now, start);
+        let session = UserSession::new(&token, now, start);
         // A password that was changed meanwhile was not the right one.
-        store::user::check(&mut batch, user);
-        store::session::make_room(&self.store, &mut batch, (user.account, user.id), now).await?;
+        store::user::check_unchanged(&mut batch, user);
+        store::session::evict_oldest(&self.store, &mut batch, (user.account, user.id), now).await?;
         store::session::create(&mut batch, &session);
         self.store.commit(batch).await?;
         Ok((token, session))
@@ -167,9 +167,9 @@ impl People {
     ///
     /// # Errors
     /// [`PeopleError`].
-    pub async fn is_user(&self, account: &Account, email: &Address) -> Result<bool, PeopleError> {
-        self.owner_of(account).await?;
-        Ok(find(&store::user::list(&self.store, account.id).await?, email).is_some())
+    pub async fn is_user(&self, account: &Account, email: &Address) -> Result<bool, UserError> {
+        self.owner(account).await?;
+        Ok(find_by_email(&store::user::list(&self.store, account.id).await?, email).is_some())
     }
 
     /// Invites somebody to an account, or invites again who has not accepted yet. What becomes of it does
@@ -177,12 +177,12 @@ impl People {
     ///
     /// # Errors
     /// [`PeopleError`]; [`PeopleError::Taken`] by a user of this account.
-    pub async fn invite(&self, account: &Account, email: Address, role: Role) -> Result<User, PeopleError> {
-        self.owner_of(account).await?;
+    pub async fn invite(&self, account: &Account, email: Address, role: UserRole) -> Result<User, UserError> {
+        self.owner(account).await?;
         let users = store::user::list(&self.store, account.id).await?;
-        if let Some(there) = find(&users, &email) {
+        if let Some(there) = find_by_email(&users, &email) {
             if !there.invited {
-                return Err(PeopleError::Taken(email));
+                return Err(UserError::Taken(email));
             }
             let after = User { role, ..there.clone() };
             let mut batch = Batch::progress();
@@ -191,7 +191,7 @@ impl People {
             return Ok(after);
         }
         if users.len() >= USERS_MAX {
-            return Err(PeopleError::TooMany);
+            return Err(UserError::TooMany);
         }
         let user = User { invited: true, ..self.new_user(account.id, email, role) };
         let mut batch = Batch::progress();
@@ -204,20 +204,18 @@ impl People {
     ///
     /// # Errors
     /// [`PeopleError`]; [`PeopleError::Taken`] when the address signs in to another account.
-    pub async fn accept(&self, invited: &User) -> Result<User, PeopleError> {
+    pub async fn accept_invitation(&self, invited: &User) -> Result<User, UserError> {
         let (email, after) = (invited.email.to_string(), User { invited: false, ..invited.clone() });
         // Another account's owner may not have signed in yet.
         let owned = store::account::find(&self.store, &email).await?;
         if owned.is_some_and(|owned| owned.id != invited.account) {
-            return Err(PeopleError::Taken(after.email));
+            return Err(UserError::Taken(after.email));
         }
         let mut batch = Batch::progress();
         store::user::accept(&mut batch, invited, &after);
         match self.store.commit(batch).await {
-            Err(CommitError::Conflict { .. })
-                if store::user::by_email(&self.store, &email).await?.is_some() =>
-            {
-                Err(PeopleError::Taken(after.email))
+            Err(CommitError::Conflict { .. }) if store::user::find_by_email(&self.store, &email).await?.is_some() => {
+                Err(UserError::Taken(after.email))
             }
             other => Ok(other.map(|()| after)?),
         }
@@ -227,10 +225,10 @@ impl People {
     ///
     /// # Errors
     /// [`PeopleError`].
-    pub async fn remove(&self, account: AccountId, id: UserId) -> Result<(), PeopleError> {
-        let user = store::user::get(&self.store, account, id).await?.ok_or(PeopleError::Unknown)?;
+    pub async fn remove_user(&self, account: AccountId, id: UserId) -> Result<(), UserError> {
+        let user = store::user::get(&self.store, account, id).await?.ok_or(UserError::Unknown)?;
         let mut batch = Batch::progress();
-        self.keep_an_owner(&mut batch, &user).await?;
+        self.require_another_owner(&mut batch, &user).await?;
         store::user::delete(&mut batch, &user);
         self.end_sessions(&mut batch, &user, None).await?;
         Ok(self.store.commit(batch).await?)
@@ -240,12 +238,12 @@ impl People {
     ///
     /// # Errors
     /// [`PeopleError`].
-    pub async fn change_role(&self, account: AccountId, id: UserId, role: Role) -> Result<User, PeopleError> {
-        let before = store::user::get(&self.store, account, id).await?.ok_or(PeopleError::Unknown)?;
+    pub async fn change_role(&self, account: AccountId, id: UserId, role: UserRole) -> Result<User, UserError> {
+        let before = store::user::get(&self.store, account, id).await?.ok_or(UserError::Unknown)?;
         let after = User { role, ..before.clone() };
         let mut batch = Batch::progress();
-        if role != Role::Owner {
-            self.keep_an_owner(&mut batch, &before).await?;
+        if role != UserRole::Owner {
+            self.require_another_owner(&mut batch, &before).await?;
         }
         store::user::update(&mut batch, &before, &after);
         self.store.commit(batch).await?;
@@ -262,7 +260,7 @@ impl People {
         before: &User,
         password: PasswordHash,
         stays: SessionId,
-    ) -> Result<usize, PeopleError> {
+    ) -> Result<usize, UserError> {
         let after = before.with_password(Some(password));
         let mut batch = Batch::progress();
         store::user::update(&mut batch, before, &after);
@@ -276,15 +274,15 @@ impl People {
     ///
     /// # Errors
     /// [`PeopleError`]; [`PeopleError::Unknown`] for an address that signs in to no account.
-    pub async fn reset(
+    pub async fn reset_password(
         &self,
         email: &Address,
         link_holds: Duration,
-    ) -> Result<(LinkToken, usize), PeopleError> {
-        let before = self.by_email(email).await?.ok_or(PeopleError::Unknown)?;
+    ) -> Result<(SignInLinkToken, usize), UserError> {
+        let before = self.by_email(email).await?.ok_or(UserError::Unknown)?;
         let after = before.with_password(None);
         let expires_at = self.clock.now().checked_add(link_holds).unwrap_or(Timestamp::MAX);
-        let token = LinkToken::new(expires_at, self.entropy.secret());
+        let token = SignInLinkToken::new(expires_at, self.entropy.secret());
         let link = SignInLink::new(&after, &token);
         let mut batch = Batch::progress();
         store::user::update(&mut batch, &before, &after);
@@ -298,20 +296,15 @@ impl People {
     ///
     /// # Errors
     /// [`PeopleError`].
-    pub async fn end_other_sessions(&self, user: &User, stays: SessionId) -> Result<usize, PeopleError> {
+    pub async fn end_other_sessions(&self, user: &User, stays: SessionId) -> Result<usize, UserError> {
         let mut batch = Batch::progress();
         let ended = self.end_sessions(&mut batch, user, Some(stays)).await?;
         self.store.commit(batch).await?;
         Ok(ended)
     }
 
-    async fn end_sessions(
-        &self,
-        batch: &mut Batch,
-        user: &User,
-        stays: Option<SessionId>,
-    ) -> Result<usize, ReadError> {
-        let mut sessions = store::session::of_user(&self.store, user.account, user.id).await?;
+    async fn end_sessions(&self, batch: &mut Batch, user: &User, stays: Option<SessionId>) -> Result<usize, ReadError> {
+        let mut sessions = store::session::list_by_user(&self.store, user.account, user.id).await?;
         sessions.retain(|session| Some(session.id) != stays);
         sessions.iter().for_each(|session| store::session::delete(batch, session));
         let now = self.clock.now();
@@ -319,18 +312,18 @@ impl People {
     }
 
     /// When an owner goes, the commit holds only while another one stays.
-    async fn keep_an_owner(&self, batch: &mut Batch, goes: &User) -> Result<(), PeopleError> {
-        if goes.role != Role::Owner || goes.invited {
+    async fn require_another_owner(&self, batch: &mut Batch, goes: &User) -> Result<(), UserError> {
+        if goes.role != UserRole::Owner || goes.invited {
             return Ok(());
         }
         let users = store::user::list(&self.store, goes.account).await?;
-        let other = users.iter().find(|user| user.role == Role::Owner && !user.invited && user.id != goes.id);
-        store::user::check(batch, other.ok_or(PeopleError::LastOwner)?);
+        let other = users.iter().find(|user| user.role == UserRole::Owner && !user.invited && user.id != goes.id);
+        store::user::check_unchanged(batch, other.ok_or(UserError::LastOwner)?);
         Ok(())
     }
 }
 
-fn find<'a>(users: &'a [User], email: &Address) -> Option<&'a User> {
+fn find_by_email<'a>(users: &'a [User], email: &Address) -> Option<&'a User> {
     let text = email.to_string().to_lowercase();
     users.iter().find(|user| user.email.to_string().to_lowercase() == text)
 }

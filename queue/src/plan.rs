@@ -9,93 +9,93 @@ use std::net::SocketAddr;
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
-use dns::lookup::{Answer, Dane, LookupError, Resolver};
-use dns::mail_hosts::{MailHosts, MxHost, drop_at_or_below};
+use dns::lookup::{DaneRecords, LookupAnswer, LookupError, Resolver};
+use dns::mail_hosts::{MailHosts, MxHost, drop_own_and_less_preferred};
 use jiff::Timestamp;
-use mail::address::Name;
-use mail::destination::Way;
-use mail::mta_sts::{KeptPolicy, Mode};
-use mail::reply::{Enhanced, Reply};
-use mail::tls_report::{self, Applied, PolicyKind};
+use mail::address::DomainName;
+use mail::destination::RouteOverride;
+use mail::mta_sts::{CachedMtaStsPolicy, MtaStsMode};
+use mail::reply::{Enhanced, SmtpReply};
+use mail::tls_report::{self, AppliedTlsPolicy, TlsPolicyType};
 
-use crate::guard::{Guards, Protection, Signatures};
-use crate::receiving::Receiving;
-use crate::smarthosts::{Smarthost, SmarthostAt, Smarthosts, When};
-use crate::sts::{Standing, Unsure};
+use crate::guard::{DnssecResolver, TransportSecurity, TransportSecurityPolicies};
+use crate::receiving::LocalDomains;
+use crate::smarthosts::{Smarthost, SmarthostEndpoint, SmarthostUse, Smarthosts};
+use crate::sts::{PolicyUnavailable, StsPolicyState};
 
 /// Plans kept; beyond it those that lapsed go, or, when none has, every other one.
-const PLANS_MAX: usize = 150_000;
+const CACHED_ROUTES_MAX: usize = 150_000;
 /// A plan is made anew after an hour, whatever the DNS says: hosts are watched more than records.
-const PLAN_HOLDS_MAX: Duration = Duration::from_secs(3600);
+const ROUTE_TTL_MAX: Duration = Duration::from_secs(3600);
 /// A plan holds for a little while at least, or a zero TTL would cost a look-up a message.
-const PLAN_HOLDS_MIN: Duration = Duration::from_secs(5);
+const ROUTE_TTL_MIN: Duration = Duration::from_secs(5);
 /// For so long somebody steps in for hosts that could not be found out; then they are looked up again.
-const STEPS_IN_FOR: Duration = Duration::from_secs(60);
+const FAIL_OVER_TTL: Duration = Duration::from_secs(60);
 
 /// What a domain says of how its mail is to be protected, for reports (RFC 8460). Routes are shared; this is not.
 #[derive(Debug)]
-pub struct Published {
+pub struct TlsPolicySource {
     /// Its policy of MTA-STS.
-    pub applied: Applied,
+    pub applied: AppliedTlsPolicy,
     /// The same, to be asked.
-    policy: Option<KeptPolicy>,
+    policy: Option<CachedMtaStsPolicy>,
     /// Why it could not be had.
-    pub trouble: Option<tls_report::Fault>,
+    pub fault: Option<tls_report::TlsFault>,
 }
 
-impl Published {
-    fn of(standing: Standing) -> Option<Arc<Self>> {
-        let policy = standing.policy.filter(|kept| kept.policy.mode != Mode::None);
-        let applied = match (&policy, &standing.trouble) {
+impl TlsPolicySource {
+    fn from_sts_state(standing: StsPolicyState) -> Option<Arc<Self>> {
+        let policy = standing.policy.filter(|kept| kept.policy.mode != MtaStsMode::None);
+        let applied = match (&policy, &standing.fault) {
             (None, None) => return None,
-            (None, Some(_)) => Applied::missing(),
+            (None, Some(_)) => AppliedTlsPolicy::missing_sts_policy(),
             (Some(kept), _) => {
                 let mx = kept.policy.mx.iter().cloned().map(String::from).collect();
-                Applied { kind: PolicyKind::Sts, lines: kept.lines.clone(), mx }
+                AppliedTlsPolicy { kind: TlsPolicyType::Sts, lines: kept.lines.clone(), mx }
             }
         };
-        Some(Arc::new(Self { applied, policy, trouble: standing.trouble }))
+        Some(Arc::new(Self { applied, policy, fault: standing.fault }))
     }
 
     /// Whether a host may take the domain's mail.
     #[must_use]
-    pub fn covers(&self, host: &Name) -> bool {
+    pub fn covers(&self, host: &DomainName) -> bool {
         self.policy.as_ref().is_none_or(|kept| kept.policy.covers(host))
     }
 }
 
-fn mode_of(published: Option<&Published>) -> Option<Mode> {
+fn sts_mode(published: Option<&TlsPolicySource>) -> Option<MtaStsMode> {
     published?.policy.as_ref().map(|kept| kept.policy.mode)
 }
 
 /// What is known of the way to a domain.
 #[derive(Debug)]
-struct Plan {
+struct CachedRoute {
     /// Until when it holds.
-    until: Timestamp,
+    expires_at: Timestamp,
     /// Whether it was known then that signatures are checked: once they are, what was planned without is planned anew.
-    is_settled: bool,
-    route: Arc<Route>,
+    dnssec_was_active: bool,
+    route: Arc<MailRoute>,
     /// What the domain says.
-    published: Option<Arc<Published>>,
+    tls_policy: Option<Arc<TlsPolicySource>>,
 }
 
 /// Where a domain's mail goes.
 #[derive(Debug, PartialEq, Eq)]
-pub struct Route {
+pub struct MailRoute {
     /// The name of the site: what is the same for all domains that share it.
-    pub site: String,
+    pub queue_name: String,
     /// Its hosts.
-    pub to: Destination,
+    pub next_hop: NextHop,
     /// What was published about the way there.
-    pub protection: Protection,
+    pub security: TransportSecurity,
     /// Who takes the mail where none of the hosts can be reached.
     pub fail_over: Option<Arc<Smarthost>>,
 }
 
 /// The hosts of a route.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub enum Destination {
+pub enum NextHop {
     /// To the hosts of an MX record set, or to the domain itself.
     Hosts {
         /// Sorted, never empty.
@@ -107,94 +107,93 @@ pub enum Destination {
     Smarthost(Arc<Smarthost>),
 }
 
-impl Route {
+impl MailRoute {
     /// Whether it leads to a smarthost.
     pub(crate) fn is_to_smarthost(&self) -> bool {
-        matches!(self.to, Destination::Smarthost(_))
+        matches!(self.next_hop, NextHop::Smarthost(_))
     }
 
     /// The same, protected as it was published. It is a site of its own: connections that were not made that way are no
     /// good for it.
     #[must_use]
-    fn protected(self, protection: Protection) -> Self {
-        Self { site: format!("{}{}", self.site, protection.label()), protection, ..self }
+    fn with_security(self, protection: TransportSecurity) -> Self {
+        Self { queue_name: format!("{}{}", self.queue_name, protection.queue_suffix()), security: protection, ..self }
     }
 
     /// The same, with somebody who steps in. A site of its own: for other domains at the same hosts nobody may.
     #[must_use]
-    fn or_by(self, fail_over: Option<&Arc<Self>>) -> Self {
-        match fail_over.map(|route| &route.to) {
-            Some(Destination::Smarthost(smarthost)) => Self {
-                site: format!("{} (or {})", self.site, smarthost.name),
+    fn with_fail_over(self, fail_over: Option<&Arc<Self>>) -> Self {
+        match fail_over.map(|route| &route.next_hop) {
+            Some(NextHop::Smarthost(smarthost)) => Self {
+                queue_name: format!("{} (or {})", self.queue_name, smarthost.name),
                 fail_over: Some(Arc::clone(smarthost)),
                 ..self
             },
-            Some(Destination::Hosts { .. }) | None => self,
+            Some(NextHop::Hosts { .. }) | None => self,
         }
     }
 
     /// The most preferred host, when the route leads to hosts with names.
     #[must_use]
-    pub fn first_host(&self) -> Option<&Name> {
-        match &self.to {
-            Destination::Hosts { hosts, .. } => hosts.first().map(|h| &h.host),
-            Destination::Smarthost(smarthost) => match smarthost.at.first() {
-                Some(SmarthostAt::Host(host, _)) => Some(host),
-                Some(SmarthostAt::Address(_)) | None => None,
+    pub fn first_host(&self) -> Option<&DomainName> {
+        match &self.next_hop {
+            NextHop::Hosts { hosts, .. } => hosts.first().map(|h| &h.host),
+            NextHop::Smarthost(smarthost) => match smarthost.endpoints.first() {
+                Some(SmarthostEndpoint::Host(host, _)) => Some(host),
+                Some(SmarthostEndpoint::Address(_)) | None => None,
             },
         }
     }
 }
 
-impl From<Destination> for Route {
-    fn from(to: Destination) -> Self {
+impl From<NextHop> for MailRoute {
+    fn from(to: NextHop) -> Self {
         let site = match &to {
-            Destination::Hosts { hosts, .. } => {
-                let named: Vec<String> =
-                    hosts.iter().map(|h| format!("{} {}", h.preference, h.host)).collect();
+            NextHop::Hosts { hosts, .. } => {
+                let named: Vec<String> = hosts.iter().map(|h| format!("{} {}", h.preference, h.host)).collect();
                 named.join(", ")
             }
-            Destination::Smarthost(smarthost) => smarthost.site(),
+            NextHop::Smarthost(smarthost) => smarthost.ready_queue_name(),
         };
-        Self { site, to, protection: Protection::default(), fail_over: None }
+        Self { queue_name: site, next_hop: to, security: TransportSecurity::default(), fail_over: None }
     }
 }
 
 /// Why there is no route.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub enum NoRoute {
+pub enum RouteError {
     /// Ask again later.
-    NotNow(String),
+    Transient(String),
     /// The answer's signatures do not hold: later, perhaps.
-    Forged(String),
+    DnssecBogus(String),
     /// None that is protected as the domain asks for, by its policy: later, perhaps.
-    Unprotected(String, Applied),
+    TlsPolicyUnmet(String, AppliedTlsPolicy),
     /// There is none: what we say in the destination's stead.
-    Never(Reply),
+    Permanent(SmtpReply),
 }
 
 /// What planning needs to know.
 #[derive(Debug, Clone)]
-pub struct PlanSettings {
+pub struct RouterSettings {
     /// The port of MX hosts.
     pub port: u16,
     /// Who takes whose mail in the stead of the recipients' hosts.
     pub smarthosts: Smarthosts,
     /// Names that are ours: an MX that is we ourselves is a loop.
-    pub own_names: Vec<Name>,
+    pub own_names: Vec<DomainName>,
 }
 
 /// Makes and keeps plans.
 #[derive(Debug)]
-pub struct Planner {
+pub struct MxRouter {
     resolver: Resolver,
-    settings: PlanSettings,
-    guards: Guards,
-    receiving: Option<Receiving>,
-    plans: Mutex<HashMap<Name, Plan>>,
+    settings: RouterSettings,
+    security_policies: TransportSecurityPolicies,
+    local_domains: Option<LocalDomains>,
+    cache: Mutex<HashMap<DomainName, CachedRoute>>,
 }
 
-impl Planner {
+impl MxRouter {
     /// The resolver that it asks.
     pub(crate) fn resolver(&self) -> &Resolver {
         &self.resolver
@@ -202,35 +201,46 @@ impl Planner {
 
     /// A planner that asks this resolver.
     #[must_use]
-    pub fn new(resolver: Resolver, settings: PlanSettings) -> Self {
-        Self { resolver, settings, guards: Guards::default(), receiving: None, plans: Mutex::default() }
+    pub fn new(resolver: Resolver, settings: RouterSettings) -> Self {
+        Self {
+            resolver,
+            settings,
+            security_policies: TransportSecurityPolicies::default(),
+            local_domains: None,
+            cache: Mutex::default(),
+        }
     }
 
     /// The same, where mail comes in, too: to ourselves goes what is for those whose mail we take.
     #[must_use]
-    pub fn receiving(self, receiving: Receiving) -> Self {
-        Self { receiving: Some(receiving), ..self }
+    pub fn with_local_domains(self, receiving: LocalDomains) -> Self {
+        Self { local_domains: Some(receiving), ..self }
     }
 
     /// The same, which asks these how mail is to be protected.
     #[must_use]
-    pub fn guarded(self, guards: Guards) -> Self {
-        Self { guards, ..self }
+    pub fn with_security_policies(self, guards: TransportSecurityPolicies) -> Self {
+        Self { security_policies: guards, ..self }
     }
 
     /// The route of a domain, if it is known and still holds; as of [`Timestamp::MIN`] the last one, whether it holds or
     /// not. The operator may have ordered which way it goes; a smarthost that is configured no more is none.
     #[must_use]
-    pub fn known(&self, domain: &Name, way: Option<&Way>, now: Timestamp) -> Option<Arc<Route>> {
+    pub fn cached_route(
+        &self,
+        domain: &DomainName,
+        way: Option<&RouteOverride>,
+        now: Timestamp,
+    ) -> Option<Arc<MailRoute>> {
         let smarthosts = &self.settings.smarthosts;
         let ordered = match way {
-            Some(Way::MailHosts) => return self.planned(domain, now),
-            Some(Way::Smarthost(name)) => smarthosts.named(name),
+            Some(RouteOverride::MailHosts) => return self.cached_mx_route(domain, now),
+            Some(RouteOverride::Smarthost(name)) => smarthosts.named(name),
             None => None,
         };
-        match ordered.or_else(|| smarthosts.of(domain, When::Always)) {
+        match ordered.or_else(|| smarthosts.for_domain(domain, SmarthostUse::Always)) {
             Some(route) => Some(Arc::clone(route)),
-            None => self.planned(domain, now),
+            None => self.cached_mx_route(domain, now),
         }
     }
 
@@ -241,102 +251,108 @@ impl Planner {
     }
 
     /// The route to a domain's own hosts, if it is known and still holds.
-    fn planned(&self, domain: &Name, now: Timestamp) -> Option<Arc<Route>> {
-        let plans = self.plans.lock().unwrap_or_else(PoisonError::into_inner);
-        let is_settled = self.is_settled();
-        let holds = |plan: &&Plan| plan.until > now && (plan.is_settled || !is_settled);
+    fn cached_mx_route(&self, domain: &DomainName, now: Timestamp) -> Option<Arc<MailRoute>> {
+        let plans = self.cache.lock().unwrap_or_else(PoisonError::into_inner);
+        let is_settled = self.is_dnssec_active();
+        let holds = |plan: &&CachedRoute| plan.expires_at > now && (plan.dnssec_was_active || !is_settled);
         plans.get(domain).filter(holds).map(|plan| Arc::clone(&plan.route))
     }
 
     /// What a domain says of how its mail is to be protected, as of its plan.
     #[must_use]
-    pub fn published(&self, domain: &Name) -> Option<Arc<Published>> {
-        let plans = self.plans.lock().unwrap_or_else(PoisonError::into_inner);
-        plans.get(domain).and_then(|plan| plan.published.clone())
+    pub fn tls_policy(&self, domain: &DomainName) -> Option<Arc<TlsPolicySource>> {
+        let plans = self.cache.lock().unwrap_or_else(PoisonError::into_inner);
+        plans.get(domain).and_then(|plan| plan.tls_policy.clone())
     }
 
     /// Finds the route to a domain's own hosts, whatever they say of how mail is to be protected (RFC 8689 5).
     ///
     /// # Errors
     /// As [`Planner::find`].
-    pub async fn find_unprotected(&self, domain: &Name) -> Result<Arc<Route>, NoRoute> {
-        let answer = self.resolver.mx(domain).await.map_err(|error| not_found(domain, &error))?;
-        let hosts = self.hosts(domain, answer.data).await?;
-        let route = Route::from(Destination::Hosts { hosts, port: self.settings.port });
-        Ok(Arc::new(route.or_by(self.settings.smarthosts.of(domain, When::FailOver))))
+    pub async fn find_route_without_tls_policy(&self, domain: &DomainName) -> Result<Arc<MailRoute>, RouteError> {
+        let answer = self.resolver.mx(domain).await.map_err(|error| lookup_route_error(domain, &error))?;
+        let hosts = self.mail_hosts(domain, answer.data).await?;
+        let route = MailRoute::from(NextHop::Hosts { hosts, port: self.settings.port });
+        Ok(Arc::new(route.with_fail_over(self.settings.smarthosts.for_domain(domain, SmarthostUse::FailOver))))
     }
 
     /// Finds the route to a domain's own hosts (RFC 5321 5.1, RFC 7505).
     ///
     /// # Errors
     /// [`NoRoute`] says whether to ask again.
-    pub async fn find(&self, domain: &Name, now: Timestamp) -> Result<Arc<Route>, NoRoute> {
-        if let Some(route) = self.planned(domain, now) {
+    pub async fn find_route(&self, domain: &DomainName, now: Timestamp) -> Result<Arc<MailRoute>, RouteError> {
+        if let Some(route) = self.cached_mx_route(domain, now) {
             return Ok(route);
         }
         // Before it is asked: what is seen meanwhile makes a new plan.
-        let is_settled = self.is_settled();
-        let (answer, policy) = tokio::join!(self.mx(domain, now), self.policy(domain, now));
-        let published = policy.map(Published::of);
+        let is_settled = self.is_dnssec_active();
+        let (answer, policy) = tokio::join!(self.lookup_mx(domain, now), self.sts_policy(domain, now));
+        let published = policy.map(TlsPolicySource::from_sts_state);
         let answer = match answer {
             Ok(answer) => answer,
             Err(error) => {
                 // What is forged is waited out; and without knowing what is asked of TLS nothing goes.
                 let known = published.ok().filter(|_| matches!(error, LookupError::Temporary { .. }));
-                let route = known.and_then(|published| self.step_in(domain, published, now));
-                return route.ok_or_else(|| not_found(domain, &error));
+                let route = known.and_then(|published| self.fail_over_route(domain, published, now));
+                return route.ok_or_else(|| lookup_route_error(domain, &error));
             }
         };
-        let mut hosts = self.hosts(domain, answer.data).await?;
-        let published = published.map_err(|unsure| NoRoute::NotNow(format!("{domain}: {unsure}")))?;
-        let mode = mode_of(published.as_deref());
-        if let (Some(published), Some(Mode::Enforce)) = (&published, mode) {
+        let mut hosts = self.mail_hosts(domain, answer.data).await?;
+        let published = published.map_err(|unsure| RouteError::Transient(format!("{domain}: {unsure}")))?;
+        let mode = sts_mode(published.as_deref());
+        if let (Some(published), Some(MtaStsMode::Enforce)) = (&published, mode) {
             // RFC 8461 5: other hosts are none, however preferred they are.
             hosts.retain(|host| published.covers(&host.host));
             if hosts.is_empty() {
-                let text =
-                    format!("none of the mail hosts of {domain} stands in its policy of MTA-STS (RFC 8461)");
-                return Err(NoRoute::Unprotected(text, published.applied.clone()));
+                let text = format!("none of the mail hosts of {domain} stands in its policy of MTA-STS (RFC 8461)");
+                return Err(RouteError::TlsPolicyUnmet(text, published.applied.clone()));
             }
         }
-        let protection = Protection { sts: mode, is_signed: answer.is_secure };
-        let to = Destination::Hosts { hosts, port: self.settings.port };
-        let route: Arc<Route> = Arc::new(
-            Route::from(to).protected(protection).or_by(self.settings.smarthosts.of(domain, When::FailOver)),
+        let protection = TransportSecurity { sts: mode, is_dnssec_signed: answer.is_secure };
+        let to = NextHop::Hosts { hosts, port: self.settings.port };
+        let route: Arc<MailRoute> = Arc::new(
+            MailRoute::from(to)
+                .with_security(protection)
+                .with_fail_over(self.settings.smarthosts.for_domain(domain, SmarthostUse::FailOver)),
         );
-        let plan = |until| Plan { until, is_settled, route: Arc::clone(&route), published };
-        self.keep(domain, now, answer.ttl, plan);
+        let plan = |until| CachedRoute {
+            expires_at: until,
+            dnssec_was_active: is_settled,
+            route: Arc::clone(&route),
+            tls_policy: published,
+        };
+        self.cache_route(domain, now, answer.ttl, plan);
         Ok(route)
     }
 
     /// The hosts that take a domain's mail. We ourselves are one of them where it comes in here.
-    async fn hosts(&self, domain: &Name, answer: MailHosts) -> Result<Vec<MxHost>, NoRoute> {
+    async fn mail_hosts(&self, domain: &DomainName, answer: MailHosts) -> Result<Vec<MxHost>, RouteError> {
         let names_us = match &answer {
-            MailHosts::Mx(hosts) => hosts.iter().any(|mx| self.is_own(&mx.host)),
-            MailHosts::ImplicitMx(host) => self.is_own(host),
+            MailHosts::Mx(hosts) => hosts.iter().any(|mx| self.is_own_host(&mx.host)),
+            MailHosts::ImplicitMx(host) => self.is_own_host(host),
             MailHosts::NullMx | MailHosts::NoMail | MailHosts::NoSuchDomain => false,
         };
-        let own_names = match names_us && self.comes_in(domain).await? {
+        let own_names = match names_us && self.is_local_domain(domain).await? {
             true => &[][..],
             false => &self.settings.own_names,
         };
-        hosts_of(domain, answer, own_names).map_err(NoRoute::Never)
+        usable_mx_hosts(domain, answer, own_names).map_err(RouteError::Permanent)
     }
 
     /// Whether a host is we ourselves, by its name.
-    pub(crate) fn is_own(&self, host: &Name) -> bool {
+    pub(crate) fn is_own_host(&self, host: &DomainName) -> bool {
         self.settings.own_names.contains(host)
     }
 
-    async fn comes_in(&self, domain: &Name) -> Result<bool, NoRoute> {
-        let Some(receiving) = &self.receiving else { return Ok(false) };
-        let unread = |error| NoRoute::NotNow(format!("whether the mail of {domain} comes in here: {error}"));
-        receiving.takes(domain).await.map_err(unread)
+    async fn is_local_domain(&self, domain: &DomainName) -> Result<bool, RouteError> {
+        let Some(receiving) = &self.local_domains else { return Ok(false) };
+        let unread = |error| RouteError::Transient(format!("whether the mail of {domain} comes in here: {error}"));
+        receiving.contains(domain).await.map_err(unread)
     }
 
     /// Whether a host that calls itself this is we ourselves.
-    pub(crate) fn is_us(&self, host: &Name, called: &str) -> bool {
-        self.is_own(host) || called.parse().is_ok_and(|called: Name| self.is_own(&called))
+    pub(crate) fn is_self(&self, host: &DomainName, called: &str) -> bool {
+        self.is_own_host(host) || called.parse().is_ok_and(|called: DomainName| self.is_own_host(&called))
     }
 
     /// A host of a domain's has answered, and calls itself this. By our own name it is we ourselves, whatever it is
@@ -344,41 +360,51 @@ impl Planner {
     ///
     /// # Errors
     /// [`NoRoute`]: it is one.
-    pub(crate) async fn meets(&self, domain: &Name, host: &Name, called: &str) -> Result<(), NoRoute> {
-        if !self.is_us(host, called) || self.comes_in(domain).await? {
+    pub(crate) async fn check_loop(
+        &self,
+        domain: &DomainName,
+        host: &DomainName,
+        called: &str,
+    ) -> Result<(), RouteError> {
+        if !self.is_self(host, called) || self.is_local_domain(domain).await? {
             return Ok(());
         }
         let text = format!("the mail of {domain} loops back to this host: {host} calls itself {called}");
-        Err(NoRoute::Never(say(Enhanced::new(5, 4, 6), text)))
+        Err(RouteError::Permanent(rejection_reply(Enhanced::new(5, 4, 6), text)))
     }
 
     /// The way to who steps in where nobody says now which hosts a domain has. What is known of how its mail is to be
     /// protected holds there, too: its policy, and that its MX records were signed.
-    fn step_in(
+    fn fail_over_route(
         &self,
-        domain: &Name,
-        published: Option<Arc<Published>>,
+        domain: &DomainName,
+        published: Option<Arc<TlsPolicySource>>,
         now: Timestamp,
-    ) -> Option<Arc<Route>> {
-        let smarthost = self.settings.smarthosts.of(domain, When::FailOver)?;
-        let before = self.planned(domain, Timestamp::MIN);
-        let is_signed = before.is_some_and(|route| route.protection.is_signed);
-        let protection = Protection { sts: mode_of(published.as_deref()), is_signed };
-        let route = Arc::new(Route::from(smarthost.to.clone()).protected(protection));
-        let (is_settled, kept) = (self.is_settled(), Arc::clone(&route));
-        self.keep(domain, now, STEPS_IN_FOR, |until| Plan { until, is_settled, route: kept, published });
+    ) -> Option<Arc<MailRoute>> {
+        let smarthost = self.settings.smarthosts.for_domain(domain, SmarthostUse::FailOver)?;
+        let before = self.cached_mx_route(domain, Timestamp::MIN);
+        let is_signed = before.is_some_and(|route| route.security.is_dnssec_signed);
+        let protection = TransportSecurity { sts: sts_mode(published.as_deref()), is_dnssec_signed: is_signed };
+        let route = Arc::new(MailRoute::from(smarthost.next_hop.clone()).with_security(protection));
+        let (is_settled, kept) = (self.is_dnssec_active(), Arc::clone(&route));
+        self.cache_route(domain, now, FAIL_OVER_TTL, |until| CachedRoute {
+            expires_at: until,
+            dnssec_was_active: is_settled,
+            route: kept,
+            tls_policy: published,
+        });
         Some(route)
     }
 
-    fn is_settled(&self) -> bool {
-        self.guards.signatures.as_ref().is_none_or(Signatures::is_settled)
+    fn is_dnssec_active(&self) -> bool {
+        self.security_policies.dnssec.as_ref().is_none_or(DnssecResolver::is_active)
     }
 
-    async fn mx(&self, domain: &Name, now: Timestamp) -> Result<Answer<MailHosts>, LookupError> {
-        match self.signatures(now).await {
+    async fn lookup_mx(&self, domain: &DomainName, now: Timestamp) -> Result<LookupAnswer<MailHosts>, LookupError> {
+        match self.validating_resolver(now).await {
             Some(checking) => match checking.mx(domain).await {
                 // Where the name server gives no answer either, it finds the same.
-                Err(bogus @ LookupError::Bogus { .. }) if self.is_lenient() => {
+                Err(bogus @ LookupError::Bogus { .. }) if self.is_dnssec_lenient() => {
                     self.resolver.mx(domain).await.map_err(|error| match error {
                         LookupError::Temporary { .. } => bogus,
                         other => other,
@@ -390,21 +416,21 @@ impl Planner {
         }
     }
 
-    fn is_lenient(&self) -> bool {
-        self.guards.signatures.as_ref().is_some_and(Signatures::is_lenient)
+    fn is_dnssec_lenient(&self) -> bool {
+        self.security_policies.dnssec.as_ref().is_some_and(DnssecResolver::is_lenient)
     }
 
-    async fn signatures(&self, now: Timestamp) -> Option<&Resolver> {
-        match &self.guards.signatures {
-            Some(signatures) => signatures.resolver(now).await,
+    async fn validating_resolver(&self, now: Timestamp) -> Option<&Resolver> {
+        match &self.security_policies.dnssec {
+            Some(signatures) => signatures.validating_resolver(now).await,
             None => None,
         }
     }
 
-    async fn policy(&self, domain: &Name, now: Timestamp) -> Result<Standing, Unsure> {
-        match &self.guards.sts {
-            Some(policies) => Box::pin(policies.of(domain, &self.resolver, now)).await,
-            None => Ok(Standing::default()),
+    async fn sts_policy(&self, domain: &DomainName, now: Timestamp) -> Result<StsPolicyState, PolicyUnavailable> {
+        match &self.security_policies.sts {
+            Some(policies) => Box::pin(policies.policy_of(domain, &self.resolver, now)).await,
+            None => Ok(StsPolicyState::default()),
         }
     }
 
@@ -412,33 +438,39 @@ impl Planner {
     ///
     /// # Errors
     /// Whether it says something is not to be had: the host is not to be used now (RFC 7672 2.1.2).
-    pub async fn dane(
+    pub async fn lookup_dane(
         &self,
-        route: &Route,
-        (host, port): (&Name, u16),
+        route: &MailRoute,
+        (host, port): (&DomainName, u16),
         now: Timestamp,
-    ) -> Result<Dane, LookupError> {
+    ) -> Result<DaneRecords, LookupError> {
         // Most are not: nobody is asked for them.
-        if !route.protection.is_signed {
-            return Ok(Dane::None);
+        if !route.security.is_dnssec_signed {
+            return Ok(DaneRecords::None);
         }
-        match self.signatures(now).await {
+        match self.validating_resolver(now).await {
             Some(checking) => match checking.dane(host, port).await {
-                Err(LookupError::Bogus { .. }) if self.is_lenient() => {
-                    self.resolver.addresses(host).await.map(|_| Dane::None)
+                Err(LookupError::Bogus { .. }) if self.is_dnssec_lenient() => {
+                    self.resolver.addresses(host).await.map(|_| DaneRecords::None)
                 }
                 found => found.map(|answer| answer.data),
             },
-            None => Ok(Dane::None),
+            None => Ok(DaneRecords::None),
         }
     }
 
-    fn keep(&self, domain: &Name, now: Timestamp, ttl: Duration, plan: impl FnOnce(Timestamp) -> Plan) {
-        let Ok(until) = now.checked_add(ttl.clamp(PLAN_HOLDS_MIN, PLAN_HOLDS_MAX)) else { return };
-        let mut plans = self.plans.lock().unwrap_or_else(PoisonError::into_inner);
-        if plans.len() >= PLANS_MAX {
-            plans.retain(|_, plan| plan.until > now);
-            if plans.len() >= PLANS_MAX {
+    fn cache_route(
+        &self,
+        domain: &DomainName,
+        now: Timestamp,
+        ttl: Duration,
+        plan: impl FnOnce(Timestamp) -> CachedRoute,
+    ) {
+        let Ok(until) = now.checked_add(ttl.clamp(ROUTE_TTL_MIN, ROUTE_TTL_MAX)) else { return };
+        let mut plans = self.cache.lock().unwrap_or_else(PoisonError::into_inner);
+        if plans.len() >= CACHED_ROUTES_MAX {
+            plans.retain(|_, plan| plan.expires_at > now);
+            if plans.len() >= CACHED_ROUTES_MAX {
                 // Which go is left to chance; the others spare as many look-ups.
                 let mut goes = false;
                 plans.retain(|_, _| {
@@ -455,25 +487,25 @@ impl Planner {
     ///
     /// # Errors
     /// What went wrong, when no host has an address.
-    pub async fn addresses(
+    pub async fn host_addresses(
         &self,
-        route: &Route,
+        route: &MailRoute,
         seed: u64,
         limit: usize,
-    ) -> Result<Vec<(Name, SocketAddr)>, NoRoute> {
-        let (mut hosts, port) = match &route.to {
-            Destination::Hosts { hosts, port } => (hosts.clone(), *port),
-            Destination::Smarthost(smarthost) => return self.smarthost_addresses(smarthost, limit).await,
+    ) -> Result<Vec<(DomainName, SocketAddr)>, RouteError> {
+        let (mut hosts, port) = match &route.next_hop {
+            NextHop::Hosts { hosts, port } => (hosts.clone(), *port),
+            NextHop::Smarthost(smarthost) => return self.smarthost_addresses(smarthost, limit).await,
         };
-        dns::mail_hosts::order(&mut hosts, seed);
-        let mut found = Found::new(limit);
+        dns::mail_hosts::shuffle_equal_preferences(&mut hosts, seed);
+        let mut found = ResolvedAddresses::new(limit);
         for MxHost { host, .. } in hosts {
             if found.is_full() {
                 break;
             }
-            found.look_up(&self.resolver, &host, port).await;
+            found.resolve_host(&self.resolver, &host, port).await;
         }
-        found.end()
+        found.finish()
     }
 
     /// The addresses of a smarthost, in order, at most `limit`.
@@ -484,63 +516,63 @@ impl Planner {
         &self,
         smarthost: &Smarthost,
         limit: usize,
-    ) -> Result<Vec<(Name, SocketAddr)>, NoRoute> {
-        let mut found = Found::new(limit);
-        for at in &smarthost.at {
+    ) -> Result<Vec<(DomainName, SocketAddr)>, RouteError> {
+        let mut found = ResolvedAddresses::new(limit);
+        for at in &smarthost.endpoints {
             match at {
-                SmarthostAt::Host(host, port) => found.look_up(&self.resolver, host, *port).await,
-                SmarthostAt::Address(address) => {
-                    let name = "smarthost".parse().map_err(|_| NoRoute::NotNow("no name".to_owned()))?;
+                SmarthostEndpoint::Host(host, port) => found.resolve_host(&self.resolver, host, *port).await,
+                SmarthostEndpoint::Address(address) => {
+                    let name = "smarthost".parse().map_err(|_| RouteError::Transient("no name".to_owned()))?;
                     found.addresses.push((name, *address));
                 }
             }
         }
-        found.end()
+        found.finish()
     }
 }
 
 /// Addresses that were found, and what went wrong with the last host that has none.
-struct Found {
-    addresses: Vec<(Name, SocketAddr)>,
-    trouble: Option<String>,
+struct ResolvedAddresses {
+    addresses: Vec<(DomainName, SocketAddr)>,
+    last_error: Option<String>,
     limit: usize,
 }
 
-impl Found {
+impl ResolvedAddresses {
     fn new(limit: usize) -> Self {
-        Self { addresses: Vec::new(), trouble: None, limit }
+        Self { addresses: Vec::new(), last_error: None, limit }
     }
 
     fn is_full(&self) -> bool {
         self.addresses.len() >= self.limit
     }
 
-    async fn look_up(&mut self, resolver: &Resolver, host: &Name, port: u16) {
+    async fn resolve_host(&mut self, resolver: &Resolver, host: &DomainName, port: u16) {
         match resolver.addresses(host).await {
             // Two of each host, so that a host with many addresses leaves room for the next one.
             Ok(answer) => self
                 .addresses
                 .extend(answer.data.into_iter().take(2).map(|ip| (host.clone(), SocketAddr::new(ip, port)))),
-            Err(error) => self.trouble = Some(format!("looking up the address of {host}: {error}")),
+            Err(error) => self.last_error = Some(format!("looking up the address of {host}: {error}")),
         }
     }
 
-    fn end(mut self) -> Result<Vec<(Name, SocketAddr)>, NoRoute> {
+    fn finish(mut self) -> Result<Vec<(DomainName, SocketAddr)>, RouteError> {
         self.addresses.truncate(self.limit);
         if self.addresses.is_empty() {
             let none = || "none of the mail hosts has an address".to_owned();
-            return Err(NoRoute::NotNow(self.trouble.unwrap_or_else(none)));
+            return Err(RouteError::Transient(self.last_error.unwrap_or_else(none)));
         }
         Ok(self.addresses)
     }
 }
 
-fn not_found(domain: &Name, error: &LookupError) -> NoRoute {
+fn lookup_route_error(domain: &DomainName, error: &LookupError) -> RouteError {
     let told = || format!("looking up the MX records of {domain}: {error}");
     match error {
-        LookupError::Temporary { .. } => NoRoute::NotNow(told()),
-        LookupError::Bogus { .. } => NoRoute::Forged(told()),
-        LookupError::Malformed { .. } => NoRoute::Never(say(
+        LookupError::Temporary { .. } => RouteError::Transient(told()),
+        LookupError::Bogus { .. } => RouteError::DnssecBogus(told()),
+        LookupError::Malformed { .. } => RouteError::Permanent(rejection_reply(
             Enhanced::new(5, 4, 4),
             format!("the MX records of {domain} are malformed: {error}"),
         )),
@@ -548,69 +580,69 @@ fn not_found(domain: &Name, error: &LookupError) -> NoRoute {
 }
 
 /// From the DNS's answer to hosts to try, or to what we say in the destination's stead.
-fn hosts_of(domain: &Name, answer: MailHosts, own_names: &[Name]) -> Result<Vec<MxHost>, Reply> {
+fn usable_mx_hosts(domain: &DomainName, answer: MailHosts, own_names: &[DomainName]) -> Result<Vec<MxHost>, SmtpReply> {
     match answer {
         MailHosts::Mx(hosts) => {
-            let hosts = drop_at_or_below(hosts, own_names);
+            let hosts = drop_own_and_less_preferred(hosts, own_names);
             if hosts.is_empty() {
                 // RFC 5321 5.1: we are the best MX and do not take its mail.
-                return Err(loops(domain));
+                return Err(loop_reply(domain));
             }
             Ok(hosts)
         }
-        MailHosts::ImplicitMx(host) if own_names.contains(&host) => Err(loops(domain)),
+        MailHosts::ImplicitMx(host) if own_names.contains(&host) => Err(loop_reply(domain)),
         MailHosts::ImplicitMx(host) => Ok(vec![MxHost { preference: 0, host }]),
-        MailHosts::NullMx => Err(say(Enhanced::new(5, 1, 10), format!("{domain} takes no mail (null MX)"))),
-        MailHosts::NoMail => Err(say(Enhanced::new(5, 1, 2), format!("{domain} has no mail host"))),
+        MailHosts::NullMx => Err(rejection_reply(Enhanced::new(5, 1, 10), format!("{domain} takes no mail (null MX)"))),
+        MailHosts::NoMail => Err(rejection_reply(Enhanced::new(5, 1, 2), format!("{domain} has no mail host"))),
         MailHosts::NoSuchDomain => {
-            Err(say(Enhanced::new(5, 1, 2), format!("the domain {domain} does not exist")))
+            Err(rejection_reply(Enhanced::new(5, 1, 2), format!("the domain {domain} does not exist")))
         }
     }
 }
 
-pub(crate) fn loops(domain: &Name) -> Reply {
-    say(Enhanced::new(5, 4, 6), format!("the mail of {domain} loops back to this host"))
+pub(crate) fn loop_reply(domain: &DomainName) -> SmtpReply {
+    rejection_reply(Enhanced::new(5, 4, 6), format!("the mail of {domain} loops back to this host"))
 }
 
-fn say(enhanced: Enhanced, text: String) -> Reply {
+fn rejection_reply(enhanced: Enhanced, text: String) -> SmtpReply {
     let code = if enhanced == Enhanced::new(5, 1, 10) { 556 } else { 550 };
-    Reply::new(code, enhanced, text)
+    SmtpReply::new(code, enhanced, text)
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::smarthosts::Whose;
+    use crate::smarthosts::DomainScope;
 
     #[tokio::test]
     async fn who_steps_in_keeps_to_what_was_known_of_the_hosts() {
-        let name = |text: &str| text.parse::<Name>().unwrap();
-        let at = vec![SmarthostAt::Host(name("relay.example"), 587)];
-        let late = Smarthost { name: "late".parse().unwrap(), at, credentials: None, tls: None };
-        let whose = vec![Whose::Domain(name("a.example"))];
-        let smarthosts = Smarthosts::new(vec![(late, When::FailOver, whose)]);
-        let resolver = Resolver::new(&dns::lookup::Settings {
+        let name = |text: &str| text.parse::<DomainName>().unwrap();
+        let at = vec![SmarthostEndpoint::Host(name("relay.example"), 587)];
+        let late = Smarthost { name: "late".parse().unwrap(), endpoints: at, credentials: None, tls: None };
+        let whose = vec![DomainScope::Domain(name("a.example"))];
+        let smarthosts = Smarthosts::new(vec![(late, SmarthostUse::FailOver, whose)]);
+        let resolver = Resolver::new(&dns::lookup::ResolverSettings {
             servers: vec!["127.0.0.1:9".parse().unwrap()],
-            ..dns::lookup::Settings::default()
+            ..dns::lookup::ResolverSettings::default()
         });
-        let settings = PlanSettings { port: 25, smarthosts, own_names: Vec::new() };
-        let planner = Planner::new(resolver.unwrap(), settings);
+        let settings = RouterSettings { port: 25, smarthosts, own_names: Vec::new() };
+        let planner = MxRouter::new(resolver.unwrap(), settings);
         let (domain, now) = (name("a.example"), Timestamp::UNIX_EPOCH);
 
-        let unknown = planner.step_in(&domain, None, now).unwrap();
-        assert_eq!((unknown.is_to_smarthost(), unknown.protection), (true, Protection::default()));
+        let unknown = planner.fail_over_route(&domain, None, now).unwrap();
+        assert_eq!((unknown.is_to_smarthost(), unknown.security), (true, TransportSecurity::default()));
         let hosts = vec![MxHost { preference: 10, host: name("mx.a.example") }];
-        let signed = Protection { sts: None, is_signed: true };
-        let own = Route::from(Destination::Hosts { hosts, port: 25 }).protected(signed);
+        let signed = TransportSecurity { sts: None, is_dnssec_signed: true };
+        let own = MailRoute::from(NextHop::Hosts { hosts, port: 25 }).with_security(signed);
         let own = Arc::new(own);
-        let plan = |until| Plan { until, is_settled: true, route: own, published: None };
-        planner.keep(&domain, now, PLAN_HOLDS_MIN, plan);
-        let later = now.checked_add(PLAN_HOLDS_MAX).unwrap();
-        for at in [later, later.checked_add(PLAN_HOLDS_MAX).unwrap()] {
-            let known = planner.step_in(&domain, None, at).unwrap();
-            assert_eq!((known.is_to_smarthost(), known.protection), (true, signed));
-            assert!(known.site.ends_with("(signed)") && planner.known(&domain, None, at).is_some());
+        let plan = |until| CachedRoute { expires_at: until, dnssec_was_active: true, route: own, tls_policy: None };
+        planner.cache_route(&domain, now, ROUTE_TTL_MIN, plan);
+        let later = now.checked_add(ROUTE_TTL_MAX).unwrap();
+        for at in [later, later.checked_add(ROUTE_TTL_MAX).unwrap()] {
+            let known = planner.fail_over_route(&domain, None, at).unwrap();
+            assert_eq!((known.is_to_smarthost(), known.security), (true, signed));
+            assert!(known.queue_name.ends_with("(signed)") && planner.cached_route(&domain, None, at).is_some());
         }
-        assert!(planner.step_in(&name("b.example"), None, now).is_none());
+        assert!(planner.fail_over_route(&name("b.example"), None, now).is_none());
     }
 }

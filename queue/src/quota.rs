@@ -20,37 +20,37 @@ use jiff::{SignedDuration, Timestamp};
 use mail::account::Account;
 use mail::id::AccountId;
 use mail::plan::Plans;
-use mail::quota::{Full, Noun};
+use mail::quota::{Noun, QuotaExceeded};
 use store::engine::{ReadError, Store};
-use store::quota::Tally;
+use store::quota::QuotaCount;
 use thiserror::Error;
 use tokio::sync::Semaphore;
 
 use crate::clock::Clock;
 
 /// Rows, or kilobytes of them, that are counted while the caller waits; more are counted in the background.
-const QUICK_COST: u64 = 1_000;
+const FOREGROUND_COST_MAX: u64 = 1_000;
 /// A count is believed for this long, and longer when it took many rows.
-const BELIEVED: SignedDuration = SignedDuration::from_mins(10);
+const COUNT_TTL: SignedDuration = SignedDuration::from_mins(10);
 /// Below half of the cap a count is believed for so many times as long.
-const FAR_BELIEVED_TIMES: i32 = 10;
+const FAR_TTL_FACTOR: i32 = 10;
 /// A count of few rows is believed for this long, up to nine tenths of the cap.
-const FEW_BELIEVED: SignedDuration = SignedDuration::from_secs(10);
+const SMALL_COUNT_TTL: SignedDuration = SignedDuration::from_secs(10);
 /// While the rows are not counted yet, a tenth of the cap may be added, or this much.
-const UNCOUNTED_MIN: u64 = 1_000;
+const UNCOUNTED_ALLOWANCE_MIN: u64 = 1_000;
 /// Accounts that are counted in the background at a time: a large one does not keep the others waiting.
-const COUNTING_MAX: usize = 4;
+const BACKGROUND_COUNTS_MAX: usize = 4;
 /// Counts that are remembered. When there are more, those of few rows are forgotten, and then all that are not in use.
-const KEPT_MAX: usize = 20_000;
+const ENTRIES_MAX: usize = 20_000;
 /// Counting ends at so many times the cap: then it is known to be full.
-const COUNTED_CAPS: u64 = 2;
+const COUNT_LIMIT_FACTOR: u64 = 2;
 
 /// Why nothing was reserved.
 #[derive(Debug, Error)]
-pub enum QuotaError {
+pub enum StorageQuotaError {
     /// The plan includes no more.
     #[error("{0}")]
-    Full(Full),
+    Full(QuotaExceeded),
     /// There are many, and it is not known yet how many: it may be tried again in a moment.
     #[error("the account's {} are being counted; try again in a moment", .0.word().replace('_', " "))]
     Counting(Noun),
@@ -60,7 +60,7 @@ pub enum QuotaError {
 }
 
 #[derive(Debug, Clone, Copy)]
-struct Count {
+struct StorageCount {
     sum: u64,
     /// Rows that were read for it, and their kilobytes.
     cost: u64,
@@ -69,26 +69,26 @@ struct Count {
     /// [`Entry::kept`] when it began.
     kept_before: u64,
     /// Something was kept while it ran, or reserved and may be kept later: it may be counted twice.
-    is_rough: bool,
+    may_double_count: bool,
 }
 
-impl Count {
+impl StorageCount {
     fn age(&self, now: Timestamp) -> SignedDuration {
         now.duration_since(self.at)
     }
 
     /// A second for each thousand rows: however many there are, counting takes a small part of the time.
-    fn is_old(&self, now: Timestamp) -> bool {
-        self.age(now) >= self.believed()
+    fn is_expired(&self, now: Timestamp) -> bool {
+        self.age(now) >= self.ttl()
     }
 
-    fn believed(&self) -> SignedDuration {
-        BELIEVED.max(milliseconds(self.cost))
+    fn ttl(&self) -> SignedDuration {
+        COUNT_TTL.max(milliseconds(self.cost))
     }
 
     /// Where it stands in the way: a second for each ten thousand rows, where it is rough for each hundred thousand.
-    fn may_be_wrong(&self, now: Timestamp) -> bool {
-        let believed = match self.is_rough {
+    fn should_recount(&self, now: Timestamp) -> bool {
+        let believed = match self.may_double_count {
             true => milliseconds(self.cost / 100),
             false => milliseconds(self.cost / 10).max(SignedDuration::from_secs(1)),
         };
@@ -101,8 +101,8 @@ fn milliseconds(count: u64) -> SignedDuration {
 }
 
 #[derive(Debug, Default)]
-struct Entry {
-    count: Option<Count>,
+struct StorageEntry {
+    count: Option<StorageCount>,
     /// Kept by this process since the entry was made.
     kept: u64,
     /// Reserved and neither kept nor given back.
@@ -110,69 +110,67 @@ struct Entry {
     is_counting: bool,
 }
 
-impl Entry {
+impl StorageEntry {
     /// Kept by this process since the count began.
-    fn kept_since(&self, count: &Count) -> u64 {
+    fn kept_since(&self, count: &StorageCount) -> u64 {
         self.kept.saturating_sub(count.kept_before)
     }
 
     fn used(&self) -> Option<u64> {
-        self.count
-            .map(|count| count.sum.saturating_add(self.kept_since(&count)).saturating_add(self.reserved))
+        self.count.map(|count| count.sum.saturating_add(self.kept_since(&count)).saturating_add(self.reserved))
     }
 
     /// How much may be added.
-    fn room(&self, cap: u64) -> u64 {
+    fn available(&self, cap: u64) -> u64 {
         match self.used() {
             Some(used) => cap.saturating_sub(used),
             None => {
-                (cap / 10).max(UNCOUNTED_MIN).min(cap).saturating_sub(self.kept.saturating_add(self.reserved))
+                (cap / 10).max(UNCOUNTED_ALLOWANCE_MIN).min(cap).saturating_sub(self.kept.saturating_add(self.reserved))
             }
         }
     }
 
     /// Whether the count answers for `more`; none where it is only to be shown.
-    fn is_believed(&self, cap: u64, more: Option<u64>, now: Timestamp) -> bool {
+    fn is_trusted(&self, cap: u64, more: Option<u64>, now: Timestamp) -> bool {
         let Some(count) = &self.count else { return false };
-        let fits =
-            |up_to: u64| self.used().is_some_and(|used| used.saturating_add(more.unwrap_or(0)) <= up_to);
+        let fits = |up_to: u64| self.used().is_some_and(|used| used.saturating_add(more.unwrap_or(0)) <= up_to);
         // Far from the cap even a count that is off does no harm.
         if more.is_some() && fits(cap / 2) {
-            return count.age(now) < count.believed() * FAR_BELIEVED_TIMES;
+            return count.age(now) < count.ttl() * FAR_TTL_FACTOR;
         }
-        if count.cost <= QUICK_COST {
-            return more.is_some() && count.age(now) < FEW_BELIEVED && fits(cap / 10 * 9);
+        if count.cost <= FOREGROUND_COST_MAX {
+            return more.is_some() && count.age(now) < SMALL_COUNT_TTL && fits(cap / 10 * 9);
         }
-        if fits(cap) { !count.is_old(now) } else { !count.may_be_wrong(now) }
+        if fits(cap) { !count.is_expired(now) } else { !count.should_recount(now) }
     }
 
-    fn begin(&self, (account, noun): (AccountId, Noun), now: Timestamp) -> Counting {
-        Counting { tally: Tally::begin(account, noun), at: now, kept_before: self.kept }
+    fn begin_count(&self, (account, noun): (AccountId, Noun), now: Timestamp) -> RunningCount {
+        RunningCount { tally: QuotaCount::start(account, noun), at: now, kept_before: self.kept }
     }
 }
 
 /// A count that runs.
-struct Counting {
-    tally: Tally,
+struct RunningCount {
+    tally: QuotaCount,
     at: Timestamp,
     kept_before: u64,
 }
 
-impl Counting {
-    fn is_over(&self, cap: u64) -> bool {
-        self.tally.is_whole || self.tally.sum > cap.saturating_mul(COUNTED_CAPS)
+impl RunningCount {
+    fn is_finished(&self, cap: u64) -> bool {
+        self.tally.is_whole || self.tally.sum > cap.saturating_mul(COUNT_LIMIT_FACTOR)
     }
 }
 
-type Entries = HashMap<(AccountId, Noun), Entry>;
+type StorageEntries = HashMap<(AccountId, Noun), StorageEntry>;
 
 /// The quotas of all accounts.
 #[derive(Debug)]
-pub struct Quotas {
+pub struct StorageQuotaTracker {
     store: Store,
     clock: Clock,
     plans: Arc<RwLock<Plans>>,
-    entries: Mutex<Entries>,
+    entries: Mutex<StorageEntries>,
     /// So many are counted in the background.
     counting: Semaphore,
 }
@@ -180,14 +178,14 @@ pub struct Quotas {
 /// Room that is reserved. Dropped, it is given back.
 #[derive(Debug)]
 #[must_use]
-pub struct Reserved {
+pub struct StorageReservation {
     /// None where the plan has no end.
-    of: Option<(Arc<Quotas>, AccountId, Noun)>,
+    owner: Option<(Arc<StorageQuotaTracker>, AccountId, Noun)>,
     /// How much.
     amount: u64,
 }
 
-impl Reserved {
+impl StorageReservation {
     /// How much it is.
     #[must_use]
     pub fn amount(&self) -> u64 {
@@ -195,22 +193,22 @@ impl Reserved {
     }
 
     /// It was stored.
-    pub fn keep(self) {
+    pub fn confirm(self) {
         let amount = self.amount;
-        self.keep_part(amount);
+        self.confirm_part(amount);
     }
 
     /// So much of it was stored; the rest is given back.
-    pub fn keep_part(self, stored: u64) {
-        if let Some((quotas, account, noun)) = &self.of {
+    pub fn confirm_part(self, stored: u64) {
+        if let Some((quotas, account, noun)) = &self.owner {
             quotas.record(*account, *noun, stored.min(self.amount));
         }
     }
 }
 
-impl Drop for Reserved {
+impl Drop for StorageReservation {
     fn drop(&mut self) {
-        if let Some((quotas, account, noun)) = &self.of
+        if let Some((quotas, account, noun)) = &self.owner
             && let Some(entry) = quotas.lock().get_mut(&(*account, *noun))
         {
             entry.reserved = entry.reserved.saturating_sub(self.amount);
@@ -218,14 +216,14 @@ impl Drop for Reserved {
     }
 }
 
-impl Quotas {
+impl StorageQuotaTracker {
     /// The quotas of these plans.
     #[must_use]
     pub fn new(store: Store, clock: Clock, plans: Arc<RwLock<Plans>>) -> Self {
-        Self { store, clock, plans, entries: Mutex::default(), counting: Semaphore::new(COUNTING_MAX) }
+        Self { store, clock, plans, entries: Mutex::default(), counting: Semaphore::new(BACKGROUND_COUNTS_MAX) }
     }
 
-    fn lock(&self) -> MutexGuard<'_, Entries> {
+    fn lock(&self) -> MutexGuard<'_, StorageEntries> {
         self.entries.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
@@ -244,18 +242,20 @@ impl Quotas {
         account: &Account,
         noun: Noun,
         more: u64,
-    ) -> Result<Reserved, QuotaError> {
-        let Some(cap) = self.cap(account, noun) else { return Ok(Reserved { of: None, amount: more }) };
-        self.bring_up_to_date((account.id, noun), cap, Some(more)).await?;
+    ) -> Result<StorageReservation, StorageQuotaError> {
+        let Some(cap) = self.cap(account, noun) else {
+            return Ok(StorageReservation { owner: None, amount: more });
+        };
+        self.refresh_count((account.id, noun), cap, Some(more)).await?;
         let mut entries = self.lock();
         let entry = entries.entry((account.id, noun)).or_default();
         match entry.used() {
-            _ if entry.room(cap) >= more => {
+            _ if entry.available(cap) >= more => {
                 entry.reserved = entry.reserved.saturating_add(more);
-                Ok(Reserved { of: Some((Arc::clone(self), account.id, noun)), amount: more })
+                Ok(StorageReservation { owner: Some((Arc::clone(self), account.id, noun)), amount: more })
             }
-            Some(used) => Err(QuotaError::Full(Full { noun, used, cap })),
-            None => Err(QuotaError::Counting(noun)),
+            Some(used) => Err(StorageQuotaError::Full(QuotaExceeded { noun, used, cap })),
+            None => Err(StorageQuotaError::Counting(noun)),
         }
     }
 
@@ -276,28 +276,30 @@ impl Quotas {
         account: &Account,
         noun: Noun,
         (more, asked_at): (u64, Timestamp),
-    ) -> Result<Reserved, ReadError> {
-        let Some(cap) = self.cap(account, noun) else { return Ok(Reserved { of: None, amount: more }) };
+    ) -> Result<StorageReservation, ReadError> {
+        let Some(cap) = self.cap(account, noun) else {
+            return Ok(StorageReservation { owner: None, amount: more });
+        };
         let (at, now) = ((account.id, noun), self.clock.now());
-        let may_answer = |count: &Count, fits: bool| match fits {
-            true => !count.is_old(now),
-            false => count.at > asked_at && !count.may_be_wrong(now),
+        let may_answer = |count: &StorageCount, fits: bool| match fits {
+            true => !count.is_expired(now),
+            false => count.at > asked_at && !count.should_recount(now),
         };
         let counting = {
             let mut entries = self.lock();
             let entry = entries.entry(at).or_default();
-            let fits = entry.room(cap) >= more;
+            let fits = entry.available(cap) >= more;
             let answers = entry.count.is_some_and(|count| may_answer(&count, fits));
-            (!answers).then(|| entry.begin(at, now))
+            (!answers).then(|| entry.begin_count(at, now))
         };
         if let Some(counting) = counting {
-            self.count_on(at, cap, counting).await?;
+            self.finish_count(at, cap, counting).await?;
         }
         let mut entries = self.lock();
         let entry = entries.entry(at).or_default();
-        let amount = more.min(entry.room(cap));
+        let amount = more.min(entry.available(cap));
         entry.reserved = entry.reserved.saturating_add(amount);
-        Ok(Reserved { of: Some((Arc::clone(self), account.id, noun)), amount })
+        Ok(StorageReservation { owner: Some((Arc::clone(self), account.id, noun)), amount })
     }
 
     /// How much an account keeps of a noun, up to twice what its plan includes; none while it is being counted, or
@@ -307,33 +309,32 @@ impl Quotas {
     /// The store cannot be read.
     pub async fn used(self: &Arc<Self>, account: &Account, noun: Noun) -> Result<Option<u64>, ReadError> {
         let Some(cap) = self.cap(account, noun) else { return Ok(None) };
-        self.bring_up_to_date((account.id, noun), cap, None).await?;
-        Ok(self.lock().get(&(account.id, noun)).and_then(Entry::used))
+        self.refresh_count((account.id, noun), cap, None).await?;
+        Ok(self.lock().get(&(account.id, noun)).and_then(StorageEntry::used))
     }
 
     /// What of an account is nearest to full; none where nothing is bounded and counted.
     ///
     /// # Errors
     /// The store cannot be read.
-    pub async fn nearest(self: &Arc<Self>, account: &Account) -> Result<Option<Full>, ReadError> {
-        let mut nearest: Option<Full> = None;
+    pub async fn nearest(self: &Arc<Self>, account: &Account) -> Result<Option<QuotaExceeded>, ReadError> {
+        let mut nearest: Option<QuotaExceeded> = None;
         for noun in Noun::ALL {
             let (Some(cap), Some(used)) = (self.cap(account, *noun), self.used(account, *noun).await?) else {
                 continue;
             };
-            let is_nearer = |than: &Full| {
-                u128::from(used) * u128::from(than.cap.max(1))
-                    > u128::from(than.used) * u128::from(cap.max(1))
+            let is_nearer = |than: &QuotaExceeded| {
+                u128::from(used) * u128::from(than.cap.max(1)) > u128::from(than.used) * u128::from(cap.max(1))
             };
             if nearest.as_ref().is_none_or(is_nearer) {
-                nearest = Some(Full { noun: *noun, used, cap });
+                nearest = Some(QuotaExceeded { noun: *noun, used, cap });
             }
         }
         Ok(nearest)
     }
 
     /// Counts where the count is missing, or old, or in the way: at once where that is quick, else in the background.
-    async fn bring_up_to_date(
+    async fn refresh_count(
         self: &Arc<Self>,
         at: (AccountId, Noun),
         cap: u64,
@@ -342,24 +343,24 @@ impl Quotas {
         let now = self.clock.now();
         let mut counting = {
             let mut entries = self.lock();
-            forget(&mut entries);
+            evict_entries(&mut entries);
             let entry = entries.entry(at).or_default();
-            let others_write = |count: Count| self.store.is_shared() && entry.kept_since(&count) > cap / 10;
-            let is_believed = entry.is_believed(cap, more, now) && !entry.count.is_some_and(others_write);
+            let others_write = |count: StorageCount| self.store.is_shared() && entry.kept_since(&count) > cap / 10;
+            let is_believed = entry.is_trusted(cap, more, now) && !entry.count.is_some_and(others_write);
             if entry.is_counting || is_believed {
                 return Ok(());
             }
-            entry.begin(at, now)
+            entry.begin_count(at, now)
         };
-        while !counting.is_over(cap) && counting.tally.cost < QUICK_COST {
-            counting.tally.go_on(&self.store).await?;
+        while !counting.is_finished(cap) && counting.tally.cost < FOREGROUND_COST_MAX {
+            counting.tally.count_next_page(&self.store).await?;
         }
-        if counting.is_over(cap) {
-            self.set(at, &counting);
+        if counting.is_finished(cap) {
+            self.store_count(at, &counting);
         } else if !std::mem::replace(&mut self.lock().entry(at).or_default().is_counting, true) {
             let quotas = Arc::clone(self);
             tokio::spawn(async move {
-                if let Err(error) = quotas.count_on(at, cap, counting).await {
+                if let Err(error) = quotas.finish_count(at, cap, counting).await {
                     tracing::warn!(account.id = %at.0, noun = at.1.word(), %error, "counting what an account keeps");
                 }
                 if let Some(entry) = quotas.lock().get_mut(&at) {
@@ -371,29 +372,29 @@ impl Quotas {
     }
 
     /// Counts to the end, a few accounts at a time.
-    async fn count_on(
-        &self,
-        at: (AccountId, Noun),
-        cap: u64,
-        mut counting: Counting,
-    ) -> Result<(), ReadError> {
+    async fn finish_count(&self, at: (AccountId, Noun), cap: u64, mut counting: RunningCount) -> Result<(), ReadError> {
         let _permit = self.counting.acquire().await;
-        while !counting.is_over(cap) {
-            counting.tally.go_on(&self.store).await?;
+        while !counting.is_finished(cap) {
+            counting.tally.count_next_page(&self.store).await?;
             tokio::task::yield_now().await;
         }
-        self.set(at, &counting);
+        self.store_count(at, &counting);
         Ok(())
     }
 
     /// Remembers a count; of two that ran at once, the one that began later.
-    fn set(&self, at: (AccountId, Noun), counting: &Counting) {
-        let Counting { tally, at: began, kept_before } = counting;
+    fn store_count(&self, at: (AccountId, Noun), counting: &RunningCount) {
+        let RunningCount { tally, at: began, kept_before } = counting;
         let mut entries = self.lock();
         let entry = entries.entry(at).or_default();
         let is_rough = entry.kept != *kept_before || entry.reserved > 0;
-        let count =
-            Count { sum: tally.sum, cost: tally.cost, at: *began, kept_before: *kept_before, is_rough };
+        let count = StorageCount {
+            sum: tally.sum,
+            cost: tally.cost,
+            at: *began,
+            kept_before: *kept_before,
+            may_double_count: is_rough,
+        };
         if entry.count.is_none_or(|there| there.at <= count.at) {
             entry.count = Some(count);
         }
@@ -401,12 +402,12 @@ impl Quotas {
 }
 
 /// Makes room for further entries, where there are too many: what is in use stays, and what took long to count longest.
-fn forget(entries: &mut Entries) {
-    let is_large = |entry: &Entry| entry.count.is_some_and(|count| count.cost > QUICK_COST);
-    if entries.len() >= KEPT_MAX {
+fn evict_entries(entries: &mut StorageEntries) {
+    let is_large = |entry: &StorageEntry| entry.count.is_some_and(|count| count.cost > FOREGROUND_COST_MAX);
+    if entries.len() >= ENTRIES_MAX {
         entries.retain(|_, entry| entry.reserved > 0 || entry.is_counting || is_large(entry));
     }
-    if entries.len() >= KEPT_MAX {
+    if entries.len() >= ENTRIES_MAX {
         entries.retain(|_, entry| entry.reserved > 0 || entry.is_counting);
     }
 }
@@ -416,7 +417,7 @@ mod tests {
     use super::*;
     use mail::account::Plan;
     use mail::id::SuppressionId;
-    use mail::suppression::{Grounds, Reason, Source, Suppression, Target};
+    use mail::suppression::{Suppression, SuppressionCause, SuppressionReason, SuppressionSource, SuppressionTarget};
     use store::engine::Batch;
 
     fn account() -> Account {
@@ -434,19 +435,19 @@ mod tests {
     async fn suppress(store: &Store, count: std::ops::Range<u32>) {
         let mut batch = Batch::progress();
         for n in count {
-            let target = Target::read(&format!("a{n}@example.net")).unwrap();
-            let grounds = Grounds::new(target, Reason::Manual, Source::Import);
+            let target = SuppressionTarget::parse(&format!("a{n}@example.net")).unwrap();
+            let grounds = SuppressionCause::new(target, SuppressionReason::Manual, SuppressionSource::Import);
             let (id, now) = (SuppressionId::new(Timestamp::UNIX_EPOCH, n.into()), Timestamp::UNIX_EPOCH);
-            let suppression = Suppression::follow(None, grounds, account().id, id, now).unwrap();
+            let suppression = Suppression::apply_cause(None, grounds, account().id, id, now).unwrap();
             store::suppression::put(&mut batch, None, &suppression);
         }
         store.commit(batch).await.unwrap();
     }
 
-    fn quotas(cap: u64) -> Arc<Quotas> {
+    fn quotas(cap: u64) -> Arc<StorageQuotaTracker> {
         let mut plans = Plans::default();
         plans.free.storage.set(Noun::Suppressions, Some(cap));
-        Arc::new(Quotas::new(Store::memory(), Clock::default(), Arc::new(RwLock::new(plans))))
+        Arc::new(StorageQuotaTracker::new(Store::memory(), Clock::default(), Arc::new(RwLock::new(plans))))
     }
 
     #[tokio::test]
@@ -456,9 +457,9 @@ mod tests {
         suppress(&quotas.store, 0..1).await;
         let reserved = reserve(2).await.unwrap();
         let full = reserve(1).await.unwrap_err();
-        assert!(matches!(full, QuotaError::Full(Full { used: 3, cap: 3, .. })), "{full:?}");
+        assert!(matches!(full, StorageQuotaError::Full(QuotaExceeded { used: 3, cap: 3, .. })), "{full:?}");
         drop(reserved);
-        reserve(2).await.unwrap().keep();
+        reserve(2).await.unwrap().confirm();
         // It was not stored in truth: few rows are counted each time.
         assert_eq!(reserve(2).await.unwrap().amount(), 2);
     }
@@ -475,17 +476,17 @@ mod tests {
         let quotas = quotas(4_100);
         suppress_many(&quotas.store, 4_000).await;
         let reserve = async |more| quotas.reserve(&account(), Noun::Suppressions, more).await;
-        assert!(matches!(reserve(1_001).await, Err(QuotaError::Counting(Noun::Suppressions))));
+        assert!(matches!(reserve(1_001).await, Err(StorageQuotaError::Counting(Noun::Suppressions))));
         let reserved = reserve(900).await.unwrap();
-        assert!(matches!(reserve(101).await, Err(QuotaError::Counting(_))));
+        assert!(matches!(reserve(101).await, Err(StorageQuotaError::Counting(_))));
         // It is stored while the count runs, and counts beside it.
-        reserved.keep_part(60);
+        reserved.confirm_part(60);
         while quotas.used(&account(), Noun::Suppressions).await.unwrap().is_none() {
             tokio::task::yield_now().await;
         }
         assert_eq!(quotas.used(&account(), Noun::Suppressions).await.unwrap(), Some(4_060));
-        reserve(40).await.unwrap().keep();
-        assert!(matches!(reserve(1).await, Err(QuotaError::Full(_))));
+        reserve(40).await.unwrap().confirm();
+        assert!(matches!(reserve(1).await, Err(StorageQuotaError::Full(_))));
         // What was kept is not there after all: it is counted again, at most once a second.
         quotas.clock.advance(std::time::Duration::from_secs(2));
         while reserve(1).await.is_err() {
@@ -496,7 +497,7 @@ mod tests {
     #[tokio::test]
     async fn few_rows_are_read_again_near_the_cap_only() {
         let quotas = quotas(20);
-        let used = || quotas.lock().get(&(account().id, Noun::Suppressions)).and_then(Entry::used);
+        let used = || quotas.lock().get(&(account().id, Noun::Suppressions)).and_then(StorageEntry::used);
         let reserve = async |more| quotas.reserve(&account(), Noun::Suppressions, more).await;
         suppress(&quotas.store, 0..10).await;
         drop(reserve(1).await.unwrap());
@@ -528,10 +529,10 @@ mod tests {
         quotas.clock.advance(std::time::Duration::from_secs(700));
         let (third, ()) = tokio::join!(up_to(9_000), async {
             tokio::task::yield_now().await;
-            second.keep();
+            second.confirm();
         });
         assert_eq!(third.amount(), 30_000 - 24_000 - 4_000);
-        first.keep();
+        first.confirm();
         drop(third);
         assert_eq!(up_to(9_000).await.amount(), 2_000, "never too few are counted");
         quotas.clock.advance(std::time::Duration::from_millis(300));
@@ -556,7 +557,7 @@ mod tests {
         let begun = quotas.clock.now();
         quotas.clock.advance(std::time::Duration::from_millis(1));
         assert_eq!(up_to(9, begun).await, 0);
-        let target = Target::read("a1@example.net").unwrap();
+        let target = SuppressionTarget::parse("a1@example.net").unwrap();
         let found = store::suppression::get(&quotas.store, account().id, &target).await.unwrap().unwrap();
         let mut batch = Batch::progress();
         store::suppression::delete(&mut batch, &found);

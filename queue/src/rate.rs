@@ -14,13 +14,13 @@ const TOLERANCE_NS: u64 = 2 * SECOND_NS;
 
 /// A rate: requests a second, of which a node gives its part.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct Rate {
+pub struct RequestRate {
     per_second: u32,
     nodes: u32,
     interval_ns: u64,
 }
 
-impl Rate {
+impl RequestRate {
     /// What one of `nodes` gives of so many requests a second, so that all together keep to them: at once
     /// twice as many, but at least one a node.
     #[must_use]
@@ -34,7 +34,7 @@ impl Rate {
 /// Where an account stands after a request, in the words of the `ratelimit-*` header fields
 /// (draft-ietf-httpapi-ratelimit-headers-06).
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct Standing {
+pub struct RateLimitStatus {
     /// Requests a second.
     pub limit: u32,
     /// How many may be made now, up to `limit`. Of several nodes each tells for all of them, as if they all
@@ -46,16 +46,16 @@ pub struct Standing {
 
 /// What an account has spent: the moment, in nanoseconds of any clock, at which it has nothing spent.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
-pub struct Bucket {
+pub struct RateBucket {
     empty_at_ns: u64,
 }
 
-impl Bucket {
+impl RateBucket {
     /// One request, now: it may be made, or (`Err`) it may not and nothing is spent for it.
     ///
     /// # Errors
     /// Where the account stands: after `reset_s` a request may be made.
-    pub fn take(&mut self, rate: Rate, now_ns: u64) -> Result<Standing, Standing> {
+    pub fn try_take(&mut self, rate: RequestRate, now_ns: u64) -> Result<RateLimitStatus, RateLimitStatus> {
         let tolerance_ns = rate.tolerance_ns();
         // More than the tolerance cannot be spent: the clock went back, or the rate was another.
         let spent_ns = self.empty_at_ns.saturating_sub(now_ns).min(tolerance_ns);
@@ -63,7 +63,7 @@ impl Bucket {
         let granted = wanted_ns <= tolerance_ns;
         let spent_ns = if granted { wanted_ns } else { spent_ns };
         self.empty_at_ns = now_ns.saturating_add(spent_ns);
-        let standing = rate.standing(spent_ns);
+        let standing = rate.status(spent_ns);
         if granted { Ok(standing) } else { Err(standing) }
     }
 
@@ -74,18 +74,18 @@ impl Bucket {
     }
 }
 
-impl Rate {
+impl RequestRate {
     /// What may be spent at once: one request at least.
     fn tolerance_ns(self) -> u64 {
         TOLERANCE_NS.max(self.interval_ns)
     }
 
-    fn standing(self, spent_ns: u64) -> Standing {
+    fn status(self, spent_ns: u64) -> RateLimitStatus {
         let left_ns = self.tolerance_ns().saturating_sub(spent_ns);
         let requests = left_ns / self.interval_ns;
         let remaining = requests.saturating_mul(u64::from(self.nodes)).min(u64::from(self.per_second));
         let wait_ns = self.interval_ns - left_ns % self.interval_ns;
-        Standing {
+        RateLimitStatus {
             limit: self.per_second,
             remaining: u32::try_from(remaining).unwrap_or(u32::MAX),
             reset_s: u32::try_from(wait_ns.div_ceil(SECOND_NS)).unwrap_or(u32::MAX),
@@ -102,36 +102,36 @@ mod tests {
 
     #[test]
     fn twice_a_second_at_once_then_the_rate() {
-        let (rate, mut bucket) = (Rate::new(10, 1), Bucket::default());
+        let (rate, mut bucket) = (RequestRate::new(10, 1), RateBucket::default());
         for left in (0..20).rev() {
-            let told = bucket.take(rate, START_NS).unwrap();
-            assert_eq!(told, Standing { limit: 10, remaining: left.min(10), reset_s: 1 });
+            let told = bucket.try_take(rate, START_NS).unwrap();
+            assert_eq!(told, RateLimitStatus { limit: 10, remaining: left.min(10), reset_s: 1 });
         }
-        let refused = bucket.take(rate, START_NS).unwrap_err();
-        assert_eq!(refused, Standing { limit: 10, remaining: 0, reset_s: 1 });
-        assert!(bucket.take(rate, START_NS + SECOND_NS / 10 - 1).is_err());
-        assert!(bucket.take(rate, START_NS + SECOND_NS / 10).is_ok());
+        let refused = bucket.try_take(rate, START_NS).unwrap_err();
+        assert_eq!(refused, RateLimitStatus { limit: 10, remaining: 0, reset_s: 1 });
+        assert!(bucket.try_take(rate, START_NS + SECOND_NS / 10 - 1).is_err());
+        assert!(bucket.try_take(rate, START_NS + SECOND_NS / 10).is_ok());
         assert!(bucket.is_empty(START_NS + 3 * SECOND_NS) && !bucket.is_empty(START_NS));
     }
 
     /// A request every three seconds of one of three nodes: the wait is told as it is.
     #[test]
     fn a_wait_is_rounded_up_to_a_second() {
-        let (rate, mut bucket) = (Rate::new(1, 3), Bucket::default());
-        assert_eq!(bucket.take(rate, START_NS).unwrap(), Standing { limit: 1, remaining: 0, reset_s: 3 });
+        let (rate, mut bucket) = (RequestRate::new(1, 3), RateBucket::default());
+        assert_eq!(bucket.try_take(rate, START_NS).unwrap(), RateLimitStatus { limit: 1, remaining: 0, reset_s: 3 });
         for (later_ns, reset_s) in [(1, 3), (SECOND_NS, 2), (2 * SECOND_NS - 1, 2), (3 * SECOND_NS - 1, 1)] {
-            let refused = bucket.take(rate, START_NS + later_ns).unwrap_err();
-            assert_eq!(refused, Standing { limit: 1, remaining: 0, reset_s });
+            let refused = bucket.try_take(rate, START_NS + later_ns).unwrap_err();
+            assert_eq!(refused, RateLimitStatus { limit: 1, remaining: 0, reset_s });
         }
-        assert!(bucket.take(rate, START_NS + 3 * SECOND_NS).is_ok());
+        assert!(bucket.try_take(rate, START_NS + 3 * SECOND_NS).is_ok());
     }
 
     #[test]
     fn a_clock_that_goes_back_costs_two_seconds_at_most() {
-        let (rate, mut bucket) = (Rate::new(10, 1), Bucket::default());
-        assert!(bucket.take(rate, START_NS * 1_000).is_ok());
-        assert!(bucket.take(rate, START_NS).is_err());
-        assert!(bucket.take(rate, START_NS + 2 * SECOND_NS).is_ok());
+        let (rate, mut bucket) = (RequestRate::new(10, 1), RateBucket::default());
+        assert!(bucket.try_take(rate, START_NS * 1_000).is_ok());
+        assert!(bucket.try_take(rate, START_NS).is_err());
+        assert!(bucket.try_take(rate, START_NS + 2 * SECOND_NS).is_ok());
     }
 
     proptest! {
@@ -141,23 +141,23 @@ mod tests {
         fn the_rate_holds_and_the_advice_too(
             per_second in 1u32..600, nodes in 1u32..5, pauses in prop::collection::vec(0u64..400_000_000, 1..300),
         ) {
-            let rate = Rate::new(per_second, nodes);
-            let mut buckets = vec![Bucket::default(); nodes as usize];
+            let rate = RequestRate::new(per_second, nodes);
+            let mut buckets = vec![RateBucket::default(); nodes as usize];
             let (mut now_ns, mut granted) = (START_NS, Vec::new());
             for pause_ns in pauses {
                 now_ns += pause_ns;
                 for bucket in &mut buckets {
-                    match bucket.take(rate, now_ns) {
+                    match bucket.try_take(rate, now_ns) {
                         Ok(standing) => {
                             prop_assert!(standing.remaining <= standing.limit);
-                            prop_assert_eq!(standing.remaining > 0, bucket.clone().take(rate, now_ns).is_ok());
+                            prop_assert_eq!(standing.remaining > 0, bucket.clone().try_take(rate, now_ns).is_ok());
                             granted.push(now_ns);
                         }
                         Err(standing) => {
                             prop_assert_eq!(standing.remaining, 0);
                             let advised_ns = now_ns + u64::from(standing.reset_s) * SECOND_NS;
-                            prop_assert!(bucket.clone().take(rate, advised_ns).is_ok());
-                            prop_assert!(bucket.clone().take(rate, advised_ns - SECOND_NS).is_err());
+                            prop_assert!(bucket.clone().try_take(rate, advised_ns).is_ok());
+                            prop_assert!(bucket.clone().try_take(rate, advised_ns - SECOND_NS).is_err());
                         }
                     }
                 }
@@ -174,10 +174,10 @@ mod tests {
         /// Whoever heeds the rate is never refused.
         #[test]
         fn the_rate_itself_is_always_granted(per_second in 1u32..600, requests in 1u32..200) {
-            let (rate, mut bucket) = (Rate::new(per_second, 1), Bucket::default());
+            let (rate, mut bucket) = (RequestRate::new(per_second, 1), RateBucket::default());
             let interval_ns = SECOND_NS.div_ceil(u64::from(per_second));
             for n in 0..requests {
-                prop_assert!(bucket.take(rate, START_NS + u64::from(n) * interval_ns).is_ok());
+                prop_assert!(bucket.try_take(rate, START_NS + u64::from(n) * interval_ns).is_ok());
             }
         }
     }

@@ -25,108 +25,108 @@ use jiff::Timestamp;
 use mail::address::Address;
 use mail::domain::DomainState;
 use mail::dsn;
-use mail::email::{Category, Door, Email, HeaderFacts};
+use mail::email::{Category, Email, HeaderSummary, Ingress};
 use mail::id::{EmailId, EventId};
 use mail::message;
-use mail::notice::Notice;
-use mail::recipient::{Notify as Wish, RecipientKind};
+use mail::notice::PendingDsn;
+use mail::recipient::{DsnOptions as Wish, RecipientKind};
 use store::engine::{Batch, CommitError, ReadError};
-use store::notice::{About, Found};
+use store::notice::{PendingDsnKey, StoredPendingDsn};
 use tokio::sync::Notify;
 
 use crate::notification;
-use crate::staged::{Addressee, Fate, Staged, Transport};
-use crate::tell::TellError;
+use crate::staged::{DeliveryRequirements, Disposition, EnvelopeRecipient, PreparedMessage};
+use crate::tell::OutboxError;
 use crate::worker::Worker;
 
 /// For so long a report waits for other recipients.
 const WINDOW: Duration = Duration::from_secs(5 * 60);
 /// How long settlements are gathered before it is looked who is still waited for.
-const GATHER: Duration = Duration::from_millis(100);
+const GATHER_DELAY: Duration = Duration::from_millis(100);
 /// Emails remembered at a time.
 const GROUPS_MAX: usize = 10_000;
 /// Reports made at once.
-const AT_ONCE: usize = 8;
+const CONCURRENCY: usize = 8;
 /// Commits tried, when notices are written meanwhile.
-const TRIES_MAX: usize = 20;
+const COMMIT_TRIES_MAX: usize = 20;
 /// How soon is tried again what the store could not read or take.
-const AGAIN: Duration = Duration::from_secs(1);
+const RETRY_DELAY: Duration = Duration::from_secs(1);
 
 /// An email that there are notices about.
 #[derive(Debug, Clone)]
-struct Group {
+struct DsnGroup {
     /// Until when others are waited for.
     until: Timestamp,
     /// Where notices about it lie.
     partitions: BTreeSet<u16>,
     /// No recipient before this one is waited for.
-    awaited: u16,
+    next_awaited: u16,
     /// Something happened to it since it was last looked at.
     changed: bool,
 }
 
 #[derive(Debug, Default)]
-struct State {
-    groups: HashMap<About, Group>,
+struct DsnState {
+    groups: HashMap<PendingDsnKey, DsnGroup>,
     /// Partitions in which there may be notices that are not in `groups`.
-    unread: BTreeSet<u16>,
+    unread_partitions: BTreeSet<u16>,
 }
 
 /// The emails that there are notices about.
 #[derive(Debug, Default)]
-pub(crate) struct Reports {
-    state: Mutex<State>,
+pub(crate) struct DsnReporter {
+    state: Mutex<DsnState>,
     /// How many groups there are: asked at every settlement.
     count: AtomicUsize,
-    heard: Notify,
+    changed: Notify,
 }
 
-impl Reports {
-    fn lock(&self) -> MutexGuard<'_, State> {
+impl DsnReporter {
+    fn lock(&self) -> MutexGuard<'_, DsnState> {
         self.state.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
     /// A notice was written. False: there is no room to remember it now; it is found later.
-    pub(crate) fn note(&self, about: About, partition: u16, at: Timestamp) -> bool {
+    pub(crate) fn add(&self, about: PendingDsnKey, partition: u16, at: Timestamp) -> bool {
         let mut state = self.lock();
-        let State { groups, unread } = &mut *state;
+        let DsnState { groups, unread_partitions: unread } = &mut *state;
         if groups.len() >= GROUPS_MAX && !groups.contains_key(&about) {
             unread.insert(partition);
             return false;
         }
-        let group = groups.entry(about).or_insert_with(|| Group::until(after(at)));
+        let group = groups.entry(about).or_insert_with(|| DsnGroup::waiting_until(window_end(at)));
         group.partitions.insert(partition);
         group.changed = true;
         self.count.store(groups.len(), Ordering::Release);
-        self.heard.notify_one();
+        self.changed.notify_one();
         true
     }
 
     /// A recipient was settled without a notice: a report may have waited for it.
-    pub(crate) fn settled(&self, about: About) {
+    pub(crate) fn recipient_finished(&self, about: PendingDsnKey) {
         if self.count.load(Ordering::Acquire) == 0 {
             return;
         }
         if let Some(group) = self.lock().groups.get_mut(&about) {
             group.changed = true;
-            self.heard.notify_one();
+            self.changed.notify_one();
         }
     }
 
     /// There may be notices in this partition that nobody remembers.
-    pub(crate) fn find(&self, partition: u16) {
-        self.lock().unread.insert(partition);
-        self.heard.notify_one();
+    pub(crate) fn scan_partition(&self, partition: u16) {
+        self.lock().unread_partitions.insert(partition);
+        self.changed.notify_one();
     }
 
     /// A partition to be read, if there is room for what lies in it.
     fn next_unread(&self) -> Option<u16> {
         let mut state = self.lock();
-        if state.groups.len() > GROUPS_MAX / 2 { None } else { state.unread.pop_first() }
+        if state.groups.len() > GROUPS_MAX / 2 { None } else { state.unread_partitions.pop_first() }
     }
 
     /// The groups to be looked at now, and when to look next.
-    fn due(&self, now: Timestamp) -> (Vec<(About, Group)>, Timestamp) {
+    fn due_groups(&self, now: Timestamp) -> (Vec<(PendingDsnKey, DsnGroup)>, Timestamp) {
         let (mut due, mut next) = (Vec::new(), Timestamp::MAX);
         for (about, group) in &mut self.lock().groups {
             if std::mem::take(&mut group.changed) || group.until <= now {
@@ -138,18 +138,18 @@ impl Reports {
     }
 
     /// The report waits for this recipient.
-    fn wait_for(&self, about: About, recipient: u16) {
+    fn wait_for(&self, about: PendingDsnKey, recipient: u16) {
         if let Some(group) = self.lock().groups.get_mut(&about) {
-            group.awaited = recipient;
+            group.next_awaited = recipient;
         }
     }
 
     /// It was reported. What came meanwhile has a report of its own.
-    fn done(&self, about: About, now: Timestamp) {
+    fn finish(&self, about: PendingDsnKey, now: Timestamp) {
         let mut state = self.lock();
         if let Some(group) = state.groups.get_mut(&about) {
             if group.changed {
-                (group.until, group.awaited) = (after(now), 0);
+                (group.until, group.next_awaited) = (window_end(now), 0);
             } else {
                 state.groups.remove(&about);
             }
@@ -158,58 +158,58 @@ impl Reports {
     }
 
     /// It could not be looked at.
-    fn again(&self, about: About) {
+    fn retry(&self, about: PendingDsnKey) {
         if let Some(group) = self.lock().groups.get_mut(&about) {
             group.changed = true;
         }
     }
 }
 
-impl Group {
-    fn until(until: Timestamp) -> Self {
-        Self { until, partitions: BTreeSet::new(), awaited: 0, changed: false }
+impl DsnGroup {
+    fn waiting_until(until: Timestamp) -> Self {
+        Self { until, partitions: BTreeSet::new(), next_awaited: 0, changed: false }
     }
 }
 
-fn after(at: Timestamp) -> Timestamp {
+fn window_end(at: Timestamp) -> Timestamp {
     at.checked_add(WINDOW).unwrap_or(Timestamp::MAX)
 }
 
 impl Worker {
     /// Keeps reporting until the worker stops.
-    pub(crate) async fn keep_reporting(self: Arc<Self>) {
+    pub(crate) async fn run_dsn_reporter(self: Arc<Self>) {
         let mut next = Timestamp::MAX;
         while !self.stop.is_cancelled() {
             tokio::select! {
-                () = self.reports.heard.notified() => tokio::time::sleep(GATHER).await,
+                () = self.dsn_reporter.changed.notified() => tokio::time::sleep(GATHER_DELAY).await,
                 () = self.clock.sleep_until(next) => {}
                 () = self.stop.cancelled() => return,
             }
-            let mut done = self.find_notices().await;
+            let mut done = self.load_pending_dsns().await;
             let due;
-            (due, next) = self.reports.due(self.clock.now());
-            let reporting = due.into_iter().map(|(about, group)| self.report(about, group));
-            let mut reporting = futures_util::stream::iter(reporting).buffer_unordered(AT_ONCE);
+            (due, next) = self.dsn_reporter.due_groups(self.clock.now());
+            let reporting = due.into_iter().map(|(about, group)| self.process_dsn_group(about, group));
+            let mut reporting = futures_util::stream::iter(reporting).buffer_unordered(CONCURRENCY);
             while let Some(one) = reporting.next().await {
                 done = done.and(one);
             }
             if let Err(error) = done {
                 store::warn_unless_away!(self.store, %error, "senders cannot be told at the moment what became of their mail");
-                tokio::time::sleep(AGAIN).await;
-                self.reports.heard.notify_one();
+                tokio::time::sleep(RETRY_DELAY).await;
+                self.dsn_reporter.changed.notify_one();
             }
         }
     }
 
     /// Remembers the emails that there are notices about on disk.
-    async fn find_notices(&self) -> Result<(), TellError> {
-        while let Some(partition) = self.reports.next_unread() {
+    async fn load_pending_dsns(&self) -> Result<(), OutboxError> {
+        while let Some(partition) = self.dsn_reporter.next_unread() {
             let mut from = None;
             loop {
                 let found = store::notice::next_email(&self.store, partition, from).await;
-                let found = found.inspect_err(|_| self.reports.find(partition))?;
+                let found = found.inspect_err(|_| self.dsn_reporter.scan_partition(partition))?;
                 let Some((about, at, next)) = found else { break };
-                if !self.reports.note(about, partition, at) {
+                if !self.dsn_reporter.add(about, partition, at) {
                     return Ok(());
                 }
                 from = Some(next);
@@ -219,20 +219,25 @@ impl Worker {
     }
 
     /// Looks at one email: reports, if nobody is waited for.
-    async fn report(self: &Arc<Self>, about: About, group: Group) -> Result<(), TellError> {
-        let reported = self.report_unless_waiting(about, &group).await;
+    async fn process_dsn_group(self: &Arc<Self>, about: PendingDsnKey, group: DsnGroup) -> Result<(), OutboxError> {
+        let reported = self.send_dsn_unless_waiting(about, &group).await;
         if reported.is_err() {
-            self.reports.again(about);
+            self.dsn_reporter.retry(about);
         }
         reported
     }
 
-    async fn report_unless_waiting(self: &Arc<Self>, about: About, group: &Group) -> Result<(), TellError> {
+    async fn send_dsn_unless_waiting(
+        self: &Arc<Self>,
+        about: PendingDsnKey,
+        group: &DsnGroup,
+    ) -> Result<(), OutboxError> {
         let now = self.clock.now();
         if now < group.until {
-            let waiting = store::email::next_tried_by(&self.store, about, group.awaited, group.until).await?;
+            let waiting =
+                store::email::next_recipient_due_by(&self.store, about, group.next_awaited, group.until).await?;
             if let Some(recipient) = waiting {
-                self.reports.wait_for(about, recipient);
+                self.dsn_reporter.wait_for(about, recipient);
                 return Ok(());
             }
         }
@@ -242,12 +247,12 @@ impl Worker {
         let mut tries = 0;
         loop {
             tries += 1;
-            match self.report_now(about, &partitions, now).await {
+            match self.send_dsn(about, &partitions, now).await {
                 // A notice was written meanwhile.
-                Err(TellError::Commit(CommitError::Conflict { .. })) if tries < TRIES_MAX => {}
+                Err(OutboxError::Commit(CommitError::Conflict { .. })) if tries < COMMIT_TRIES_MAX => {}
                 reported => {
                     reported?;
-                    self.reports.done(about, now);
+                    self.dsn_reporter.finish(about, now);
                     return Ok(());
                 }
             }
@@ -255,30 +260,32 @@ impl Worker {
     }
 
     /// Reports all that there are notices of.
-    async fn report_now(
+    async fn send_dsn(
         self: &Arc<Self>,
-        about: About,
+        about: PendingDsnKey,
         partitions: &[u16],
         now: Timestamp,
-    ) -> Result<(), TellError> {
-        let mut found: Vec<Found> = Vec::new();
+    ) -> Result<(), OutboxError> {
+        let mut found: Vec<StoredPendingDsn> = Vec::new();
         for partition in partitions {
-            found.extend(store::notice::of(&self.store, *partition, about).await?);
+            found.extend(store::notice::list_by_email(&self.store, *partition, about).await?);
         }
         let Some(first) = partitions.first().copied().filter(|_| !found.is_empty()) else { return Ok(()) };
         let mut batch = Batch::progress();
-        found.iter().for_each(|one| one.take(&mut batch));
+        found.iter().for_each(|one| one.remove(&mut batch));
         let mut ours = self.leases.fence_partitions(&mut batch, partitions.iter().copied());
-        let mut notices: Vec<Notice> = found.into_iter().map(|one| one.notice).collect();
+        let mut notices: Vec<PendingDsn> = found.into_iter().map(|one| one.notice).collect();
         notices.sort_by_key(|notice| (notice.action, notice.recipient));
-        let staged = self.staged_report(about, &notices, now).await?;
+        let staged = self.prepare_dsn(about, &notices, now).await?;
         // A report that finds no partition of its own goes with what it is about.
-        let place = |staged: &Staged| staged.place(|domain| self.leases.choose(domain).or(Some(first)));
+        let place = |staged: &PreparedMessage| {
+            staged.assign_partitions(|domain| self.leases.choose_for_domain(domain).or(Some(first)))
+        };
         let mut reservation = None;
         if let Some((staged, placed)) = staged.as_ref().and_then(|staged| Some((staged, place(staged)?))) {
             ours &= self.leases.fence_partitions(&mut batch, placed.partitions());
-            staged.write(&mut batch, &placed, EventId::new(now, self.entropy.id()));
-            reservation = Some(self.reserve(placed.tasks));
+            staged.write_rows(&mut batch, &placed, EventId::new(now, self.entropy.unique_bits()));
+            reservation = Some(self.reserve_tasks(placed.tasks));
         }
         if !ours {
             return Ok(());
@@ -286,72 +293,71 @@ impl Worker {
         match (self.store.commit(batch).await, reservation) {
             (Ok(()), Some(reservation)) => {
                 let chunks = staged.map(|staged| staged.chunks).unwrap_or_default();
-                reservation.committed(&chunks);
+                reservation.confirm(&chunks);
             }
             (Err(CommitError::Unknown(why)), Some(reservation)) => {
-                reservation.in_doubt();
+                reservation.mark_in_doubt();
                 return Err(CommitError::Unknown(why).into());
             }
             (committed, _) => committed?,
         }
-        self.untold.notify_one();
-        self.settled.notify_waiters();
+        self.outbox_wakeup.notify_one();
+        self.outcome_recorded.notify_waiters();
         Ok(())
     }
 
     /// The report, if its sender is to have one.
-    async fn staged_report(
+    async fn prepare_dsn(
         &self,
-        about: About,
-        notices: &[Notice],
+        about: PendingDsnKey,
+        notices: &[PendingDsn],
         now: Timestamp,
-    ) -> Result<Option<Staged>, ReadError> {
-        let Some(email) = store::email::get_bare(&self.store, about.0, about.1).await? else {
+    ) -> Result<Option<PreparedMessage>, ReadError> {
+        let Some(email) = store::email::get_without_recipients(&self.store, about.0, about.1).await? else {
             return Ok(None);
         };
-        let Some(to) = email.reverse_path.as_ref().filter(|_| notification::is_told_of(&email)) else {
+        let Some(to) = email.reverse_path.as_ref().filter(|_| notification::sends_dsn(&email)) else {
             return Ok(None);
         };
-        match store::domain::by_name(&self.store, to.domain()).await? {
+        match store::domain::find_by_name(&self.store, to.domain()).await? {
             Some(domain) if domain.account == email.account && domain.state == DomainState::Verified => {}
             _ => return Ok(None),
         }
-        let returned = store::email::raw(&self.store, about.0, about.1).await?.unwrap_or_default();
-        let expires_at = now.checked_add(self.manners().schedule.give_up_after).unwrap_or(Timestamp::MAX);
-        let id = EmailId::new(now, self.entropy.id());
+        let returned = store::email::get_body(&self.store, about.0, about.1).await?.unwrap_or_default();
+        let expires_at = now.checked_add(self.delivery_policy().schedule.give_up_after).unwrap_or(Timestamp::MAX);
+        let id = EmailId::new(now, self.entropy.unique_bits());
         let host = &self.settings.hostname;
         let Ok(from) = Address::new("MAILER-DAEMON", host.clone()) else { return Ok(None) };
-        let message_id = message::message_id(id, &from);
-        let report = dsn::Report {
+        let message_id = message::generate_message_id(id, &from);
+        let report = dsn::DsnMessage {
             reporting_host: host,
             to,
             message_id: &message_id,
             now,
-            notices,
+            recipients: notices,
             envelope_id: email.envelope_id.as_deref(),
             arrived_at: notices.iter().map(|notice| notice.accepted_at).min().unwrap_or(email.created_at),
             returned: &returned,
             return_full: email.return_full,
         };
         let (bytes, subject) = (Bytes::from(report.compose()), report.subject().to_owned());
-        let facts =
-            HeaderFacts { to: vec![to.clone().into()], subject, message_id, ..HeaderFacts::default() };
-        let notification = notification_of((&email, from), (id, facts), bytes.len(), now);
-        Ok(Some(staged(notification, to.clone(), bytes, expires_at)))
+        let facts = HeaderSummary { to: vec![to.clone().into()], subject, message_id, ..HeaderSummary::default() };
+        let notification = dsn_email((&email, from), (id, facts), bytes.len(), now);
+        Ok(Some(prepared_dsn(notification, to.clone(), bytes, expires_at)))
     }
 }
 
 /// The email that a report is.
-fn notification_of(
+fn dsn_email(
     (about, from): (&Email, Address),
-    (id, facts): (EmailId, HeaderFacts),
+    (id, facts): (EmailId, HeaderSummary),
     size_bytes: usize,
     now: Timestamp,
 ) -> Email {
     Email {
         id,
         account: about.account,
-        door: Door::System,
+        door: Ingress::System,
         from: from.into(),
         reverse_path: None,
         domain: None,
@@ -374,16 +380,16 @@ fn notification_of(
     }
 }
 
-fn staged(email: Email, to: Address, bytes: Bytes, expires_at: Timestamp) -> Staged {
+fn prepared_dsn(email: Email, to: Address, bytes: Bytes, expires_at: Timestamp) -> PreparedMessage {
     let smtputf8 = to.needs_smtputf8();
     let now = email.created_at;
     let addressee =
-        Addressee { address: to, kind: RecipientKind::To, notify: Wish::default(), suppressed: false };
-    Staged {
+        EnvelopeRecipient { address: to, kind: RecipientKind::To, notify: Wish::default(), suppressed: false };
+    PreparedMessage {
         email,
-        addressees: vec![addressee],
+        recipients: vec![addressee],
         chunks: vec![bytes],
-        transport: Transport {
+        requirements: DeliveryRequirements {
             smtputf8,
             require_tls: false,
             tls_enforced: false,
@@ -391,10 +397,10 @@ fn staged(email: Email, to: Address, bytes: Bytes, expires_at: Timestamp) -> Sta
             expires_at,
             plan: None,
         },
-        fate: Fate::Send,
-        appointment: None,
-        reserved: None,
-        storage: None,
+        disposition: Disposition::Deliver,
+        scheduled: None,
+        plan_reservation: None,
+        storage_reservation: None,
         now,
     }
 }

@@ -7,71 +7,72 @@ use std::time::Duration;
 use bytes::Bytes;
 use mail::task::Task;
 
-use crate::bodies::HeldBody;
-use crate::site::Ready;
+use crate::bodies::BufferedBody;
+use crate::site::ReadyTask;
 use crate::worker::Worker;
 
 impl Worker {
     /// Takes places in memory for tasks that are about to be committed. What finds none is delivered
     /// from disk.
     #[must_use]
-    pub fn reserve(self: &Arc<Self>, tasks: Vec<Task>) -> Reservation {
+    pub fn reserve_tasks(self: &Arc<Self>, tasks: Vec<Task>) -> TaskReservation {
         let placed = if self.is_paused() || self.stop.is_cancelled() {
             0
         } else {
-            tasks.iter().take_while(|task| self.flights.reserve(task.id)).count()
+            tasks.iter().take_while(|task| self.in_flight.reserve(task.id)).count()
         };
-        Reservation { worker: Arc::clone(self), tasks, placed }
+        TaskReservation { worker: Arc::clone(self), tasks, reserved: placed }
     }
 }
 
 /// Places in memory for tasks that are being committed. Dropped, it gives them back.
-pub struct Reservation {
+pub struct TaskReservation {
     worker: Arc<Worker>,
     tasks: Vec<Task>,
-    placed: usize,
+    reserved: usize,
 }
 
-impl Reservation {
+impl TaskReservation {
     /// The tasks are on disk: those with a place go out, the others wait there.
-    pub fn committed(mut self, body: &[Bytes]) {
-        let held: Option<Arc<HeldBody>> = (self.placed > 0).then(|| self.worker.bodies.hold(body)).flatten();
-        let placed = std::mem::take(&mut self.placed);
+    pub fn confirm(mut self, body: &[Bytes]) {
+        let held: Option<Arc<BufferedBody>> =
+            (self.reserved > 0).then(|| self.worker.bodies.try_buffer(body)).flatten();
+        let placed = std::mem::take(&mut self.reserved);
         for (n, task) in std::mem::take(&mut self.tasks).into_iter().enumerate() {
-            self.worker.note_deadline(&task);
+            self.worker.schedule_deadline(&task);
             if n < placed {
-                self.worker.dispatch(Ready { task, row: None, body: held.clone() });
+                self.worker.dispatch(ReadyTask { task, row: None, body: held.clone() });
             } else {
-                self.worker.note(&task);
+                self.worker.schedule_task(&task);
             }
         }
     }
 }
 
 /// When tasks whose commit is in doubt are looked for: it may come to its end long after nobody could say.
-const DOUBTS: [Duration; 3] = [Duration::from_secs(10), Duration::from_secs(60), Duration::from_secs(600)];
+const IN_DOUBT_CHECKS: [Duration; 3] = [Duration::from_secs(10), Duration::from_secs(60), Duration::from_secs(600)];
 
-impl Reservation {
+impl TaskReservation {
     /// Nobody knows whether the tasks are on disk: those that are there after all are found later.
-    pub fn in_doubt(self) {
+    pub fn mark_in_doubt(self) {
         let (worker, tasks) = (Arc::clone(&self.worker), self.tasks.clone());
         drop(self);
         let looking = Arc::clone(&worker);
         worker.spawn(async move {
-            for wait in DOUBTS {
+            for wait in IN_DOUBT_CHECKS {
                 tokio::select! {
-                    () = looking.clock.sleep_until(looking.later(wait)) => {}
+                    () = looking.clock.sleep_until(looking.after(wait)) => {}
                     () = looking.stop.cancelled() => return,
                 }
-                tasks.iter().for_each(|task| looking.note(task));
-                tasks.iter().for_each(|task| looking.note_deadline(task));
+                tasks.iter().for_each(|task| looking.schedule_task(task));
+                tasks.iter().for_each(|task| looking.schedule_deadline(task));
             }
         });
     }
 }
 
-impl Drop for Reservation {
+impl Drop for TaskReservation {
     fn drop(&mut self) {
-        self.tasks.iter().take(self.placed).for_each(|task| self.worker.flights.land(task.id));
+        self.tasks.iter().take(self.reserved).for_each(|task| self.worker.in_flight.finish(task.id));
     }
 }

@@ -9,7 +9,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use jiff::Timestamp;
-use mail::affiliate::visit::COUNTS_KEPT;
+use mail::affiliate::visit::COUNTS_RETENTION;
 use mail::id::{AccountId, DeliveryId, EmailId, ProductEventId, RequestId, RunId};
 use mail::metric::Hour;
 use store::affiliate::{click_count, own_visitor, visit};
@@ -21,19 +21,19 @@ use crate::worker::Worker;
 /// How often is looked.
 const INTERVAL: Duration = Duration::from_secs(3600);
 /// When is gone on with a look that failed.
-const AGAIN: Duration = Duration::from_secs(60);
+const RETRY_DELAY: Duration = Duration::from_secs(60);
 /// Emails forgotten in one commit.
 const BATCH_EMAILS: usize = 100;
 /// Idempotency keys forgotten in one commit.
 const BATCH_KEYS: usize = 1_000;
 /// Sessions looked at, and links, requests and metrics forgotten, in one commit.
-const BATCH_VISITS: usize = 1_000;
+const BATCH_ROWS: usize = 1_000;
 /// Runs of an account's stream forgotten in one commit: each holds up to a thousand events.
-const BATCH_RUNS: usize = 20;
+const BATCH_EVENT_CHUNKS: usize = 20;
 /// How long it is known which of the payment processor's events came. It sends them again for three days by itself and
 /// for a month by hand; one that comes later is heard again, which changes nothing: the ledger follows from how things
 /// stand.
-const PROCESSOR_EVENTS_KEPT: Duration = Duration::from_secs(90 * 24 * 3600);
+const PROCESSOR_EVENTS_RETENTION: Duration = Duration::from_secs(90 * 24 * 3600);
 /// Accounts read at once.
 const PAGE_ACCOUNTS: usize = 500;
 
@@ -48,20 +48,20 @@ enum RetentionError {
 
 impl Worker {
     /// Keeps forgetting until the worker stops.
-    pub(crate) async fn forget_old(self: Arc<Self>) {
-        let mut manners = self.manners_heard();
+    pub(crate) async fn run_retention(self: Arc<Self>) {
+        let mut manners = self.watch_policy();
         loop {
             let retention = manners.borrow_and_update().retention;
             // As of the look's beginning: what grows old meanwhile is the next one's.
             let began = self.clock.now();
             let mut wait = INTERVAL;
-            match self.forget_older_than(retention).await {
+            match self.purge_older_than(retention).await {
                 Ok(0) => {}
                 Ok(forgotten) => tracing::info!(forgotten, "old emails were forgotten"),
                 // Somebody wrote what was to be forgotten, or the store is in need.
                 Err(error) => {
                     store::warn_unless_away!(self.store, %error, "forgetting what is old; going on in a minute");
-                    wait = AGAIN;
+                    wait = RETRY_DELAY;
                 }
             }
             let next = began.checked_add(wait).unwrap_or(jiff::Timestamp::MAX);
@@ -73,35 +73,35 @@ impl Worker {
         }
     }
 
-    async fn forget_older_than(&self, retention: Duration) -> Result<usize, RetentionError> {
+    async fn purge_older_than(&self, retention: Duration) -> Result<usize, RetentionError> {
         // Of several nodes one is enough.
         if !self.leases.is_active(0) {
             return Ok(0);
         }
-        self.forget_idempotency_keys().await?;
-        self.forget_sign_in_links().await?;
-        self.forget_tls_days().await?;
+        self.purge_idempotency_keys().await?;
+        self.purge_sign_in_links().await?;
+        self.purge_tls_daily_stats().await?;
         let Ok(oldest_kept) = self.clock.now().checked_sub(retention) else { return Ok(0) };
         let before = EmailId::new(oldest_kept, 0);
         let runs_before = RunId::new(oldest_kept, 0);
         let mut forgotten = 0;
         let mut after = None;
         loop {
-            let accounts = store::account::page(&self.store, after, PAGE_ACCOUNTS).await?;
+            let accounts = store::account::list_ids(&self.store, after, PAGE_ACCOUNTS).await?;
             for account in &accounts {
-                self.forget_sessions(*account).await?;
-                self.forget_requests(*account).await?;
-                self.forget_metrics(*account).await?;
-                self.forget_runs(*account, runs_before).await?;
-                self.forget_dmarc(*account).await?;
-                self.forget_product_events(*account, oldest_kept).await?;
-                self.forget_stream(*account).await?;
-                self.forget_deliveries(*account).await?;
-                self.forget_processor_events(*account).await?;
-                self.forget_affiliate_visits(*account).await?;
-                self.forget_affiliate_clicks(*account).await?;
-                forgotten += self.forget_of(*account, before).await?;
-                forgotten += self.forget_received(*account, oldest_kept).await?;
+                self.purge_sessions(*account).await?;
+                self.purge_request_logs(*account).await?;
+                self.purge_metrics(*account).await?;
+                self.purge_runs(*account, runs_before).await?;
+                self.purge_dmarc_reports(*account).await?;
+                self.purge_product_events(*account, oldest_kept).await?;
+                self.purge_event_log(*account).await?;
+                self.purge_webhook_deliveries(*account).await?;
+                self.purge_processor_events(*account).await?;
+                self.purge_affiliate_visits(*account).await?;
+                self.purge_affiliate_clicks(*account).await?;
+                forgotten += self.purge_emails(*account, before).await?;
+                forgotten += self.purge_received_emails(*account, oldest_kept).await?;
             }
             after = accounts.last().copied();
             if accounts.len() < PAGE_ACCOUNTS || self.stop.is_cancelled() {
@@ -110,12 +110,11 @@ impl Worker {
         }
     }
 
-    async fn forget_idempotency_keys(&self) -> Result<(), RetentionError> {
-        let Ok(before) = self.clock.now().checked_sub(mail::idempotency::KEPT) else { return Ok(()) };
+    async fn purge_idempotency_keys(&self) -> Result<(), RetentionError> {
+        let Ok(before) = self.clock.now().checked_sub(mail::idempotency::RETENTION) else { return Ok(()) };
         loop {
             let mut batch = Batch::progress();
-            let found =
-                store::idempotency::forget_before(&self.store, &mut batch, before, BATCH_KEYS).await?;
+            let found = store::idempotency::purge_before(&self.store, &mut batch, before, BATCH_KEYS).await?;
             self.store.commit(batch).await?;
             if found < BATCH_KEYS || self.stop.is_cancelled() {
                 return Ok(());
@@ -123,38 +122,38 @@ impl Worker {
         }
     }
 
-    async fn forget_sign_in_links(&self) -> Result<(), RetentionError> {
+    async fn purge_sign_in_links(&self) -> Result<(), RetentionError> {
         loop {
             let (mut batch, now) = (Batch::progress(), self.clock.now());
-            let found = store::sign_in_link::forget_ended(&self.store, &mut batch, now, BATCH_VISITS).await?;
+            let found = store::sign_in_link::purge_expired(&self.store, &mut batch, now, BATCH_ROWS).await?;
             self.commit_unless_empty(batch).await?;
-            if found < BATCH_VISITS || self.stop.is_cancelled() {
+            if found < BATCH_ROWS || self.stop.is_cancelled() {
                 return Ok(());
             }
         }
     }
 
-    async fn forget_tls_days(&self) -> Result<(), RetentionError> {
-        let Ok(oldest) = self.clock.now().checked_sub(mail::tls_report::KEPT) else { return Ok(()) };
+    async fn purge_tls_daily_stats(&self) -> Result<(), RetentionError> {
+        let Ok(oldest) = self.clock.now().checked_sub(mail::tls_report::RETENTION) else { return Ok(()) };
         loop {
             let mut batch = Batch::progress();
             let found = [
-                store::tls_day::forget_before(&self.store, &mut batch, oldest, BATCH_VISITS).await?,
-                store::tls_heard::forget_before(&self.store, &mut batch, oldest, BATCH_VISITS).await?,
+                store::tls_day::purge_before(&self.store, &mut batch, oldest, BATCH_ROWS).await?,
+                store::tls_heard::purge_before(&self.store, &mut batch, oldest, BATCH_ROWS).await?,
             ];
             self.commit_unless_empty(batch).await?;
-            if found.iter().all(|found| *found < BATCH_VISITS) || self.stop.is_cancelled() {
+            if found.iter().all(|found| *found < BATCH_ROWS) || self.stop.is_cancelled() {
                 return Ok(());
             }
         }
     }
 
-    async fn forget_sessions(&self, account: AccountId) -> Result<(), RetentionError> {
+    async fn purge_sessions(&self, account: AccountId) -> Result<(), RetentionError> {
         let mut from = None;
         loop {
             let (mut batch, now) = (Batch::progress(), self.clock.now());
             let of = (account, from);
-            let next = store::session::forget_ended(&self.store, &mut batch, of, now, BATCH_VISITS).await?;
+            let next = store::session::purge_expired(&self.store, &mut batch, of, now, BATCH_ROWS).await?;
             self.commit_unless_empty(batch).await?;
             if next.is_none() || self.stop.is_cancelled() {
                 return Ok(());
@@ -163,84 +162,77 @@ impl Worker {
         }
     }
 
-    async fn forget_requests(&self, account: AccountId) -> Result<(), RetentionError> {
-        let Ok(oldest_kept) = self.clock.now().checked_sub(mail::request_log::KEPT) else { return Ok(()) };
+    async fn purge_request_logs(&self, account: AccountId) -> Result<(), RetentionError> {
+        let Ok(oldest_kept) = self.clock.now().checked_sub(mail::request_log::RETENTION) else {
+            return Ok(());
+        };
         let of = (account, RequestId::new(oldest_kept, 0));
         loop {
             let mut batch = Batch::progress();
-            let found = store::request_log::forget_before(&self.store, &mut batch, of, BATCH_VISITS).await?;
+            let found = store::request_log::purge_before(&self.store, &mut batch, of, BATCH_ROWS).await?;
             self.commit_unless_empty(batch).await?;
-            if found < BATCH_VISITS || self.stop.is_cancelled() {
+            if found < BATCH_ROWS || self.stop.is_cancelled() {
                 return Ok(());
             }
         }
     }
 
-    async fn forget_metrics(&self, account: AccountId) -> Result<(), RetentionError> {
-        let Ok(oldest_kept) = self.clock.now().checked_sub(mail::metric::KEPT) else { return Ok(()) };
-        let of = (account, Hour::of(oldest_kept));
+    async fn purge_metrics(&self, account: AccountId) -> Result<(), RetentionError> {
+        let Ok(oldest_kept) = self.clock.now().checked_sub(mail::metric::RETENTION) else { return Ok(()) };
+        let of = (account, Hour::containing(oldest_kept));
         loop {
             let mut batch = Batch::progress();
-            let found = store::metric::forget_before(&self.store, &mut batch, of, BATCH_VISITS).await?;
+            let found = store::metric::purge_before(&self.store, &mut batch, of, BATCH_ROWS).await?;
             self.commit_unless_empty(batch).await?;
-            if found < BATCH_VISITS || self.stop.is_cancelled() {
+            if found < BATCH_ROWS || self.stop.is_cancelled() {
                 return Ok(());
             }
         }
     }
 
-    async fn forget_dmarc(&self, account: AccountId) -> Result<(), RetentionError> {
-        let Ok(oldest_kept) = self.clock.now().checked_sub(mail::dmarc::KEPT) else { return Ok(()) };
-        let of = (account, Hour::of(oldest_kept).day());
+    async fn purge_dmarc_reports(&self, account: AccountId) -> Result<(), RetentionError> {
+        let Ok(oldest_kept) = self.clock.now().checked_sub(mail::dmarc::RETENTION) else { return Ok(()) };
+        let of = (account, Hour::containing(oldest_kept).day());
         loop {
             let mut batch = Batch::progress();
-            let found = store::dmarc::forget_before(&self.store, &mut batch, of, BATCH_VISITS).await?;
+            let found = store::dmarc::purge_before(&self.store, &mut batch, of, BATCH_ROWS).await?;
             self.commit_unless_empty(batch).await?;
-            if found < BATCH_VISITS || self.stop.is_cancelled() {
+            if found < BATCH_ROWS || self.stop.is_cancelled() {
                 return Ok(());
             }
         }
     }
 
-    async fn forget_stream(&self, account: AccountId) -> Result<(), RetentionError> {
-        let Ok(before) = self.clock.now().checked_sub(mail::event::KEPT) else { return Ok(()) };
+    async fn purge_event_log(&self, account: AccountId) -> Result<(), RetentionError> {
+        let Ok(before) = self.clock.now().checked_sub(mail::event::RETENTION) else { return Ok(()) };
         loop {
             let mut batch = Batch::progress();
             let of = (account, before);
-            let found = store::stream::forget_before(&self.store, &mut batch, of, BATCH_RUNS).await?;
+            let found = store::stream::purge_before(&self.store, &mut batch, of, BATCH_EVENT_CHUNKS).await?;
             self.commit_unless_empty(batch).await?;
-            if found < BATCH_RUNS || self.stop.is_cancelled() {
+            if found < BATCH_EVENT_CHUNKS || self.stop.is_cancelled() {
                 return Ok(());
             }
         }
     }
 
     /// Product events as long as emails; what was made of them longer.
-    async fn forget_product_events(
-        &self,
-        account: AccountId,
-        oldest: Timestamp,
-    ) -> Result<(), RetentionError> {
+    async fn purge_product_events(&self, account: AccountId, oldest: Timestamp) -> Result<(), RetentionError> {
         let now = self.clock.now();
         let (oldest, since) = (ProductEventId::new(oldest, 0), |kept| now.checked_sub(kept));
-        let people = since(mail::product_event::visit::KEPT).unwrap_or(Timestamp::MIN);
-        let conversions = since(mail::product_event::conversion::KEPT).unwrap_or(Timestamp::MIN);
-        let counts = since(mail::metric::KEPT).unwrap_or(Timestamp::MIN);
+        let people = since(mail::product_event::visit::RETENTION).unwrap_or(Timestamp::MIN);
+        let conversions = since(mail::product_event::conversion::RETENTION).unwrap_or(Timestamp::MIN);
+        let counts = since(mail::metric::RETENTION).unwrap_or(Timestamp::MIN);
         let conversions = (account, ProductEventId::new(conversions, 0));
         loop {
-            let (store, mut batch, most) = (&self.store, Batch::progress(), BATCH_VISITS);
+            let (store, mut batch, most) = (&self.store, Batch::progress(), BATCH_ROWS);
             let events = (account, oldest);
             let found = [
-                store::product_event::forget_before(store, &mut batch, events, most).await?,
-                store::person::forget_before(store, &mut batch, (account, people), most).await?,
-                store::conversion::forget_before(store, &mut batch, conversions, most).await?,
-                store::product_event_count::forget_before(
-                    store,
-                    &mut batch,
-                    (account, Hour::of(counts)),
-                    most,
-                )
-                .await?,
+                store::product_event::purge_before(store, &mut batch, events, most).await?,
+                store::person::purge_before(store, &mut batch, (account, people), most).await?,
+                store::conversion::purge_before(store, &mut batch, conversions, most).await?,
+                store::product_event_count::purge_before(store, &mut batch, (account, Hour::containing(counts)), most)
+                    .await?,
             ];
             match self.commit_unless_empty(batch).await {
                 // Somebody came back this very moment.
@@ -253,13 +245,12 @@ impl Worker {
         }
     }
 
-    async fn forget_deliveries(&self, account: AccountId) -> Result<(), RetentionError> {
-        let Ok(oldest_kept) = self.clock.now().checked_sub(mail::event::KEPT) else { return Ok(()) };
+    async fn purge_webhook_deliveries(&self, account: AccountId) -> Result<(), RetentionError> {
+        let Ok(oldest_kept) = self.clock.now().checked_sub(mail::event::RETENTION) else { return Ok(()) };
         let (before, mut from) = (DeliveryId::new(oldest_kept, 0), None);
         loop {
             let (mut batch, of) = (Batch::progress(), (account, from));
-            let next =
-                store::delivery::forget_before(&self.store, &mut batch, of, before, BATCH_VISITS).await?;
+            let next = store::delivery::purge_before(&self.store, &mut batch, of, before, BATCH_ROWS).await?;
             self.commit_unless_empty(batch).await?;
             if next.is_none() || self.stop.is_cancelled() {
                 return Ok(());
@@ -268,35 +259,33 @@ impl Worker {
         }
     }
 
-    async fn forget_processor_events(&self, account: AccountId) -> Result<(), RetentionError> {
-        let Ok(before) = self.clock.now().checked_sub(PROCESSOR_EVENTS_KEPT) else { return Ok(()) };
+    async fn purge_processor_events(&self, account: AccountId) -> Result<(), RetentionError> {
+        let Ok(before) = self.clock.now().checked_sub(PROCESSOR_EVENTS_RETENTION) else { return Ok(()) };
         loop {
             let mut batch = Batch::progress();
             let of = (account, before);
             let found =
-                store::affiliate::processor_event::forget_before(&self.store, &mut batch, of, BATCH_VISITS)
-                    .await?;
+                store::affiliate::processor_event::purge_before(&self.store, &mut batch, of, BATCH_ROWS).await?;
             self.commit_unless_empty(batch).await?;
-            if found < BATCH_VISITS || self.stop.is_cancelled() {
+            if found < BATCH_ROWS || self.stop.is_cancelled() {
                 return Ok(());
             }
         }
     }
 
     /// Visits by partners' links whose time is over, and what partners were seen with.
-    async fn forget_affiliate_visits(&self, account: AccountId) -> Result<(), RetentionError> {
+    async fn purge_affiliate_visits(&self, account: AccountId) -> Result<(), RetentionError> {
         let (now, mut from, mut own) = (self.clock.now(), (true, None), (true, None));
-        let seen = now.checked_sub(own_visitor::KEPT).unwrap_or(Timestamp::MIN);
+        let seen = now.checked_sub(own_visitor::BROWSER_RETENTION).unwrap_or(Timestamp::MIN);
         while (from.0 || own.0) && !self.stop.is_cancelled() {
             let (store, mut batch) = (&self.store, Batch::progress());
             if from.0 {
-                let next =
-                    visit::forget_ended(store, &mut batch, (account, from.1), now, BATCH_VISITS).await?;
+                let next = visit::purge_expired(store, &mut batch, (account, from.1), now, BATCH_ROWS).await?;
                 from = (next.is_some(), next);
             }
             if own.0 {
                 let of = (account, own.1);
-                let next = own_visitor::forget_before(store, &mut batch, of, seen, BATCH_VISITS).await?;
+                let next = own_visitor::purge_before(store, &mut batch, of, seen, BATCH_ROWS).await?;
                 own = (next.is_some(), next);
             }
             match self.commit_unless_empty(batch).await {
@@ -309,13 +298,13 @@ impl Worker {
     }
 
     /// Days of clicks on partners' links.
-    async fn forget_affiliate_clicks(&self, account: AccountId) -> Result<(), RetentionError> {
-        let Ok(oldest) = self.clock.now().checked_sub(COUNTS_KEPT) else { return Ok(()) };
+    async fn purge_affiliate_clicks(&self, account: AccountId) -> Result<(), RetentionError> {
+        let Ok(oldest) = self.clock.now().checked_sub(COUNTS_RETENTION) else { return Ok(()) };
         let mut from = None;
         loop {
             let (mut batch, of) = (Batch::progress(), (account, from));
-            let day = Hour::of(oldest).day();
-            let next = click_count::forget_before(&self.store, &mut batch, of, day, BATCH_VISITS).await?;
+            let day = Hour::containing(oldest).day();
+            let next = click_count::purge_before(&self.store, &mut batch, of, day, BATCH_ROWS).await?;
             self.commit_unless_empty(batch).await?;
             if next.is_none() || self.stop.is_cancelled() {
                 return Ok(());
@@ -324,14 +313,10 @@ impl Worker {
         }
     }
 
-    async fn forget_received(
-        &self,
-        account: AccountId,
-        oldest_kept: Timestamp,
-    ) -> Result<usize, RetentionError> {
+    async fn purge_received_emails(&self, account: AccountId, oldest_kept: Timestamp) -> Result<usize, RetentionError> {
         let mut forgotten = 0;
         loop {
-            let old = store::received::older_than(&self.store, account, oldest_kept, BATCH_EMAILS).await?;
+            let old = store::received::list_older_than(&self.store, account, oldest_kept, BATCH_EMAILS).await?;
             for received in &old {
                 // One by one: of those that share a body the last takes it along.
                 let mut batch = Batch::progress();
@@ -352,11 +337,11 @@ impl Worker {
         if batch.is_empty() { Ok(()) } else { self.store.commit(batch).await }
     }
 
-    async fn forget_of(&self, account: AccountId, before: EmailId) -> Result<usize, RetentionError> {
+    async fn purge_emails(&self, account: AccountId, before: EmailId) -> Result<usize, RetentionError> {
         let mut forgotten = 0;
         let mut from = None;
         loop {
-            let old = store::email::accepted_before(&self.store, account, from, before, BATCH_EMAILS).await?;
+            let old = store::email::list_accepted_before(&self.store, account, from, before, BATCH_EMAILS).await?;
             let mut finished = Vec::with_capacity(old.len());
             for id in &old {
                 let email = store::email::get(&self.store, account, *id).await?;
@@ -366,14 +351,14 @@ impl Worker {
             }
             if !finished.is_empty() {
                 let mut batch = Batch::progress();
-                store::email::forget(&self.store, &mut batch, account, &finished).await?;
+                store::email::purge(&self.store, &mut batch, account, &finished).await?;
                 match self.store.commit(batch).await {
                     Ok(()) => forgotten += finished.len(),
                     // Something came back about one of them, or was opened, this very moment: another time.
                     Err(CommitError::Conflict { .. }) => {}
                     Err(error) => return Err(error.into()),
                 }
-                self.settled.notify_waiters();
+                self.outcome_recorded.notify_waiters();
             }
             from = old.last().copied();
             if old.len() < BATCH_EMAILS || self.stop.is_cancelled() {

@@ -6,14 +6,14 @@ use jiff::Timestamp;
 
 /// The waits after the first, second, … attempt; the last one repeats until the time is up.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Schedule {
+pub struct RetrySchedule {
     /// The waits. Not empty.
     pub waits: Vec<Duration>,
     /// How long after acceptance delivery is given up.
     pub give_up_after: Duration,
 }
 
-impl Default for Schedule {
+impl Default for RetrySchedule {
     fn default() -> Self {
         const MINUTE: u64 = 60;
         const HOUR: u64 = 60 * MINUTE;
@@ -25,13 +25,13 @@ impl Default for Schedule {
     }
 }
 
-impl Schedule {
+impl RetrySchedule {
     /// When a message that has been tried `attempts` times (at least once) is tried again; none when
     /// its time is up. The wait is up to a tenth longer than scheduled, by chance, so that what was
     /// put off together does not come back together. The last try is at the end of the time, not
     /// some way before it.
     #[must_use]
-    pub fn next(&self, attempts: u32, now: Timestamp, expires_at: Timestamp, seed: u64) -> Option<Timestamp> {
+    pub fn next_attempt(&self, attempts: u32, now: Timestamp, expires_at: Timestamp, seed: u64) -> Option<Timestamp> {
         if now >= expires_at {
             return None;
         }
@@ -50,27 +50,27 @@ mod tests {
 
     #[test]
     fn the_schedule_is_the_contracts() {
-        let schedule = Schedule::default();
+        let schedule = RetrySchedule::default();
         let start = Timestamp::from_second(1_000_000).unwrap();
         let end = start + schedule.give_up_after;
         let mut now = start;
         let mut waits = Vec::new();
         for attempts in 1.. {
-            let Some(next) = schedule.next(attempts, now, end, 0) else { break };
+            let Some(next) = schedule.next_attempt(attempts, now, end, 0) else { break };
             waits.push(next.duration_since(now).as_secs() / 60);
             now = next;
         }
         assert_eq!(waits[..8], [1, 5, 15, 30, 60, 120, 240, 240]);
         assert_eq!(now, end, "the last try is at the end");
-        assert_eq!(schedule.next(1, end, end, 0), None);
+        assert_eq!(schedule.next_attempt(1, end, end, 0), None);
     }
 
     #[test]
     fn chance_adds_at_most_a_tenth() {
-        let schedule = Schedule::default();
+        let schedule = RetrySchedule::default();
         let now = Timestamp::from_second(1_000_000).unwrap();
         for seed in [0, 1, 5_999, 6_000, 6_001, u64::MAX] {
-            let wait = schedule.next(1, now, Timestamp::MAX, seed).unwrap().duration_since(now).as_millis();
+            let wait = schedule.next_attempt(1, now, Timestamp::MAX, seed).unwrap().duration_since(now).as_millis();
             assert!((60_000..=66_000).contains(&wait), "{wait}");
         }
     }

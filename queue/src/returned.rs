@@ -22,36 +22,36 @@ use std::sync::Arc;
 
 use futures_util::future::BoxFuture;
 use jiff::{SignedDuration, Timestamp};
-use mail::address::{Address, Name};
-use mail::arrival::Arrival;
+use mail::address::{Address, DomainName};
+use mail::arrival::InboundMessage;
 use mail::email::Email;
 use mail::id::AccountId;
-use mail::returned::reporter::Reporter;
-use mail::returned::{self, Said};
-use mail::setup::Facts;
+use mail::returned::reporter::FeedbackReporter;
+use mail::returned::{self, ParsedReport};
+use mail::setup::ServiceHosts;
 use mail::task::TaskId;
 use mail::verp::VerpKey;
 use store::engine::ReadError;
 use thiserror::Error;
 use tokio::sync::Semaphore;
 
-use self::book::News;
+use self::book::BounceReport;
 use crate::worker::Worker;
 
 /// For how long after a recipient was done with something that comes back still counts (completions-email.md 4).
-const COUNTS_FOR: SignedDuration = SignedDuration::from_hours(30 * 24);
+const COUNTED_WITHIN: SignedDuration = SignedDuration::from_hours(30 * 24);
 /// Reports of DMARC and TLS opened at once: each takes at most some 100 MB, by the bounds of its format.
-const OPENED_AT_ONCE: usize = 2;
+const REPORT_CONCURRENCY: usize = 2;
 /// Where complaints come in, at the return-path host.
-const COMPLAINTS: [&str; 2] = ["fbl", "abuse"];
+const COMPLAINT_LOCAL_PARTS: [&str; 2] = ["fbl", "abuse"];
 /// Where reports of DMARC come in: what the suggested record says ([`mail::setup`]).
-const DMARC_REPORTS: &str = "dmarc";
+const DMARC_REPORT_LOCAL_PART: &str = "dmarc";
 /// Where reports of how TLS went come in (RFC 8460).
-const TLS_REPORTS: &str = "tls-reports";
+const TLS_REPORT_LOCAL_PART: &str = "tls-reports";
 
 /// Whose an address at one of our return-path hosts is.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Mailbox {
+pub enum BounceMailbox {
     /// A return path of ours, signed: what comes to it is about one recipient of one email.
     ReturnPath,
     /// Where aggregate reports of DMARC come in (RFC 7489 7.2).
@@ -64,19 +64,19 @@ pub enum Mailbox {
 
 /// What was made of what came back.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Taken {
+pub enum BounceHandling {
     /// It is one of the things that come back, whether it changed anything or not.
-    Understood,
+    Recognized,
     /// It says nothing that we know.
-    NotUnderstood,
+    Unrecognized,
 }
 
 /// What was taken for nothing that we know, where it is counted.
-const NOTHING: &str = "nothing";
+const UNRECOGNIZED: &str = "nothing";
 
 /// Why what came back could not be booked: it is to come again.
 #[derive(Debug, Error)]
-pub enum ReturnedError {
+pub enum BounceError {
     /// The store cannot be read.
     #[error(transparent)]
     Read(#[from] store::engine::ReadError),
@@ -85,50 +85,50 @@ pub enum ReturnedError {
     Commit(#[from] store::engine::CommitError),
     /// The recipient's task is not done with: what it comes to is not known yet, and this would be lost in it.
     #[error("the email that this is about is still being delivered")]
-    TooEarly,
+    StillDelivering,
 }
 
 /// Takes what comes back.
 #[derive(Clone)]
-pub struct Returned {
+pub struct BounceProcessor {
     worker: Arc<Worker>,
-    facts: Arc<Facts>,
-    opening: Arc<Semaphore>,
+    facts: Arc<ServiceHosts>,
+    report_permits: Arc<Semaphore>,
 }
 
-impl Returned {
-    pub(crate) fn new(worker: Arc<Worker>, facts: Facts) -> Self {
-        Self { worker, facts: Arc::new(facts), opening: Arc::new(Semaphore::new(OPENED_AT_ONCE)) }
+impl BounceProcessor {
+    pub(crate) fn new(worker: Arc<Worker>, facts: ServiceHosts) -> Self {
+        Self { worker, facts: Arc::new(facts), report_permits: Arc::new(Semaphore::new(REPORT_CONCURRENCY)) }
     }
 
     /// Whether an address at a return-path host is one that anything may come back to; asked at RCPT.
     ///
     /// # Errors
     /// The store cannot be read.
-    pub async fn knows(&self, address: &Address) -> Result<Option<Mailbox>, ReadError> {
-        if let Some(task) = self.worker.verp.read(address) {
-            return Ok(self.is_of(address, task).await?.then_some(Mailbox::ReturnPath));
+    pub async fn find_mailbox(&self, address: &Address) -> Result<Option<BounceMailbox>, ReadError> {
+        if let Some(task) = self.worker.verp.verify(address) {
+            return Ok(self.matches_return_path_host(address, task).await?.then_some(BounceMailbox::ReturnPath));
         }
-        let is = |name: &str| address.local().eq_ignore_ascii_case(name);
+        let is = |name: &str| address.local_part().eq_ignore_ascii_case(name);
         Ok(match address.domain() == &self.facts.return_path_host {
-            true if is(DMARC_REPORTS) => Some(Mailbox::DmarcReports),
-            true if is(TLS_REPORTS) => Some(Mailbox::TlsReports),
-            true if COMPLAINTS.into_iter().any(is) => Some(Mailbox::Complaints),
+            true if is(DMARC_REPORT_LOCAL_PART) => Some(BounceMailbox::DmarcReports),
+            true if is(TLS_REPORT_LOCAL_PART) => Some(BounceMailbox::TlsReports),
+            true if COMPLAINT_LOCAL_PARTS.into_iter().any(is) => Some(BounceMailbox::Complaints),
             _ => None,
         })
     }
 
     /// Whether a signed return path is at the host that it was made for: the one below the domain that the email
     /// was sent from; or that one's alias, which is our own name: some hosts put it in its place (qmail, sendmail).
-    async fn is_of(&self, path: &Address, task: TaskId) -> Result<bool, ReadError> {
+    async fn matches_return_path_host(&self, path: &Address, task: TaskId) -> Result<bool, ReadError> {
         if *path.domain() == self.facts.return_path_host {
             return Ok(true);
         }
-        let Some(domain) = VerpKey::domain(path) else { return Ok(false) };
-        Ok(match self.email_of(&domain, task).await? {
+        let Some(domain) = VerpKey::sending_domain(path) else { return Ok(false) };
+        Ok(match self.find_email(&domain, task).await? {
             Some(email) => email.domain == Some(domain),
             // The email is not kept any more: what comes is taken, and changes nothing.
-            None => self.account_of(Some(domain)).await?.is_some(),
+            None => self.find_account(Some(domain)).await?.is_some(),
         })
     }
 
@@ -138,91 +138,93 @@ impl Returned {
     ///
     /// # Errors
     /// [`ReturnedError`]: nothing was booked.
-    pub fn take<'a>(
+    pub fn process<'a>(
         &'a self,
-        mailbox: Mailbox,
-        arrival: &'a Arrival,
-        trusted: &'a [Reporter],
-    ) -> BoxFuture<'a, Result<Taken, ReturnedError>> {
+        mailbox: BounceMailbox,
+        arrival: &'a InboundMessage,
+        trusted: &'a [FeedbackReporter],
+    ) -> BoxFuture<'a, Result<BounceHandling, BounceError>> {
         Box::pin(async move {
             let taken_for = match mailbox {
-                Mailbox::ReturnPath => self.take_at_return_path(arrival).await?,
-                Mailbox::Complaints => match returned::read_complaint(&arrival.message) {
-                    Some(complaint) => self.complain(complaint, arrival, trusted).await?,
-                    None => NOTHING,
+                BounceMailbox::ReturnPath => self.process_return_path(arrival).await?,
+                BounceMailbox::Complaints => match returned::parse_complaint(&arrival.message) {
+                    Some(complaint) => self.apply_complaint(complaint, arrival, trusted).await?,
+                    None => UNRECOGNIZED,
                 },
-                Mailbox::DmarcReports => self.count_aggregate(arrival).await?,
-                Mailbox::TlsReports => self.keep_tls_report(arrival).await?,
+                BounceMailbox::DmarcReports => self.store_dmarc_report(arrival).await?,
+                BounceMailbox::TlsReports => self.store_tls_report(arrival).await?,
             };
-            told(mailbox, taken_for);
-            Ok(if taken_for == NOTHING { Taken::NotUnderstood } else { Taken::Understood })
+            count_processed(mailbox, taken_for);
+            Ok(if taken_for == UNRECOGNIZED { BounceHandling::Unrecognized } else { BounceHandling::Recognized })
         })
     }
 
-    async fn take_at_return_path(&self, arrival: &Arrival) -> Result<&'static str, ReturnedError> {
-        let Some(about) = self.whose(&arrival.recipient).await? else {
+    async fn process_return_path(&self, arrival: &InboundMessage) -> Result<&'static str, BounceError> {
+        let Some(about) = self.find_recipient(&arrival.recipient).await? else {
             return Ok("unknown");
         };
-        let address = match store::email::look(&self.worker.store, about.account, about.task).await? {
+        let address = match store::email::get_stored_recipient(&self.worker.store, about.account, about.task).await? {
             Some(found) => found.recipient.address,
             None => return Ok("unknown"),
         };
-        let news = match returned::read(&arrival.message, Some(&address), arrival.reverse_path.as_ref()) {
-            Said::Failed(failure) => News::Failed(failure),
-            Said::Delayed(failure) => News::Delayed(failure),
-            Said::Complaint(complaint) => News::Complaint(complaint.arriving_at(arrival.received_at)),
-            Said::Nothing => return Ok(NOTHING),
+        let news = match returned::parse(&arrival.message, Some(&address), arrival.reverse_path.as_ref()) {
+            ParsedReport::Failed(failure) => BounceReport::Failed(failure),
+            ParsedReport::Delayed(failure) => BounceReport::Delayed(failure),
+            ParsedReport::Complaint(complaint) => {
+                BounceReport::Complaint(complaint.with_default_arrival(arrival.received_at))
+            }
+            ParsedReport::Nothing => return Ok(UNRECOGNIZED),
         };
-        self.book(about, &news, arrival.received_at).await
+        self.apply(about, &news, arrival.received_at).await
     }
 
     /// Whose recipient a return path is; none when it is not one of ours.
-    async fn whose(&self, address: &Address) -> Result<Option<About>, ReadError> {
-        let Some(task) = self.worker.verp.read(address) else { return Ok(None) };
-        let email = match VerpKey::domain(address) {
-            Some(domain) => self.email_of(&domain, task).await?,
-            None => store::email::find(&self.worker.store, task.email).await?.map(|found| found.email),
+    async fn find_recipient(&self, address: &Address) -> Result<Option<BouncedRecipient>, ReadError> {
+        let Some(task) = self.worker.verp.verify(address) else { return Ok(None) };
+        let email = match VerpKey::sending_domain(address) {
+            Some(domain) => self.find_email(&domain, task).await?,
+            None => store::email::find_in_any_account(&self.worker.store, task.email).await?.map(|found| found.email),
         };
-        Ok(email.map(|email| About { account: email.account, task }))
+        Ok(email.map(|email| BouncedRecipient { account: email.account, task }))
     }
 
     /// The email of a task, most likely sent from this domain.
-    async fn email_of(&self, domain: &Name, task: TaskId) -> Result<Option<Email>, ReadError> {
+    async fn find_email(&self, domain: &DomainName, task: TaskId) -> Result<Option<Email>, ReadError> {
         let store = &self.worker.store;
-        if let Some(account) = self.account_of(Some(domain.clone())).await?
-            && let Some(email) = store::email::get_bare(store, account, task.email).await?
+        if let Some(account) = self.find_account(Some(domain.clone())).await?
+            && let Some(email) = store::email::get_without_recipients(store, account, task.email).await?
         {
             return Ok(Some(email));
         }
         // The domain is no more, or another's by now; or a host on the way has put the address into one of its own.
-        Ok(store::email::find(store, task.email).await?.map(|found| found.email))
+        Ok(store::email::find_in_any_account(store, task.email).await?.map(|found| found.email))
     }
 
-    async fn account_of(&self, domain: Option<Name>) -> Result<Option<AccountId>, ReadError> {
+    async fn find_account(&self, domain: Option<DomainName>) -> Result<Option<AccountId>, ReadError> {
         let Some(domain) = domain else { return Ok(None) };
-        Ok(store::domain::by_name(&self.worker.store, &domain).await?.map(|domain| domain.account))
+        Ok(store::domain::find_by_name(&self.worker.store, &domain).await?.map(|domain| domain.account))
     }
 }
 
 /// What something that came back is about.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-struct About {
+struct BouncedRecipient {
     account: AccountId,
     task: TaskId,
 }
 
 /// Whether what comes back at `now` still counts for a recipient that was done with at `done_at`.
-fn counts(done_at: Timestamp, now: Timestamp) -> bool {
-    now.duration_since(done_at) <= COUNTS_FOR
+fn is_recent(done_at: Timestamp, now: Timestamp) -> bool {
+    now.duration_since(done_at) <= COUNTED_WITHIN
 }
 
 /// Counts what came back, by what it was taken for.
-fn told(mailbox: Mailbox, what: &'static str) {
+fn count_processed(mailbox: BounceMailbox, what: &'static str) {
     let mailbox = match mailbox {
-        Mailbox::ReturnPath => "return_path",
-        Mailbox::DmarcReports => "dmarc",
-        Mailbox::TlsReports => "tls_reports",
-        Mailbox::Complaints => "complaints",
+        BounceMailbox::ReturnPath => "return_path",
+        BounceMailbox::DmarcReports => "dmarc",
+        BounceMailbox::TlsReports => "tls_reports",
+        BounceMailbox::Complaints => "complaints",
     };
     metrics::counter!("postrider_returned_total", "mailbox" => mailbox, "as" => what).increment(1);
 }

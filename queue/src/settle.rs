@@ -14,34 +14,34 @@ use std::net::IpAddr;
 use std::time::Duration;
 
 use jiff::Timestamp;
-use mail::attempt::{Attempt, TlsFacts};
-use mail::classify::{Reason, classify};
+use mail::attempt::{Attempt, AttemptTls};
+use mail::classify::{BounceClass, classify};
 use mail::event::{Event, EventKind};
 use mail::id::EventId;
 use mail::moment;
-use mail::outcome::{Outcome, Phase};
+use mail::outcome::{AttemptPhase, Outcome};
 use mail::recipient::{Recipient, RecipientState};
-use mail::reply::{Reply, Severity};
+use mail::reply::{Severity, SmtpReply};
 use mail::simulator;
-use mail::suppression::{self, Detail, Grounds, Source, Suppression};
+use mail::suppression::{self, SmtpDiagnostic, Suppression, SuppressionCause, SuppressionSource};
 use mail::task::Task;
 use serde_json::json;
 use store::engine::{Batch, Value};
 
 use crate::notification;
-use crate::retry::Schedule;
-use crate::site::Obstacle;
+use crate::retry::RetrySchedule;
+use crate::site::DeliveryObstacle;
 
 /// Refused for good, and the sender blamed.
-const REJECTED: &str = "rejected";
+const REJECTED_REASON: &str = "rejected";
 
 /// What an attempt was, when it is over.
 #[derive(Debug, Clone)]
-pub struct Attempted {
+pub struct AttemptResult {
     /// What it came to.
     pub outcome: Outcome,
     /// How far it got.
-    pub phase: Phase,
+    pub phase: AttemptPhase,
     /// When it began.
     pub began_at: Timestamp,
     /// How long it took.
@@ -53,18 +53,18 @@ pub struct Attempted {
     /// The address of ours that it came from.
     pub source: Option<IpAddr>,
     /// TLS, if any.
-    pub tls: Option<TlsFacts>,
+    pub tls: Option<AttemptTls>,
     /// The dialog.
     pub transcript: String,
     /// Nothing was tried: its time was up while it waited.
     pub is_untried: bool,
     /// What was answered to an earlier attempt, where nothing was answered to this one.
-    pub answered_before: Option<Reply>,
+    pub earlier_reply: Option<SmtpReply>,
 }
 
-impl Attempted {
+impl AttemptResult {
     /// Why it was not delivered, with the host that said so.
-    pub(crate) fn error(&self) -> String {
+    pub(crate) fn error_text(&self) -> String {
         let why = self.diagnostic();
         match &self.mx_host {
             Some(host) if !why.contains(host.as_str()) => format!("{host}: {why}"),
@@ -79,19 +79,19 @@ impl Attempted {
     }
 
     /// What a host answered last, to this attempt or before it.
-    fn last_answer(&self) -> Option<&Reply> {
-        self.outcome.reply().or(self.answered_before.as_ref())
+    fn last_reply(&self) -> Option<&SmtpReply> {
+        self.outcome.reply().or(self.earlier_reply.as_ref())
     }
 
     /// What a refusal is about.
-    fn reason(&self, reply: &Reply) -> Reason {
+    fn classify_reply(&self, reply: &SmtpReply) -> BounceClass {
         classify(self.mx_host.as_deref(), reply, self.phase)
     }
 }
 
 /// What comes next for a recipient.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub enum Next {
+pub enum NextAction {
     /// Nothing: it was delivered.
     Delivered,
     /// Another attempt.
@@ -100,14 +100,14 @@ pub enum Next {
         at: Timestamp,
     },
     /// Nothing: the recipient's server does not take it.
-    Bounced {
+    Bounce {
         /// What is known about why.
-        reason: Reason,
+        reason: BounceClass,
         /// It was put off until its time was up.
         soft: bool,
     },
     /// Nothing: it failed, and not for the recipient's sake.
-    Failed {
+    Fail {
         /// `expired`, `dns_error`, `tls_required`, `rejected`, `unconfirmed` (completions-email.md 2.10).
         why: &'static str,
     },
@@ -115,84 +115,83 @@ pub enum Next {
 
 /// Decides what comes next.
 #[must_use]
-pub fn decide(task: &Task, attempted: &Attempted, schedule: &Schedule, now: Timestamp, seed: u64) -> Next {
-    let time_is_up = |replies: u32, why: &'static str| match schedule.next(
-        task.attempts + 1,
-        now,
-        task.expires_at,
-        seed,
-    ) {
-        Some(at) => Next::Retry { at },
-        None if replies > 0 => {
-            let reason =
-                attempted.outcome.reply().map_or(Reason::Undetermined, |reply| attempted.reason(reply));
-            let reason = if reason.is_about_recipient() { reason } else { Reason::Undetermined };
-            Next::Bounced { reason, soft: true }
-        }
-        None => Next::Failed { why },
-    };
+pub fn decide_next_action(
+    task: &Task,
+    attempted: &AttemptResult,
+    schedule: &RetrySchedule,
+    now: Timestamp,
+    seed: u64,
+) -> NextAction {
+    let time_is_up =
+        |replies: u32, why: &'static str| match schedule.next_attempt(task.attempts + 1, now, task.expires_at, seed) {
+            Some(at) => NextAction::Retry { at },
+            None if replies > 0 => {
+                let reason = attempted
+                    .outcome
+                    .reply()
+                    .map_or(BounceClass::Undetermined, |reply| attempted.classify_reply(reply));
+                let reason = if reason.is_about_recipient() { reason } else { BounceClass::Undetermined };
+                NextAction::Bounce { reason, soft: true }
+            }
+            None => NextAction::Fail { why },
+        };
     match &attempted.outcome {
-        Outcome::Delivered(_) => Next::Delivered,
+        Outcome::Delivered(_) => NextAction::Delivered,
         Outcome::Withheld(_) => time_is_up(task.replies, "tls_required"),
-        Outcome::Deferred(_) | Outcome::Unreachable(_) if attempted.phase == Phase::Tls => {
+        Outcome::Deferred(_) | Outcome::Unreachable(_) if attempted.phase == AttemptPhase::Tls => {
             time_is_up(task.replies, "tls_required")
         }
         // What a host says before MAIL is about us, and no answer of the recipient's server.
-        Outcome::Deferred(_) if !speaks_of_the_message(attempted.phase) => {
-            time_is_up(task.replies, "expired")
-        }
+        Outcome::Deferred(_) if !is_about_message(attempted.phase) => time_is_up(task.replies, "expired"),
         Outcome::Deferred(_) => time_is_up(task.replies + 1, "expired"),
         Outcome::Unconfirmed(_) => time_is_up(task.replies, "unconfirmed"),
-        Outcome::Unreachable(_) if attempted.phase == Phase::Dns => time_is_up(task.replies, "dns_error"),
+        Outcome::Unreachable(_) if attempted.phase == AttemptPhase::Dns => time_is_up(task.replies, "dns_error"),
         Outcome::Unreachable(_) => time_is_up(task.replies, "expired"),
         // No word about the address.
-        Outcome::Undeliverable(reply) if is_loop(reply) => Next::Failed { why: "dns_error" },
-        Outcome::Failed(reply) if is_loop(reply) && attempted.reason(reply) == Reason::Undetermined => {
-            Next::Failed { why: "dns_error" }
+        Outcome::Undeliverable(reply) if is_routing_loop(reply) => NextAction::Fail { why: "dns_error" },
+        Outcome::Failed(reply)
+            if is_routing_loop(reply) && attempted.classify_reply(reply) == BounceClass::Undetermined =>
+        {
+            NextAction::Fail { why: "dns_error" }
         }
         // Our own word about the message and what the host can take says nothing of the recipient.
-        Outcome::Undeliverable(reply) if attempted.phase != Phase::Dns && !asks_for_tls(reply) => {
-            Next::Failed { why: REJECTED }
+        Outcome::Undeliverable(reply) if attempted.phase != AttemptPhase::Dns && !is_requiretls_failure(reply) => {
+            NextAction::Fail { why: REJECTED_REASON }
         }
-        Outcome::Failed(reply) | Outcome::Undeliverable(reply) => match attempted.reason(reply) {
+        Outcome::Failed(reply) | Outcome::Undeliverable(reply) => match attempted.classify_reply(reply) {
             // A 4yz that means never: only who is not there is not asked again, ever.
-            reason if reason.is_about_recipient() => Next::Bounced {
+            reason if reason.is_about_recipient() => NextAction::Bounce {
                 reason,
-                soft: reply.severity() == Severity::Transient && reason != Reason::UnknownUser,
+                soft: reply.severity() == Severity::Transient && reason != BounceClass::UnknownUser,
             },
-            _ if asks_for_tls(reply) => Next::Failed { why: "tls_required" },
-            _ => Next::Failed { why: REJECTED },
+            _ if is_requiretls_failure(reply) => NextAction::Fail { why: "tls_required" },
+            _ => NextAction::Fail { why: REJECTED_REASON },
         },
     }
 }
 
 /// It goes in circles (RFC 3463 3.5).
-fn is_loop(reply: &Reply) -> bool {
+fn is_routing_loop(reply: &SmtpReply) -> bool {
     reply.enhanced.is_some_and(|enhanced| (enhanced.subject, enhanced.detail) == (4, 6))
 }
 
 /// REQUIRETLS cannot be had (RFC 8689 5).
-fn asks_for_tls(reply: &Reply) -> bool {
+fn is_requiretls_failure(reply: &SmtpReply) -> bool {
     reply.enhanced.is_some_and(|enhanced| (enhanced.subject, enhanced.detail) == (7, 30))
 }
 
-fn speaks_of_the_message(phase: Phase) -> bool {
-    matches!(phase, Phase::Mail | Phase::Rcpt | Phase::Data | Phase::Final)
+fn is_about_message(phase: AttemptPhase) -> bool {
+    matches!(phase, AttemptPhase::Mail | AttemptPhase::Rcpt | AttemptPhase::Data | AttemptPhase::Final)
 }
 
 /// The task as it goes on, when it is tried again.
 #[must_use]
-pub fn moved(task: &Task, attempted: &Attempted, at: Timestamp, now: Timestamp) -> Task {
-    let answered =
-        matches!(attempted.outcome, Outcome::Deferred(_)) && speaks_of_the_message(attempted.phase);
-    let mut moved = Task {
-        due: at,
-        attempts: task.attempts + 1,
-        replies: task.replies + u32::from(answered),
-        ..task.clone()
-    };
+pub fn rescheduled_task(task: &Task, attempted: &AttemptResult, at: Timestamp, now: Timestamp) -> Task {
+    let answered = matches!(attempted.outcome, Outcome::Deferred(_)) && is_about_message(attempted.phase);
+    let mut moved =
+        Task { due: at, attempts: task.attempts + 1, replies: task.replies + u32::from(answered), ..task.clone() };
     // Its sender hears once that it is late.
-    moved.notify.delay &= !notification::is_told_late(task, now);
+    moved.notify.delay &= !notification::is_delay_dsn_due(task, now);
     moved
 }
 
@@ -200,52 +199,55 @@ pub fn moved(task: &Task, attempted: &Attempted, at: Timestamp, now: Timestamp) 
 /// a refusal that blames the sender. What never got an answer says nothing about the address. Addresses of the
 /// [`simulator`] are not suppressed.
 #[must_use]
-pub fn grounds_of(task: &Task, attempted: &Attempted, next: &Next) -> Option<Grounds> {
+pub fn suppression_cause(task: &Task, attempted: &AttemptResult, next: &NextAction) -> Option<SuppressionCause> {
     if simulator::is_simulated(&task.address) {
         return None;
     }
     let reason = match next {
-        Next::Bounced { soft: false, reason } if reason.is_for_good() => suppression::Reason::HardBounce,
-        Next::Bounced { .. } => suppression::Reason::SoftBounce,
-        Next::Failed { why: REJECTED } if !matches!(attempted.outcome, Outcome::Undeliverable(_)) => {
-            suppression::Reason::SmtpFailure
+        NextAction::Bounce { soft: false, reason } if reason.is_permanent() => {
+            suppression::SuppressionReason::HardBounce
+        }
+        NextAction::Bounce { .. } => suppression::SuppressionReason::SoftBounce,
+        NextAction::Fail { why: REJECTED_REASON } if !matches!(attempted.outcome, Outcome::Undeliverable(_)) => {
+            suppression::SuppressionReason::SmtpFailure
         }
         _ => return None,
     };
-    let mut grounds = Grounds::new(task.address.clone(), reason, Source::System).of_email(task.id.email);
-    let of_ours = |text: Cow<'_, str>| Detail {
+    let mut grounds =
+        SuppressionCause::new(task.address.clone(), reason, SuppressionSource::System).with_email(task.id.email);
+    let of_ours = |text: Cow<'_, str>| SmtpDiagnostic {
         smtp_code: None,
         enhanced_code: None,
-        diagnostic: suppression::shortened(&text),
+        diagnostic: suppression::truncate_diagnostic(&text),
     };
     grounds.detail =
-        attempted.outcome.error().map(of_ours).or_else(|| attempted.outcome.reply().map(Detail::from));
+        attempted.outcome.error().map(of_ours).or_else(|| attempted.outcome.reply().map(SmtpDiagnostic::from));
     Some(grounds)
 }
 
 /// Writes down what an attempt came to: the task taken (or moved), the recipient, the attempt, the event.
 /// The event names the suppression that stands after it; it is given back, for who tells it.
-pub fn record(
+pub fn outcome_batch(
     (task, row): (&Task, Option<&Value>),
-    attempted: &Attempted,
-    (next, suppression): (&Next, Option<&Suppression>),
+    attempted: &AttemptResult,
+    (next, suppression): (&NextAction, Option<&Suppression>),
     now: Timestamp,
     event: EventId,
 ) -> (Batch, Event) {
     let mut batch = Batch::progress();
-    store::task::take(&mut batch, task, row);
+    store::task::remove(&mut batch, task, row);
     let next_attempt_at = match next {
-        Next::Retry { at } => {
-            store::task::put(&mut batch, &moved(task, attempted, *at, now));
+        NextAction::Retry { at } => {
+            store::task::put(&mut batch, &rescheduled_task(task, attempted, *at, now));
             Some(*at)
         }
         _ => None,
     };
     let (state, kind) = match next {
-        Next::Delivered => (RecipientState::Delivered, EventKind::Delivered),
-        Next::Retry { .. } => (RecipientState::Deferred, EventKind::DeliveryDelayed),
-        Next::Bounced { .. } => (RecipientState::Bounced, EventKind::Bounced),
-        Next::Failed { .. } => (RecipientState::Failed, EventKind::Failed),
+        NextAction::Delivered => (RecipientState::Delivered, EventKind::Delivered),
+        NextAction::Retry { .. } => (RecipientState::Deferred, EventKind::DeliveryDelayed),
+        NextAction::Bounce { .. } => (RecipientState::Bounced, EventKind::Bounced),
+        NextAction::Fail { .. } => (RecipientState::Failed, EventKind::Failed),
     };
     let recipient = Recipient {
         index: task.id.recipient,
@@ -253,7 +255,7 @@ pub fn record(
         kind: task.kind,
         state,
         attempts: task.attempts + u32::from(!attempted.is_untried),
-        last_response: attempted.last_answer().cloned(),
+        last_response: attempted.last_reply().cloned(),
         error: attempted.outcome.error().map(Cow::into_owned),
         mx_host: attempted.mx_host.clone(),
         last_event: (kind, now),
@@ -265,7 +267,7 @@ pub fn record(
     };
     store::email::put_recipient(&mut batch, task.account, task.id.email, &recipient);
     if !attempted.is_untried {
-        let attempt = attempt_of(task, attempted, next_attempt_at);
+        let attempt = attempt_record(task, attempted, next_attempt_at);
         store::attempt::put(&mut batch, task.account, task.id.email, &attempt);
     }
     let event = Event {
@@ -275,14 +277,14 @@ pub fn record(
         kind,
         recipient: Some(task.address.clone()),
         created_at: now,
-        detail: detail_of(task, attempted, next, suppression),
+        detail: event_data(task, attempted, next, suppression),
     };
     store::event::record(&mut batch, &event, task.partition);
     (batch, event)
 }
 
 /// The event that an email waits for a destination to which nothing goes.
-pub(crate) fn delayed(task: &Task, obstacle: &Obstacle, now: Timestamp, event: EventId) -> Event {
+pub(crate) fn delayed_event(task: &Task, obstacle: &DeliveryObstacle, now: Timestamp, event: EventId) -> Event {
     Event {
         id: event,
         account: task.account,
@@ -293,16 +295,16 @@ pub(crate) fn delayed(task: &Task, obstacle: &Obstacle, now: Timestamp, event: E
         detail: json!({"delay": {
             "smtp_code": null,
             "enhanced_code": null,
-            "diagnostic": obstacle.text,
+            "diagnostic": obstacle.reason,
             "attempt": task.attempts,
-            "next_attempt_at": moment::write(obstacle.until.min(task.expires_at)),
-            "expires_at": moment::write(task.expires_at),
+            "next_attempt_at": moment::to_rfc3339(obstacle.until.min(task.expires_at)),
+            "expires_at": moment::to_rfc3339(task.expires_at),
             "unconfirmed": false,
         }}),
     }
 }
 
-fn attempt_of(task: &Task, attempted: &Attempted, next_attempt_at: Option<Timestamp>) -> Attempt {
+fn attempt_record(task: &Task, attempted: &AttemptResult, next_attempt_at: Option<Timestamp>) -> Attempt {
     let error = match &attempted.outcome {
         Outcome::Unconfirmed(text) => Some(format!("it may have arrived: {text}")),
         outcome => outcome.error().map(Cow::into_owned),
@@ -329,39 +331,39 @@ fn millis(duration: Duration) -> u64 {
 }
 
 /// The particulars of the event, as webhooks will show them (completions-email.md 2.10).
-fn detail_of(
+fn event_data(
     task: &Task,
-    attempted: &Attempted,
-    next: &Next,
+    attempted: &AttemptResult,
+    next: &NextAction,
     suppression: Option<&Suppression>,
 ) -> serde_json::Value {
     let suppression_id = suppression.map(|suppression| suppression.id);
-    let suppressed_until = suppression.and_then(|suppression| suppression.expires_at).map(moment::write);
+    let suppressed_until = suppression.and_then(|suppression| suppression.expires_at).map(moment::to_rfc3339);
     let reply = attempted.outcome.reply();
     let code = reply.map(|r| r.code);
     let enhanced = reply.and_then(|r| r.enhanced);
     let diagnostic = attempted.diagnostic();
     // A verdict of our own has no code of a host, whatever one said before.
-    let answer = attempted.last_answer().filter(|_| attempted.outcome.verdict().is_none());
+    let answer = attempted.last_reply().filter(|_| attempted.outcome.verdict().is_none());
     let kind = if attempted.outcome.verdict().is_some() { "x-postrider" } else { "smtp" };
     match next {
-        Next::Delivered => json!({"delivery": {
+        NextAction::Delivered => json!({"delivery": {
             "mx_host": attempted.mx_host,
-            "smtp_response": reply.map(Reply::to_string),
+            "smtp_response": reply.map(SmtpReply::to_string),
             "tls": attempted.tls.as_ref().map(|tls| tls.version.as_str()),
             "attempts": task.attempts + 1,
             "duration_ms": millis(attempted.duration),
         }}),
-        Next::Retry { at } => json!({"delay": {
+        NextAction::Retry { at } => json!({"delay": {
             "smtp_code": code,
             "enhanced_code": enhanced,
             "diagnostic": diagnostic,
             "attempt": task.attempts + 1,
-            "next_attempt_at": moment::write(*at),
-            "expires_at": moment::write(task.expires_at),
+            "next_attempt_at": moment::to_rfc3339(*at),
+            "expires_at": moment::to_rfc3339(task.expires_at),
             "unconfirmed": matches!(attempted.outcome, Outcome::Unconfirmed(_)),
         }}),
-        Next::Bounced { reason, soft } => json!({"bounce_reason": diagnostic, "bounce": {
+        NextAction::Bounce { reason, soft } => json!({"bounce_reason": diagnostic, "bounce": {
             "type": if *soft { "soft" } else { "hard" },
             "category": reason,
             "smtp_code": answer.map(|r| r.code),
@@ -370,7 +372,7 @@ fn detail_of(
             "mx_host": attempted.mx_host,
             "async": false,
         }, "suppression_id": suppression_id, "suppressed_until": suppressed_until}),
-        Next::Failed { why } => json!({
+        NextAction::Fail { why } => json!({
             "failure": {"reason": why, "message": diagnostic, "smtp_code": code},
             "suppression_id": suppression_id,
             "suppressed_until": suppressed_until,
@@ -382,9 +384,9 @@ fn detail_of(
 pub(crate) mod tests {
     use super::*;
     use mail::id::{AccountId, EmailId};
-    use mail::recipient::{Notify, RecipientKind};
+    use mail::recipient::{DsnOptions, RecipientKind};
     use mail::reply::Enhanced;
-    use mail::task::{Class, TaskId};
+    use mail::task::{TaskClass, TaskId};
 
     fn at(second: i64) -> Timestamp {
         Timestamp::from_second(second).unwrap()
@@ -396,7 +398,7 @@ pub(crate) mod tests {
             id: TaskId { email: EmailId::new(at(1), 1), recipient: 0 },
             partition: 0,
             account: AccountId::new(at(1), 1),
-            class: Class::Transactional,
+            class: TaskClass::Transactional,
             due: at(1),
             address: "a@example.net".parse().unwrap(),
             kind: RecipientKind::To,
@@ -412,7 +414,7 @@ pub(crate) mod tests {
             tls_optional: false,
             tls_enforced: false,
             eight_bit: false,
-            notify: Notify::default(),
+            notify: DsnOptions::default(),
             envelope_id: None,
             return_full: false,
             by: None,
@@ -423,8 +425,8 @@ pub(crate) mod tests {
         }
     }
 
-    fn attempted(outcome: Outcome, phase: Phase) -> Attempted {
-        Attempted {
+    fn attempted(outcome: Outcome, phase: AttemptPhase) -> AttemptResult {
+        AttemptResult {
             outcome,
             phase,
             began_at: at(10),
@@ -435,59 +437,59 @@ pub(crate) mod tests {
             tls: None,
             transcript: String::new(),
             is_untried: false,
-            answered_before: None,
+            earlier_reply: None,
         }
     }
 
-    fn reply(code: u16, enhanced: (u8, u16, u16)) -> Reply {
-        Reply::new(code, Enhanced::new(enhanced.0, enhanced.1, enhanced.2), "text")
+    fn reply(code: u16, enhanced: (u8, u16, u16)) -> SmtpReply {
+        SmtpReply::new(code, Enhanced::new(enhanced.0, enhanced.1, enhanced.2), "text")
     }
 
-    fn next(task: &Task, outcome: Outcome, phase: Phase, now: i64) -> Next {
-        decide(task, &attempted(outcome, phase), &Schedule::default(), at(now), 0)
+    fn next(task: &Task, outcome: Outcome, phase: AttemptPhase, now: i64) -> NextAction {
+        decide_next_action(task, &attempted(outcome, phase), &RetrySchedule::default(), at(now), 0)
     }
 
     #[test]
     fn every_outcome_leads_somewhere() {
         let fresh = task();
         let answered = Task { replies: 1, attempts: 1, ..task() };
-        let later = Next::Retry { at: at(10 + 60) };
+        let later = NextAction::Retry { at: at(10 + 60) };
         let deferred = || Outcome::Deferred(reply(451, (4, 7, 1)));
         let lost = || Outcome::Unreachable("refused".into());
         assert_eq!(
-            next(&fresh, Outcome::Delivered(reply(250, (2, 0, 0))), Phase::Final, 10),
-            Next::Delivered
+            next(&fresh, Outcome::Delivered(reply(250, (2, 0, 0))), AttemptPhase::Final, 10),
+            NextAction::Delivered
         );
-        assert_eq!(next(&fresh, deferred(), Phase::Rcpt, 10), later);
-        assert_eq!(next(&fresh, lost(), Phase::Connect, 10), later);
-        assert_eq!(next(&fresh, Outcome::Unconfirmed("lost".into()), Phase::Final, 10), later);
-        let soft = Next::Bounced { reason: Reason::Undetermined, soft: true };
-        assert_eq!(next(&fresh, deferred(), Phase::Rcpt, 1_000), soft);
-        assert_eq!(next(&answered, lost(), Phase::Connect, 1_000), soft);
-        assert_eq!(next(&fresh, lost(), Phase::Connect, 1_000), Next::Failed { why: "expired" });
-        assert_eq!(next(&fresh, lost(), Phase::Dns, 1_000), Next::Failed { why: "dns_error" });
-        let hard = Next::Bounced { reason: Reason::UnknownUser, soft: false };
-        assert_eq!(next(&fresh, Outcome::Failed(reply(550, (5, 1, 1))), Phase::Rcpt, 10), hard);
-        let rejected = Next::Failed { why: "rejected" };
-        assert_eq!(next(&fresh, Outcome::Failed(reply(550, (5, 7, 26))), Phase::Final, 10), rejected);
+        assert_eq!(next(&fresh, deferred(), AttemptPhase::Rcpt, 10), later);
+        assert_eq!(next(&fresh, lost(), AttemptPhase::Connect, 10), later);
+        assert_eq!(next(&fresh, Outcome::Unconfirmed("lost".into()), AttemptPhase::Final, 10), later);
+        let soft = NextAction::Bounce { reason: BounceClass::Undetermined, soft: true };
+        assert_eq!(next(&fresh, deferred(), AttemptPhase::Rcpt, 1_000), soft);
+        assert_eq!(next(&answered, lost(), AttemptPhase::Connect, 1_000), soft);
+        assert_eq!(next(&fresh, lost(), AttemptPhase::Connect, 1_000), NextAction::Fail { why: "expired" });
+        assert_eq!(next(&fresh, lost(), AttemptPhase::Dns, 1_000), NextAction::Fail { why: "dns_error" });
+        let hard = NextAction::Bounce { reason: BounceClass::UnknownUser, soft: false };
+        assert_eq!(next(&fresh, Outcome::Failed(reply(550, (5, 1, 1))), AttemptPhase::Rcpt, 10), hard);
+        let rejected = NextAction::Fail { why: "rejected" };
+        assert_eq!(next(&fresh, Outcome::Failed(reply(550, (5, 7, 26))), AttemptPhase::Final, 10), rejected);
         // What was judged otherwise than by its code.
-        let judged = |code, enhanced, text| Reply::new(code, Enhanced::new(enhanced, 2, 0), text);
+        let judged = |code, enhanced, text| SmtpReply::new(code, Enhanced::new(enhanced, 2, 0), text);
         let never = Outcome::Failed(judged(450, 4, "mailbox disabled"));
         assert_eq!(
-            next(&fresh, never, Phase::Rcpt, 10),
-            Next::Bounced { reason: Reason::Inactive, soft: true }
+            next(&fresh, never, AttemptPhase::Rcpt, 10),
+            NextAction::Bounce { reason: BounceClass::Inactive, soft: true }
         );
         let never = Outcome::Failed(judged(450, 4, "user unknown"));
-        assert_eq!(next(&fresh, never, Phase::Rcpt, 10), hard);
-        assert_eq!(next(&fresh, Outcome::Deferred(judged(550, 5, "not now")), Phase::Rcpt, 10), later);
-        let circle = Next::Failed { why: "dns_error" };
-        assert_eq!(next(&fresh, Outcome::Undeliverable(reply(550, (5, 4, 6))), Phase::Dns, 10), circle);
-        assert_eq!(next(&fresh, Outcome::Failed(reply(550, (5, 4, 6))), Phase::Rcpt, 10), circle);
+        assert_eq!(next(&fresh, never, AttemptPhase::Rcpt, 10), hard);
+        assert_eq!(next(&fresh, Outcome::Deferred(judged(550, 5, "not now")), AttemptPhase::Rcpt, 10), later);
+        let circle = NextAction::Fail { why: "dns_error" };
+        assert_eq!(next(&fresh, Outcome::Undeliverable(reply(550, (5, 4, 6))), AttemptPhase::Dns, 10), circle);
+        assert_eq!(next(&fresh, Outcome::Failed(reply(550, (5, 4, 6))), AttemptPhase::Rcpt, 10), circle);
         // Some say so of what they would rather not have.
-        let odd = Reply::new(550, Enhanced::new(5, 4, 6), "Unusual sending activity detected");
-        assert_eq!(next(&fresh, Outcome::Failed(odd), Phase::Rcpt, 10), Next::Failed { why: "rejected" });
-        let none = Next::Bounced { reason: Reason::DomainNotFound, soft: false };
-        assert_eq!(next(&fresh, Outcome::Undeliverable(reply(556, (5, 1, 10))), Phase::Dns, 10), none);
+        let odd = SmtpReply::new(550, Enhanced::new(5, 4, 6), "Unusual sending activity detected");
+        assert_eq!(next(&fresh, Outcome::Failed(odd), AttemptPhase::Rcpt, 10), NextAction::Fail { why: "rejected" });
+        let none = NextAction::Bounce { reason: BounceClass::DomainNotFound, soft: false };
+        assert_eq!(next(&fresh, Outcome::Undeliverable(reply(556, (5, 1, 10))), AttemptPhase::Dns, 10), none);
     }
 
     #[test]
@@ -495,38 +497,44 @@ pub(crate) mod tests {
         let task = task();
         let of = |outcome: Outcome, phase, now| {
             let attempted = attempted(outcome, phase);
-            let next = decide(&task, &attempted, &Schedule::default(), at(now), 0);
-            grounds_of(&task, &attempted, &next)
+            let next = decide_next_action(&task, &attempted, &RetrySchedule::default(), at(now), 0);
+            suppression_cause(&task, &attempted, &next)
         };
-        use suppression::Reason as R;
+        use suppression::SuppressionReason as R;
         let reason = |outcome, phase, now| of(outcome, phase, now).map(|grounds| grounds.reason);
-        let hard = of(Outcome::Failed(reply(550, (5, 1, 1))), Phase::Rcpt, 10).unwrap();
-        let refused = attempted(Outcome::Failed(reply(550, (5, 1, 1))), Phase::Rcpt);
-        let next = decide(&task, &refused, &Schedule::default(), at(10), 0);
+        let hard = of(Outcome::Failed(reply(550, (5, 1, 1))), AttemptPhase::Rcpt, 10).unwrap();
+        let refused = attempted(Outcome::Failed(reply(550, (5, 1, 1))), AttemptPhase::Rcpt);
+        let next = decide_next_action(&task, &refused, &RetrySchedule::default(), at(10), 0);
         let simulated = Task { address: "bounced@simulator.postrider.test".parse().unwrap(), ..task.clone() };
-        assert_eq!(grounds_of(&simulated, &refused, &next), None);
+        assert_eq!(suppression_cause(&simulated, &refused, &next), None);
         assert_eq!((hard.reason, hard.email), (R::HardBounce, Some(task.id.email)));
         assert_eq!(hard.detail.unwrap().smtp_code, Some(550));
         // A mailbox that is full, a message that is too large: not for good.
         for code in [(5, 2, 2), (5, 2, 3), (5, 1, 0)] {
             assert_eq!(
-                reason(Outcome::Failed(reply(552, code)), Phase::Rcpt, 10),
+                reason(Outcome::Failed(reply(552, code)), AttemptPhase::Rcpt, 10),
                 Some(R::SoftBounce),
                 "{code:?}"
             );
         }
         // What we say of the message ourselves suppresses nobody, and is no bounce.
         let too_large = Outcome::Undeliverable(reply(552, (5, 3, 4)));
-        let own = decide(&task, &attempted(too_large.clone(), Phase::Mail), &Schedule::default(), at(10), 0);
-        assert_eq!(own, Next::Failed { why: REJECTED });
-        assert_eq!(reason(too_large, Phase::Mail, 10), None);
+        let own = decide_next_action(
+            &task,
+            &attempted(too_large.clone(), AttemptPhase::Mail),
+            &RetrySchedule::default(),
+            at(10),
+            0,
+        );
+        assert_eq!(own, NextAction::Fail { why: REJECTED_REASON });
+        assert_eq!(reason(too_large, AttemptPhase::Mail, 10), None);
         let deferred = || Outcome::Deferred(reply(452, (4, 2, 2)));
-        assert_eq!(reason(deferred(), Phase::Rcpt, 10), None, "it is tried again");
-        assert_eq!(reason(deferred(), Phase::Rcpt, 1_000), Some(R::SoftBounce));
+        assert_eq!(reason(deferred(), AttemptPhase::Rcpt, 10), None, "it is tried again");
+        assert_eq!(reason(deferred(), AttemptPhase::Rcpt, 1_000), Some(R::SoftBounce));
         let policy = Outcome::Failed(reply(550, (5, 7, 26)));
-        assert_eq!(reason(policy, Phase::Final, 10), Some(R::SmtpFailure));
-        assert_eq!(reason(Outcome::Unreachable("refused".into()), Phase::Connect, 1_000), None);
-        assert_eq!(reason(Outcome::Delivered(reply(250, (2, 0, 0))), Phase::Final, 10), None);
+        assert_eq!(reason(policy, AttemptPhase::Final, 10), Some(R::SmtpFailure));
+        assert_eq!(reason(Outcome::Unreachable("refused".into()), AttemptPhase::Connect, 1_000), None);
+        assert_eq!(reason(Outcome::Delivered(reply(250, (2, 0, 0))), AttemptPhase::Final, 10), None);
     }
 
     #[tokio::test]
@@ -535,12 +543,12 @@ pub(crate) mod tests {
         let mut batch = Batch::intake();
         store::task::put(&mut batch, &task());
         store.commit(batch).await.unwrap();
-        let done = attempted(Outcome::Delivered(reply(250, (2, 0, 0))), Phase::Final);
+        let done = attempted(Outcome::Delivered(reply(250, (2, 0, 0))), AttemptPhase::Final);
         let (batch, _) =
-            record((&task(), None), &done, (&Next::Delivered, None), at(11), EventId::new(at(11), 1));
+            outcome_batch((&task(), None), &done, (&NextAction::Delivered, None), at(11), EventId::new(at(11), 1));
         store.commit(batch.clone()).await.unwrap();
         assert!(store.commit(batch).await.is_err(), "the task is gone");
-        let left = store::task::page(&store, None, 10).await.unwrap();
+        let left = store::task::list_all(&store, None, 10).await.unwrap();
         assert!(left.tasks.is_empty());
     }
 }

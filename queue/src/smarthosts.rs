@@ -8,22 +8,22 @@ use std::fmt;
 use std::net::SocketAddr;
 use std::sync::Arc;
 
-use mail::address::Name;
+use mail::address::DomainName;
 use mail::given_name::SmarthostName;
 
-use crate::courier::smtp::{Credentials, TlsMode};
-use crate::plan::{Destination, Route};
+use crate::courier::smtp::{SmarthostCredentials, TlsSecurityLevel};
+use crate::plan::{MailRoute, NextHop};
 
 /// Where a smarthost is.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub enum SmarthostAt {
+pub enum SmarthostEndpoint {
     /// An address.
     Address(SocketAddr),
     /// A name and a port.
-    Host(Name, u16),
+    Host(DomainName, u16),
 }
 
-impl fmt::Display for SmarthostAt {
+impl fmt::Display for SmarthostEndpoint {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             Self::Address(address) => write!(f, "{address}"),
@@ -38,24 +38,24 @@ pub struct Smarthost {
     /// What the operator calls it.
     pub name: SmarthostName,
     /// Its hosts, in the order in which they are tried.
-    pub at: Vec<SmarthostAt>,
+    pub endpoints: Vec<SmarthostEndpoint>,
     /// Who we are there.
-    pub credentials: Option<Credentials>,
+    pub credentials: Option<SmarthostCredentials>,
     /// What is asked of TLS there; none is: what is asked of all hosts.
-    pub tls: Option<TlsMode>,
+    pub tls: Option<TlsSecurityLevel>,
 }
 
 impl Smarthost {
     /// The name of the site that it is.
-    pub(crate) fn site(&self) -> String {
-        let at: Vec<String> = self.at.iter().map(ToString::to_string).collect();
+    pub(crate) fn ready_queue_name(&self) -> String {
+        let at: Vec<String> = self.endpoints.iter().map(ToString::to_string).collect();
         format!("smarthost {} ({})", self.name, at.join(", "))
     }
 }
 
 /// When a smarthost takes the mail of its domains.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Default)]
-pub enum When {
+pub enum SmarthostUse {
     /// Always.
     #[default]
     Always,
@@ -65,21 +65,21 @@ pub enum When {
 
 /// Of which recipients' domains.
 #[derive(Debug, Clone, PartialEq, Eq, Hash)]
-pub enum Whose {
+pub enum DomainScope {
     /// Of this one.
-    Domain(Name),
+    Domain(DomainName),
     /// Of those below this one.
-    Below(Name),
+    Below(DomainName),
     /// Of all.
-    Everybody,
+    All,
 }
 
-impl fmt::Display for Whose {
+impl fmt::Display for DomainScope {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             Self::Domain(name) => write!(f, "{name}"),
             Self::Below(name) => write!(f, "*.{name}"),
-            Self::Everybody => f.write_str("*"),
+            Self::All => f.write_str("*"),
         }
     }
 }
@@ -87,14 +87,14 @@ impl fmt::Display for Whose {
 /// Which smarthost takes whose mail.
 #[derive(Debug, Clone, Default)]
 pub struct Smarthosts {
-    named: HashMap<SmarthostName, Arc<Route>>,
-    takes: HashMap<(When, Whose), SmarthostName>,
+    named: HashMap<SmarthostName, Arc<MailRoute>>,
+    takes: HashMap<(SmarthostUse, DomainScope), SmarthostName>,
 }
 
 impl Smarthosts {
     /// Those of the configuration; of two for the same domains the first counts.
     #[must_use]
-    pub fn new(all: Vec<(Smarthost, When, Vec<Whose>)>) -> Self {
+    pub fn new(all: Vec<(Smarthost, SmarthostUse, Vec<DomainScope>)>) -> Self {
         let mut smarthosts = Self::default();
         for (smarthost, when, whose) in all {
             for whose in whose {
@@ -102,7 +102,7 @@ impl Smarthosts {
                 smarthosts.takes.entry((when, whose)).or_insert(name);
             }
             let name = smarthost.name.clone();
-            let route = Route::from(Destination::Smarthost(Arc::new(smarthost)));
+            let route = MailRoute::from(NextHop::Smarthost(Arc::new(smarthost)));
             smarthosts.named.entry(name).or_insert_with(|| Arc::new(route));
         }
         smarthosts
@@ -110,24 +110,24 @@ impl Smarthosts {
 
     /// The way to the one of this name.
     #[must_use]
-    pub fn named(&self, name: &SmarthostName) -> Option<&Arc<Route>> {
+    pub fn named(&self, name: &SmarthostName) -> Option<&Arc<MailRoute>> {
         self.named.get(name)
     }
 
     /// The way to the one that takes a domain's mail.
     #[must_use]
-    pub fn of(&self, domain: &Name, when: When) -> Option<&Arc<Route>> {
+    pub fn for_domain(&self, domain: &DomainName, when: SmarthostUse) -> Option<&Arc<MailRoute>> {
         if self.takes.is_empty() {
             return None;
         }
         let find = |whose| self.takes.get(&(when, whose));
         let mut above = domain.parent();
-        let mut found = find(Whose::Domain(domain.clone()));
+        let mut found = find(DomainScope::Domain(domain.clone()));
         while let (None, Some(parent)) = (found, above) {
             above = parent.parent();
-            found = find(Whose::Below(parent));
+            found = find(DomainScope::Below(parent));
         }
-        self.named(found.or_else(|| find(Whose::Everybody))?)
+        self.named(found.or_else(|| find(DomainScope::All))?)
     }
 }
 
@@ -135,7 +135,7 @@ impl Smarthosts {
 mod tests {
     use super::*;
 
-    fn name(text: &str) -> Name {
+    fn name(text: &str) -> DomainName {
         text.parse().unwrap()
     }
 
@@ -143,26 +143,26 @@ mod tests {
     fn the_nearest_counts() {
         let smarthost = |of: &str| Smarthost {
             name: of.parse().unwrap(),
-            at: vec![SmarthostAt::Host(name("relay.example"), 587)],
+            endpoints: vec![SmarthostEndpoint::Host(name("relay.example"), 587)],
             credentials: None,
             tls: None,
         };
-        let below = |of: &str| Whose::Below(name(of));
+        let below = |of: &str| DomainScope::Below(name(of));
         let all = Smarthosts::new(vec![
-            (smarthost("all"), When::Always, vec![Whose::Everybody]),
-            (smarthost("one"), When::Always, vec![Whose::Domain(name("a.example"))]),
-            (smarthost("below"), When::Always, vec![below("example"), below("a.example")]),
-            (smarthost("late"), When::FailOver, vec![below("example")]),
-            (smarthost("unused"), When::Always, Vec::new()),
+            (smarthost("all"), SmarthostUse::Always, vec![DomainScope::All]),
+            (smarthost("one"), SmarthostUse::Always, vec![DomainScope::Domain(name("a.example"))]),
+            (smarthost("below"), SmarthostUse::Always, vec![below("example"), below("a.example")]),
+            (smarthost("late"), SmarthostUse::FailOver, vec![below("example")]),
+            (smarthost("unused"), SmarthostUse::Always, Vec::new()),
         ]);
-        let of = |domain, when| all.of(&name(domain), when).map(|route| route.site.as_str());
-        let site = |of| Some(all.named(&SmarthostName::try_from(String::from(of)).unwrap())?.site.as_str());
-        assert_eq!(of("a.example", When::Always), site("one"));
-        assert_eq!(of("b.a.example", When::Always), site("below"));
-        assert_eq!(of("example", When::Always), site("all"));
-        assert_eq!(of("a.test", When::Always), site("all"));
-        assert_eq!(of("a.example", When::FailOver), site("late"));
-        assert_eq!(of("a.test", When::FailOver), None);
+        let of = |domain, when| all.for_domain(&name(domain), when).map(|route| route.queue_name.as_str());
+        let site = |of| Some(all.named(&SmarthostName::try_from(String::from(of)).unwrap())?.queue_name.as_str());
+        assert_eq!(of("a.example", SmarthostUse::Always), site("one"));
+        assert_eq!(of("b.a.example", SmarthostUse::Always), site("below"));
+        assert_eq!(of("example", SmarthostUse::Always), site("all"));
+        assert_eq!(of("a.test", SmarthostUse::Always), site("all"));
+        assert_eq!(of("a.example", SmarthostUse::FailOver), site("late"));
+        assert_eq!(of("a.test", SmarthostUse::FailOver), None);
         assert_eq!(site("unused"), Some("smarthost unused (relay.example:587)"));
     }
 }

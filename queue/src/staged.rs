@@ -9,38 +9,38 @@
 use bytes::Bytes;
 use jiff::Timestamp;
 use mail::account::Plan;
-use mail::address::{Address, Name};
-use mail::email::{Door, Email};
+use mail::address::{Address, DomainName};
+use mail::email::{Email, Ingress};
 use mail::event::{Event, EventKind};
 use mail::id::EventId;
 use mail::log_text;
 use mail::moment;
-use mail::recipient::{Notify, Recipient, RecipientKind, RecipientState};
+use mail::recipient::{DsnOptions, Recipient, RecipientKind, RecipientState};
 use mail::schedule::{Schedule, ScheduleState};
 use mail::task::{Task, TaskId};
 use serde_json::{Value, json};
 use store::engine::{Batch, Body};
-use store::schedule::Found;
+use store::schedule::StoredSchedule;
 
-use crate::meter::Reserved;
+use crate::meter::QuotaReservation;
 use crate::quota;
 
 /// Somebody who is to get it.
 #[derive(Debug, Clone)]
-pub(crate) struct Addressee {
+pub(crate) struct EnvelopeRecipient {
     /// The envelope address.
     pub(crate) address: Address,
     /// In which header field it stands.
     pub(crate) kind: RecipientKind,
     /// What the client asked to be told.
-    pub(crate) notify: Notify,
+    pub(crate) notify: DsnOptions,
     /// Nothing goes there: it is suppressed, or has opted out.
     pub(crate) suppressed: bool,
 }
 
 /// What the transport needs to know of the message.
 #[derive(Debug, Clone, Copy)]
-pub(crate) struct Transport {
+pub(crate) struct DeliveryRequirements {
     /// Needs SMTPUTF8.
     pub(crate) smtputf8: bool,
     /// REQUIRETLS was asked.
@@ -57,74 +57,74 @@ pub(crate) struct Transport {
 
 /// What is to become of it.
 #[derive(Debug)]
-pub(crate) enum Fate {
+pub(crate) enum Disposition {
     /// It goes out now.
-    Send,
+    Deliver,
     /// It goes out at a time.
-    Later(Timestamp),
+    Schedule(Timestamp),
     /// It goes to nobody: the event that says so, and its particulars.
-    Refuse(EventKind, Value),
+    Reject(EventKind, Value),
 }
 
 /// What brings a scheduled email here.
 #[derive(Debug)]
-pub(crate) struct Appointment {
+pub(crate) struct ScheduledRef {
     /// Its schedule.
-    pub(crate) found: Found,
+    pub(crate) schedule: StoredSchedule,
     /// How many recipients were counted to the plan when it was scheduled.
     pub(crate) counted: usize,
 }
 
 /// An email about to be committed.
 #[derive(Debug)]
-pub(crate) struct Staged {
+pub(crate) struct PreparedMessage {
     /// What is accepted.
     pub(crate) email: Email,
     /// To whom.
-    pub(crate) addressees: Vec<Addressee>,
+    pub(crate) recipients: Vec<EnvelopeRecipient>,
     /// The message, in pieces.
     pub(crate) chunks: Vec<Bytes>,
     /// What the transport needs to know.
-    pub(crate) transport: Transport,
+    pub(crate) requirements: DeliveryRequirements,
     /// What is to become of it.
-    pub(crate) fate: Fate,
+    pub(crate) disposition: Disposition,
     /// The schedule that brought it here, if it was scheduled.
-    pub(crate) appointment: Option<Appointment>,
+    pub(crate) scheduled: Option<ScheduledRef>,
     /// The emails of the plan that it uses up; none where nothing is counted.
-    pub(crate) reserved: Option<Reserved>,
+    pub(crate) plan_reservation: Option<QuotaReservation>,
     /// The bytes of the plan's storage that it takes; none where nothing is counted.
-    pub(crate) storage: Option<quota::Reserved>,
+    pub(crate) storage_reservation: Option<quota::StorageReservation>,
     /// When all this happens.
     pub(crate) now: Timestamp,
 }
 
 /// Where it goes in the task space.
 #[derive(Debug)]
-pub(crate) struct Placed {
+pub(crate) struct PartitionAssignment {
     /// Whose owner tells the event, and releases what is scheduled.
     pub(crate) partition: u16,
     /// One for each recipient that it goes to now.
     pub(crate) tasks: Vec<Task>,
 }
 
-impl Placed {
+impl PartitionAssignment {
     /// All partitions that are written to.
     pub(crate) fn partitions(&self) -> impl Iterator<Item = u16> + '_ {
         std::iter::once(self.partition).chain(self.tasks.iter().map(|task| task.partition))
     }
 }
 
-impl Staged {
+impl PreparedMessage {
     /// Logs that it was accepted, or that a scheduled one was released.
     pub(crate) fn log(&self) {
         if !tracing::enabled!(tracing::Level::INFO) {
             return;
         }
-        let (word, scheduled_at) = match (&self.fate, &self.appointment) {
-            (Fate::Send, None) => ("accepted", None),
-            (Fate::Send, Some(_)) => ("released", None),
-            (Fate::Later(at), _) => ("scheduled", Some(*at)),
-            (Fate::Refuse(..), _) => ("not sent", None),
+        let (word, scheduled_at) = match (&self.disposition, &self.scheduled) {
+            (Disposition::Deliver, None) => ("accepted", None),
+            (Disposition::Deliver, Some(_)) => ("released", None),
+            (Disposition::Schedule(at), _) => ("scheduled", Some(*at)),
+            (Disposition::Reject(..), _) => ("not sent", None),
         };
         let email = &self.email;
         tracing::info!(
@@ -132,7 +132,7 @@ impl Staged {
             account.id = %email.account,
             source = email.door.word(),
             bytes = email.size_bytes,
-            recipients = self.addressees.len(),
+            recipients = self.recipients.len(),
             from = log_text::shows_addresses().then(|| tracing::field::display(&email.from.address)),
             scheduled_at = scheduled_at.map(tracing::field::display),
             "{word}"
@@ -141,22 +141,22 @@ impl Staged {
 
     /// Finds places, each task's in the partition that `choose` says; none when it says of one that there is
     /// none.
-    pub(crate) fn place(&self, choose: impl Fn(&Name) -> Option<u16>) -> Option<Placed> {
-        let first = self.addressees.first().and_then(|to| choose(to.address.domain()))?;
-        let tasks = match self.fate {
-            Fate::Send => self.tasks(choose)?,
-            Fate::Later(_) | Fate::Refuse(..) => Vec::new(),
+    pub(crate) fn assign_partitions(&self, choose: impl Fn(&DomainName) -> Option<u16>) -> Option<PartitionAssignment> {
+        let first = self.recipients.first().and_then(|to| choose(to.address.domain()))?;
+        let tasks = match self.disposition {
+            Disposition::Deliver => self.build_tasks(choose)?,
+            Disposition::Schedule(_) | Disposition::Reject(..) => Vec::new(),
         };
-        Some(Placed { partition: tasks.first().map_or(first, |task| task.partition), tasks })
+        Some(PartitionAssignment { partition: tasks.first().map_or(first, |task| task.partition), tasks })
     }
 
-    fn tasks(&self, choose: impl Fn(&Name) -> Option<u16>) -> Option<Vec<Task>> {
+    fn build_tasks(&self, choose: impl Fn(&DomainName) -> Option<u16>) -> Option<Vec<Task>> {
         let eight_bit = !self.chunks.iter().all(|chunk| chunk.is_ascii());
         let email = &self.email;
         // The time that it is to be delivered in begins when it was to go.
-        let from = self.appointment.as_ref().map_or(self.now, |due| due.found.schedule.scheduled_at);
+        let from = self.scheduled.as_ref().map_or(self.now, |due| due.schedule.schedule.scheduled_at);
         (0..)
-            .zip(&self.addressees)
+            .zip(&self.recipients)
             .filter(|(_, addressee)| !addressee.suppressed)
             .map(|(index, addressee)| {
                 let partition = choose(addressee.address.domain())?;
@@ -172,95 +172,91 @@ impl Staged {
                     attempts: 0,
                     replies: 0,
                     accepted_at: self.now,
-                    expires_at: self.transport.expires_at,
+                    expires_at: self.requirements.expires_at,
                     has_deadline: email.expires_in.is_some(),
                     size_bytes: email.size_bytes,
-                    smtputf8: self.transport.smtputf8,
-                    require_tls: self.transport.require_tls,
-                    tls_enforced: self.transport.tls_enforced,
-                    tls_optional: self.transport.tls_optional,
+                    smtputf8: self.requirements.smtputf8,
+                    require_tls: self.requirements.require_tls,
+                    tls_enforced: self.requirements.tls_enforced,
+                    tls_optional: self.requirements.tls_optional,
                     eight_bit,
                     notify: addressee.notify.clone(),
                     envelope_id: email.envelope_id.clone(),
                     return_full: email.return_full,
-                    by: email.by(from),
+                    by: email.deliver_by_time(from),
                     priority: email.priority,
                     held: false,
                     way: None,
-                    plan: self.transport.plan,
+                    plan: self.requirements.plan,
                 })
             })
             .collect()
     }
 
     /// Writes everything. Gives back the event, for who tells it.
-    pub(crate) fn write(&self, batch: &mut Batch, placed: &Placed, event: EventId) -> Event {
+    pub(crate) fn write_rows(&self, batch: &mut Batch, placed: &PartitionAssignment, event: EventId) -> Event {
         let email = &self.email;
         let recipients: Vec<Recipient> =
-            (0..).zip(&self.addressees).map(|(index, to)| self.recipient(index, to)).collect();
+            (0..).zip(&self.recipients).map(|(index, to)| self.recipient_row(index, to)).collect();
         let body: Body = self.chunks.iter().cloned().collect();
         store::email::create(batch, email, &recipients, body);
         for task in &placed.tasks {
             store::task::put_new(batch, task);
         }
         let about = (email.account, email.id);
-        if let Fate::Later(at) = self.fate {
-            store::schedule::create(batch, about, &self.schedule(at, placed.partition));
+        if let Disposition::Schedule(at) = self.disposition {
+            store::schedule::create(batch, about, &self.schedule_row(at, placed.partition));
         }
-        if let Some(Appointment { found, .. }) = &self.appointment {
-            let state = match self.fate {
-                Fate::Refuse(..) => ScheduleState::Failed(self.now),
+        if let Some(ScheduledRef { schedule: found, .. }) = &self.scheduled {
+            let state = match self.disposition {
+                Disposition::Reject(..) => ScheduleState::Failed(self.now),
                 _ => ScheduleState::Released(self.now),
             };
-            store::schedule::change(batch, about, found, &Schedule { state, ..found.schedule.clone() });
+            store::schedule::update(batch, about, found, &Schedule { state, ..found.schedule.clone() });
         }
-        let event = self.event(event);
+        let event = self.acceptance_event(event);
         store::event::record(batch, &event, placed.partition);
         event
     }
 
-    fn schedule(&self, at: Timestamp, partition: u16) -> Schedule {
-        let asked = self.addressees.iter().any(|to| !to.notify.is_default());
+    fn schedule_row(&self, at: Timestamp, partition: u16) -> Schedule {
+        let asked = self.recipients.iter().any(|to| !to.notify.is_default());
         Schedule {
             scheduled_at: at,
             state: ScheduleState::Waiting,
             due: at,
             partition,
-            smtputf8: self.transport.smtputf8,
-            require_tls: self.transport.require_tls,
-            notify: if asked {
-                self.addressees.iter().map(|to| to.notify.clone()).collect()
-            } else {
-                Vec::new()
-            },
+            smtputf8: self.requirements.smtputf8,
+            require_tls: self.requirements.require_tls,
+            notify: if asked { self.recipients.iter().map(|to| to.notify.clone()).collect() } else { Vec::new() },
         }
     }
 
-    fn event(&self, id: EventId) -> Event {
-        let count = self.addressees.iter().filter(|to| !to.suppressed).count();
-        let (kind, detail) = match &self.fate {
+    fn acceptance_event(&self, id: EventId) -> Event {
+        let count = self.recipients.iter().filter(|to| !to.suppressed).count();
+        let (kind, detail) = match &self.disposition {
             // What the service writes for itself is not counted to the account's plan.
-            Fate::Send if self.email.door == Door::System && self.reserved.is_none() => {
+            Disposition::Deliver if self.email.door == Ingress::System && self.plan_reservation.is_none() => {
                 (EventKind::Sent, json!({"recipients_count": count, "uncounted": true}))
             }
-            Fate::Send => match &self.appointment {
+            Disposition::Deliver => match &self.scheduled {
                 None => (EventKind::Sent, json!({"recipients_count": count})),
                 // Counted when it was scheduled.
-                Some(Appointment { found, .. }) => {
-                    let at = moment::write(found.schedule.scheduled_at);
+                Some(ScheduledRef { schedule: found, .. }) => {
+                    let at = moment::to_rfc3339(found.schedule.scheduled_at);
                     let detail = json!({"recipients_count": count, "uncounted": true, "scheduled_at": at});
                     (EventKind::Sent, detail)
                 }
             },
-            Fate::Later(at) => {
-                (EventKind::Scheduled, json!({"scheduled_at": moment::write(*at), "recipients_count": count}))
+            Disposition::Schedule(at) => {
+                (EventKind::Scheduled, json!({"scheduled_at": moment::to_rfc3339(*at), "recipients_count": count}))
             }
-            Fate::Refuse(kind, why) => (*kind, why.clone()),
+            Disposition::Reject(kind, why) => (*kind, why.clone()),
         };
         let mut detail = detail;
         // What was counted when it was scheduled, and goes to nobody now, is given back to the plan.
-        if let Some(Appointment { counted, .. }) = &self.appointment {
-            let goes_to = if matches!(self.fate, Fate::Refuse(..)) { 0 } else { count };
+        if let Some(ScheduledRef { counted, .. }) = &self.scheduled {
+            let goes_to = if matches!(self.disposition, Disposition::Reject(..)) { 0 } else { count };
             if *counted > goes_to {
                 detail["given_back"] = json!(counted - goes_to);
                 detail["accepted_at"] = json!(self.email.created_at);
@@ -278,12 +274,12 @@ impl Staged {
         }
     }
 
-    fn recipient(&self, index: u16, to: &Addressee) -> Recipient {
-        let (state, event) = match &self.fate {
+    fn recipient_row(&self, index: u16, to: &EnvelopeRecipient) -> Recipient {
+        let (state, event) = match &self.disposition {
             _ if to.suppressed => (RecipientState::Suppressed, EventKind::Suppressed),
-            Fate::Send => (RecipientState::Queued, EventKind::Sent),
-            Fate::Later(_) => (RecipientState::Scheduled, EventKind::Scheduled),
-            Fate::Refuse(kind, _) => (RecipientState::Failed, *kind),
+            Disposition::Deliver => (RecipientState::Queued, EventKind::Sent),
+            Disposition::Schedule(_) => (RecipientState::Scheduled, EventKind::Scheduled),
+            Disposition::Reject(kind, _) => (RecipientState::Failed, *kind),
         };
         Recipient {
             index,

@@ -14,21 +14,21 @@ use std::time::Duration;
 
 use dns::lookup::Resolver;
 use jiff::{SignedDuration, Timestamp};
-use mail::address::Name;
-use mail::mta_sts::{self, KeptPolicy, POLICY_BYTES_MAX, Policy, PolicyError};
-use mail::tls_report::{Fault, ResultType};
+use mail::address::DomainName;
+use mail::mta_sts::{self, CachedMtaStsPolicy, MtaStsPolicy, MtaStsPolicyError, POLICY_BYTES_MAX};
+use mail::tls_report::{TlsFault, TlsResultType};
 use store::engine::{ReadError, Store};
 use thiserror::Error;
 use tokio::sync::Semaphore;
 
-use crate::courier::http::{Get, PostError, Poster};
+use crate::courier::http::{HttpClient, HttpClientError, HttpGet};
 
 /// How long a fetch may take (RFC 8461 3.3 suggests a minute; mail waits for it).
 const FETCH_TIMEOUT: Duration = Duration::from_secs(20);
 /// How long is waited after a fetch that failed (RFC 8461 3.3: five minutes or more).
-const REST: SignedDuration = SignedDuration::from_mins(5);
+const FAILURE_TTL: SignedDuration = SignedDuration::from_mins(5);
 /// How old a policy may get before it is looked at again.
-const FRESH: SignedDuration = SignedDuration::from_hours(24);
+const REFRESH_AFTER: SignedDuration = SignedDuration::from_hours(24);
 /// Policies fetched at once: web servers that say nothing hold up half of the look-ups, and not all.
 const FETCHES_MAX: usize = 256;
 /// Domains whose policy could not be fetched that are remembered.
@@ -36,115 +36,120 @@ const FAILED_MAX: usize = 10_000;
 
 /// Why a policy that was announced is not to be had (RFC 8460 4.3).
 #[derive(Debug, Clone, PartialEq, Eq, Error)]
-pub enum FetchError {
+pub enum PolicyFetchError {
     /// No answer.
     #[error("{0}")]
-    Web(#[from] PostError),
+    Http(#[from] HttpClientError),
     /// Another answer than the policy: redirects are not followed (RFC 8461 3.3).
     #[error("its web server answers {0}")]
     Status(u16),
     /// Something else than a text (RFC 8461 3.2): a page for people, most likely.
     #[error("its web server answers with {0}, and not with text/plain")]
-    Media(String),
+    ContentType(String),
     /// It breaks off, or is too long.
     #[error("the policy did not come to its end")]
-    Cut,
+    Truncated,
     /// It is none.
     #[error(transparent)]
-    Policy(#[from] PolicyError),
+    Policy(#[from] MtaStsPolicyError),
 }
 
-impl FetchError {
+impl PolicyFetchError {
     /// The same in the words of reports (RFC 8460 4.3).
-    fn told(&self) -> Fault {
+    fn tls_report_failure(&self) -> TlsFault {
         let result = match self {
             // What rustls says of certificates.
-            Self::Web(PostError::Lost(why)) if why.contains("invalid peer certificate") => {
-                ResultType::StsWebpkiInvalid
+            Self::Http(HttpClientError::ConnectionFailed(why)) if why.contains("invalid peer certificate") => {
+                TlsResultType::StsWebpkiInvalid
             }
-            Self::Web(_) | Self::Status(_) | Self::Cut => ResultType::StsPolicyFetchError,
-            Self::Media(_) | Self::Policy(_) => ResultType::StsPolicyInvalid,
+            Self::Http(_) | Self::Status(_) | Self::Truncated => TlsResultType::StsPolicyFetchError,
+            Self::ContentType(_) | Self::Policy(_) => TlsResultType::StsPolicyInvalid,
         };
-        Fault::new(result, self.to_string())
+        TlsFault::new(result, self.to_string())
     }
 }
 
 /// How it stands with a domain's policy.
 #[derive(Debug, Default)]
-pub struct Standing {
+pub struct StsPolicyState {
     /// The one that holds now; none when it has none, or none that could be had.
-    pub policy: Option<KeptPolicy>,
+    pub policy: Option<CachedMtaStsPolicy>,
     /// Why one that is announced could not be had.
-    pub trouble: Option<Fault>,
+    pub fault: Option<TlsFault>,
 }
 
-impl From<Option<KeptPolicy>> for Standing {
-    fn from(policy: Option<KeptPolicy>) -> Self {
-        Self { policy, trouble: None }
+impl From<Option<CachedMtaStsPolicy>> for StsPolicyState {
+    fn from(policy: Option<CachedMtaStsPolicy>) -> Self {
+        Self { policy, fault: None }
     }
 }
 
 /// Domains whose policy could not be had: when, and why.
-type Failed = HashMap<Name, (Timestamp, Fault)>;
+type FailedFetches = HashMap<DomainName, (Timestamp, TlsFault)>;
 
 /// Finds policies.
 #[derive(Debug)]
 pub struct StsPolicies {
     store: Store,
-    poster: Poster,
+    client: HttpClient,
     /// The port of web servers: 443 but for tests.
     port: u16,
-    failed: Mutex<Failed>,
+    failed: Mutex<FailedFetches>,
     fetches: Semaphore,
 }
 
 /// Why it is not known now which policy a domain has: mail is put off, not sent without it.
 #[derive(Debug, Error)]
-pub enum Unsure {
+pub enum PolicyUnavailable {
     /// So many are fetched that another one has to wait.
     #[error("too many policies of MTA-STS are being fetched at once")]
-    Crowded,
+    TooManyFetches,
     /// What was promised cannot be read.
     #[error("the policy of MTA-STS cannot be read: {0}")]
-    Unread(#[from] ReadError),
+    Read(#[from] ReadError),
 }
 
 impl StsPolicies {
     /// Keeps policies in `store`, and gets them by `poster`.
     #[must_use]
-    pub fn new(store: Store, poster: Poster, port: u16) -> Self {
-        Self { store, poster, port, failed: Mutex::default(), fetches: Semaphore::new(FETCHES_MAX) }
+    pub fn new(store: Store, client: HttpClient, port: u16) -> Self {
+        Self { store, client, port, failed: Mutex::default(), fetches: Semaphore::new(FETCHES_MAX) }
     }
 
     /// How it stands with the policy of a domain.
     ///
     /// # Errors
     /// [`Unsure`].
-    pub async fn of(&self, domain: &Name, resolver: &Resolver, now: Timestamp) -> Result<Standing, Unsure> {
+    pub async fn policy_of(
+        &self,
+        domain: &DomainName,
+        resolver: &Resolver,
+        now: Timestamp,
+    ) -> Result<StsPolicyState, PolicyUnavailable> {
         let kept = store::sts_policy::get(&self.store, domain).await?;
-        let holds = kept.filter(|kept| kept.holds_until() > now);
+        let holds = kept.filter(|kept| kept.expires_at() > now);
         let announced = match domain.child("_mta-sts") {
-            Ok(name) => resolver.txt(&name).await.map(|found| mta_sts::announced(&found.data)),
+            Ok(name) => resolver.txt(&name).await.map(|found| mta_sts::policy_id(&found.data)),
             Err(_) => Ok(None),
         };
         // No announcement, or no answer: what was promised holds (RFC 8461 3.1, 5.1).
         let Ok(Some(id)) = announced else { return Ok(holds.into()) };
-        let is_fresh = |kept: &KeptPolicy| {
+        let is_fresh = |kept: &CachedMtaStsPolicy| {
             let age = now.duration_since(kept.fetched_at);
-            kept.id == id && age < FRESH && kept.holds_until().duration_since(now) > age
+            kept.id == id && age < REFRESH_AFTER && kept.expires_at().duration_since(now) > age
         };
         if holds.as_ref().is_some_and(is_fresh) {
             return Ok(holds.into());
         }
-        if let Some(why) = self.rests(domain, now) {
-            return Ok(Standing { trouble: holds.is_none().then_some(why), policy: holds });
+        if let Some(why) = self.recent_failure(domain, now) {
+            return Ok(StsPolicyState { fault: holds.is_none().then_some(why), policy: holds });
         }
         let _turn = match (self.fetches.try_acquire(), &holds) {
             (Ok(turn), _) => turn,
             (Err(_), Some(_)) => return Ok(holds.into()),
-            (Err(_), None) => return Err(Unsure::Crowded),
+            (Err(_), None) => return Err(PolicyUnavailable::TooManyFetches),
         };
-        match self.fetch(domain, id, now).await {
+        match self.fetch_policy(domain, id, now).await {
             Ok(policy) => {
                 if let Err(error) = store::sts_policy::put(&self.store, domain, &policy).await {
                     tracing::error!(%error, "a policy of MTA-STS cannot be kept");
@@ -154,48 +159,53 @@ impl StsPolicies {
             Err(error) => {
                 tracing::info!(%domain, %error, "the policy of MTA-STS cannot be had");
                 metrics::counter!("postrider_mta_sts_fetches_total", "outcome" => "failed").increment(1);
-                let why = error.told();
-                self.rest(domain, (now, why.clone()));
-                Ok(Standing { trouble: holds.is_none().then_some(why), policy: holds })
+                let why = error.tls_report_failure();
+                self.record_failure(domain, (now, why.clone()));
+                Ok(StsPolicyState { fault: holds.is_none().then_some(why), policy: holds })
             }
         }
     }
 
-    async fn fetch(&self, domain: &Name, id: String, now: Timestamp) -> Result<KeptPolicy, FetchError> {
+    async fn fetch_policy(
+        &self,
+        domain: &DomainName,
+        id: String,
+        now: Timestamp,
+    ) -> Result<CachedMtaStsPolicy, PolicyFetchError> {
         let port = if self.port == 443 { String::new() } else { format!(":{}", self.port) };
-        let get = Get {
+        let get = HttpGet {
             url: format!("https://mta-sts.{domain}{port}/.well-known/mta-sts.txt"),
             headers: Vec::new(),
             timeout: FETCH_TIMEOUT,
-            answer_bytes_max: POLICY_BYTES_MAX,
+            response_bytes_max: POLICY_BYTES_MAX,
         };
-        let answer = self.poster.get(get).await?;
+        let answer = self.client.get(get).await?;
         if answer.status != 200 {
-            return Err(FetchError::Status(answer.status));
+            return Err(PolicyFetchError::Status(answer.status));
         }
-        if !answer.is_whole {
-            return Err(FetchError::Cut);
+        if !answer.is_complete {
+            return Err(PolicyFetchError::Truncated);
         }
         let media = answer.content_type.unwrap_or_default();
         let kind = media.split(';').next().unwrap_or_default().trim();
         if !kind.eq_ignore_ascii_case("text/plain") {
             let said = kind.chars().filter(|c| !c.is_control()).take(60).collect();
-            return Err(FetchError::Media(said));
+            return Err(PolicyFetchError::ContentType(said));
         }
-        let policy = Policy::read(&answer.body)?;
+        let policy = MtaStsPolicy::parse(&answer.body)?;
         metrics::counter!("postrider_mta_sts_fetches_total", "outcome" => "fetched").increment(1);
-        Ok(KeptPolicy::new(id, policy, &answer.body, now))
+        Ok(CachedMtaStsPolicy::new(id, policy, &answer.body, now))
     }
 
-    fn rests(&self, domain: &Name, now: Timestamp) -> Option<Fault> {
+    fn recent_failure(&self, domain: &DomainName, now: Timestamp) -> Option<TlsFault> {
         let failed = self.failed.lock().unwrap_or_else(PoisonError::into_inner);
-        failed.get(domain).filter(|(at, _)| now.duration_since(*at) < REST).map(|(_, why)| why.clone())
+        failed.get(domain).filter(|(at, _)| now.duration_since(*at) < FAILURE_TTL).map(|(_, why)| why.clone())
     }
 
-    fn rest(&self, domain: &Name, (now, why): (Timestamp, Fault)) {
+    fn record_failure(&self, domain: &DomainName, (now, why): (Timestamp, TlsFault)) {
         let mut failed = self.failed.lock().unwrap_or_else(PoisonError::into_inner);
         if failed.len() >= FAILED_MAX {
-            failed.retain(|_, (at, _)| now.duration_since(*at) < REST);
+            failed.retain(|_, (at, _)| now.duration_since(*at) < FAILURE_TTL);
             if failed.len() >= FAILED_MAX {
                 failed.clear();
             }

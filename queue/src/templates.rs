@@ -7,7 +7,7 @@ use std::collections::HashMap;
 use std::sync::{Arc, Mutex, PoisonError};
 
 use mail::id::{AccountId, TemplateId};
-use mail::template::{Compiled, Program, TemplateRef};
+use mail::template::{CompiledTemplate, ParsedTemplate, TemplateRef};
 use store::engine::{ReadError, Store};
 
 /// Markup kept, in bytes of its source (read, it takes some times as much); beyond it all is read anew.
@@ -16,20 +16,20 @@ const MARKUP_BYTES_MAX: usize = 32 << 20;
 const READ_INLINE_BYTES_MAX: usize = 16 << 10;
 
 /// A version of a template.
-type Version = (TemplateId, u32);
+type TemplateVersionKey = (TemplateId, u32);
 
 #[derive(Default)]
-struct Kept {
-    programs: HashMap<Version, Arc<Program>>,
+struct CachedTemplates {
+    programs: HashMap<TemplateVersionKey, Arc<ParsedTemplate>>,
     /// Bytes of the programs' markup.
     markup_bytes: usize,
 }
 
 /// Finds templates that may be sent.
 #[derive(Default)]
-pub struct Templates(Mutex<Kept>);
+pub struct TemplateCache(Mutex<CachedTemplates>);
 
-impl Templates {
+impl TemplateCache {
     /// The version that a name leads to; none when there is no such template of this account, it was never
     /// published, it is archived, or it has no such version.
     ///
@@ -40,33 +40,33 @@ impl Templates {
         store: &Store,
         account: AccountId,
         wanted: &TemplateRef,
-    ) -> Result<Option<Arc<Compiled>>, ReadError> {
+    ) -> Result<Option<Arc<CompiledTemplate>>, ReadError> {
         let found = store::template::find(store, account, &wanted.key).await?;
         let Some(template) = found.filter(|template| !template.archived) else { return Ok(None) };
         let Some(published) = template.published else { return Ok(None) };
         let number = wanted.version.unwrap_or(published.version);
-        let program = match self.program((template.id, number)) {
+        let program = match self.cached_program((template.id, number)) {
             Some(program) => Some(program),
-            None => self.read(store, account, (template.id, number)).await?,
+            None => self.load_program(store, account, (template.id, number)).await?,
         };
-        Ok(program.map(|program| Arc::new(Compiled::new(template.id, template.alias, number, program))))
+        Ok(program.map(|program| Arc::new(CompiledTemplate::new(template.id, template.alias, number, program))))
     }
 
-    fn program(&self, version: Version) -> Option<Arc<Program>> {
+    fn cached_program(&self, version: TemplateVersionKey) -> Option<Arc<ParsedTemplate>> {
         self.0.lock().unwrap_or_else(PoisonError::into_inner).programs.get(&version).cloned()
     }
 
-    async fn read(
+    async fn load_program(
         &self,
         store: &Store,
         account: AccountId,
-        (id, number): Version,
-    ) -> Result<Option<Arc<Program>>, ReadError> {
-        let Some((version, bodies)) = store::template::version(store, account, id, number).await? else {
+        (id, number): TemplateVersionKey,
+    ) -> Result<Option<Arc<ParsedTemplate>>, ReadError> {
+        let Some((version, bodies)) = store::template::get_version(store, account, id, number).await? else {
             return Ok(None);
         };
         let bytes = [&bodies.html, &bodies.text].into_iter().flatten().map(String::len).sum::<usize>();
-        let compile = move || Program::compile(&version.settings, &bodies);
+        let compile = move || ParsedTemplate::compile(&version.settings, &bodies);
         let outcome = if bytes <= READ_INLINE_BYTES_MAX {
             compile()
         } else {
@@ -95,7 +95,7 @@ mod tests {
     use super::*;
     use jiff::Timestamp;
     use mail::email::Category;
-    use mail::template::{Bodies, Settings, Template, TemplateKey, TemplateVersion};
+    use mail::template::{Template, TemplateBodies, TemplateKey, TemplateSettings, TemplateVersion};
     use serde_json::json;
     use store::engine::Batch;
 
@@ -104,7 +104,7 @@ mod tests {
     }
 
     fn draft() -> Template {
-        let settings = Settings {
+        let settings = TemplateSettings {
             category: Category::Product,
             unsubscribe_enabled: false,
             from: None,
@@ -139,7 +139,7 @@ mod tests {
         };
         let mut batch = Batch::progress();
         store::template::update(&mut batch, before, &after);
-        let bodies = Bodies { html: Some(html.to_owned()), text: None };
+        let bodies = TemplateBodies { html: Some(html.to_owned()), text: None };
         store::template::put_version(&mut batch, &after, &version, &bodies);
         store.commit(batch).await.unwrap();
         after
@@ -147,13 +147,13 @@ mod tests {
 
     #[tokio::test]
     async fn a_name_leads_to_the_published_version() {
-        let (store, templates, template) = (Store::memory(), Templates::default(), draft());
+        let (store, templates, template) = (Store::memory(), TemplateCache::default(), draft());
         let account = template.account;
-        let wanted = TemplateRef { key: TemplateKey::of("Welcome"), version: None };
+        let wanted = TemplateRef { key: TemplateKey::parse("Welcome"), version: None };
         let resolve = async || templates.resolve(&store, account, &wanted).await.unwrap();
         assert!(resolve().await.is_none());
         let mut batch = Batch::progress();
-        store::template::create(&mut batch, &template, &Bodies::default());
+        store::template::create(&mut batch, &template, &TemplateBodies::default());
         store.commit(batch).await.unwrap();
         assert!(resolve().await.is_none(), "never published");
         let template = publish(&store, &template, "one {{name}}").await;
@@ -161,10 +161,7 @@ mod tests {
         assert_eq!((first.id, first.version, first.alias.as_deref()), (template.id, 1, Some("welcome")));
         assert!(first.unsubscribe_enabled() && first.has_subject());
         let rendered = first.render(&json!({"name": "Ada"})).unwrap();
-        assert_eq!(
-            (rendered.subject.as_deref(), rendered.html.as_deref()),
-            (Some("Hi Ada"), Some("one Ada"))
-        );
+        assert_eq!((rendered.subject.as_deref(), rendered.html.as_deref()), (Some("Hi Ada"), Some("one Ada")));
         assert_eq!(first.render(&json!({})).unwrap_err().missing, ["name"]);
 
         let template = publish(&store, &template, "two").await;

@@ -6,19 +6,19 @@ use std::time::Duration;
 
 use jiff::Timestamp;
 use jiff::civil::Date;
-use mail::warm_up::{Credit, Curve};
+use mail::warm_up::{WarmUpCredit, WarmUpCurve};
 
 /// The warm-up of a pool. When it began may change while mail goes.
 #[derive(Debug)]
 pub(crate) struct WarmUp {
     since: RwLock<Option<Date>>,
-    curve: Curve,
+    curve: WarmUpCurve,
     addresses: u64,
 }
 
 impl WarmUp {
     /// Of so many addresses, one after the other.
-    pub(crate) fn new(since: Option<Date>, curve: Curve, addresses: u64) -> Self {
+    pub(crate) fn new(since: Option<Date>, curve: WarmUpCurve, addresses: u64) -> Self {
         Self { since: RwLock::new(since), curve, addresses: addresses.max(1) }
     }
 
@@ -27,7 +27,7 @@ impl WarmUp {
         *self.since.read().unwrap_or_else(PoisonError::into_inner)
     }
 
-    pub(crate) fn begin(&self, since: Option<Date>) {
+    pub(crate) fn set_start(&self, since: Option<Date>) {
         *self.since.write().unwrap_or_else(PoisonError::into_inner) = since;
     }
 
@@ -38,81 +38,82 @@ impl WarmUp {
 
     /// How many messages a day go to each provider; none when it is over.
     pub(crate) fn per_day(&self, now: Timestamp) -> Option<u64> {
-        let each = self.curve.messages(self.since()?, now)?;
+        let each = self.curve.messages_per_day(self.since()?, now)?;
         Some(u64::from(each).saturating_mul(self.addresses))
     }
 }
 
 /// What a pool may send to one provider.
 #[derive(Debug)]
-pub(crate) struct Budget {
+pub(crate) struct WarmUpBudget {
     warm_up: Arc<WarmUp>,
-    credit: Mutex<Credit>,
+    credit: Mutex<WarmUpCredit>,
     /// Something pressing waits for the message that may go then.
-    kept_for_pressing: Mutex<Option<Timestamp>>,
-    taken: AtomicU32,
+    reserved_for_urgent: Mutex<Option<Timestamp>>,
+    messages: AtomicU32,
 }
 
 /// Every so manieth goes by the usual weights.
-const TO_OTHERS: u32 = 4;
+const NORMAL_SHARE: u32 = 4;
 /// For so long a message that may go is kept for what is pressing and waited for it: it may have gone elsewhere.
-const KEPT: Duration = Duration::from_secs(2);
+const RESERVED_FOR: Duration = Duration::from_secs(2);
 
-fn ns(time: Timestamp) -> u64 {
+fn nanoseconds(time: Timestamp) -> u64 {
     u64::try_from(time.as_nanosecond()).unwrap_or(0)
 }
 
-impl Budget {
+impl WarmUpBudget {
     pub(crate) fn new(warm_up: Arc<WarmUp>) -> Self {
-        let (credit, kept_for_pressing) = (Mutex::default(), Mutex::default());
-        Self { warm_up, credit, kept_for_pressing, taken: AtomicU32::new(0) }
+        let (credit, reserved_for_urgent) = (Mutex::default(), Mutex::default());
+        Self { warm_up, credit, reserved_for_urgent, messages: AtomicU32::new(0) }
     }
 
     /// Until when nothing may go, and how many may a day; none when one may go now.
-    pub(crate) fn used_up(&self, now: Timestamp) -> Option<(Timestamp, u64)> {
+    pub(crate) fn exhausted_until(&self, now: Timestamp) -> Option<(Timestamp, u64)> {
         let per_day = self.warm_up.per_day(now)?;
-        let next_ns = self.credit.lock().unwrap_or_else(PoisonError::into_inner).next(per_day, ns(now));
+        let next_ns =
+            self.credit.lock().unwrap_or_else(PoisonError::into_inner).next_send_at(per_day, nanoseconds(now));
         let next = Timestamp::from_nanosecond(i128::from(next_ns)).ok()?;
         (next > now).then_some((next, per_day))
     }
 
     /// Until when it is closed to who asks. What is pressing, and may not go yet, has the next that may.
-    pub(crate) fn is_not_open(&self, is_pressing: bool, now: Timestamp) -> Option<Timestamp> {
-        let used_up_until = self.used_up(now).map(|(until, _)| until);
+    pub(crate) fn closed_until(&self, is_pressing: bool, now: Timestamp) -> Option<Timestamp> {
+        let used_up_until = self.exhausted_until(now).map(|(until, _)| until);
         if is_pressing {
             if used_up_until.is_some() {
-                *self.kept() = used_up_until;
+                *self.reservation() = used_up_until;
             }
             return used_up_until;
         }
         let kept_until =
-            self.kept().and_then(|from| from.checked_add(KEPT).ok()).filter(|until| now < *until);
-        used_up_until.or(kept_until.filter(|_| self.goes_to_pressing()))
+            self.reservation().and_then(|from| from.checked_add(RESERVED_FOR).ok()).filter(|until| now < *until);
+        used_up_until.or(kept_until.filter(|_| self.is_for_urgent()))
     }
 
     /// Takes the right to send one message; or says when to ask again. Whether it is the last for now, and one that goes to
     /// what is pressing, if there is something.
-    pub(crate) fn take(&self, now: Timestamp) -> Result<bool, Timestamp> {
+    pub(crate) fn try_take(&self, now: Timestamp) -> Result<bool, Timestamp> {
         let Some(per_day) = self.warm_up.per_day(now) else { return Ok(false) };
-        let taken = self.credit.lock().unwrap_or_else(PoisonError::into_inner).take(per_day, ns(now));
+        let taken = self.credit.lock().unwrap_or_else(PoisonError::into_inner).acquire(per_day, nanoseconds(now));
         taken.map_err(|wait| now.checked_add(wait).unwrap_or(Timestamp::MAX))?;
-        *self.kept() = None;
-        let goes_to_pressing = self.goes_to_pressing() && self.used_up(now).is_some();
-        self.taken.fetch_add(1, Ordering::Relaxed);
+        *self.reservation() = None;
+        let goes_to_pressing = self.is_for_urgent() && self.exhausted_until(now).is_some();
+        self.messages.fetch_add(1, Ordering::Relaxed);
         Ok(goes_to_pressing)
     }
 
     /// Some go to others all the same: nobody is starved by those who call everything pressing.
-    fn goes_to_pressing(&self) -> bool {
-        self.taken.load(Ordering::Relaxed) % TO_OTHERS != TO_OTHERS - 1
+    fn is_for_urgent(&self) -> bool {
+        self.messages.load(Ordering::Relaxed) % NORMAL_SHARE != NORMAL_SHARE - 1
     }
 
-    fn kept(&self) -> MutexGuard<'_, Option<Timestamp>> {
-        self.kept_for_pressing.lock().unwrap_or_else(PoisonError::into_inner)
+    fn reservation(&self) -> MutexGuard<'_, Option<Timestamp>> {
+        self.reserved_for_urgent.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
     /// Whether as much may go as ever may at once.
     pub(crate) fn is_full(&self, now: Timestamp) -> bool {
-        self.credit.lock().unwrap_or_else(PoisonError::into_inner).is_full(ns(now))
+        self.credit.lock().unwrap_or_else(PoisonError::into_inner).is_full(nanoseconds(now))
     }
 }

@@ -32,31 +32,31 @@ use jiff::Timestamp;
 use mail::id::{AccountId, WebhookId};
 use mail::webhook::{RetryPolicy, Webhook};
 use store::engine::{ReadError, Store};
-use store::webhook::Version;
+use store::webhook::WebhookSetVersion;
 
-use crate::courier::http::{Poster, UrlRules};
-use follow::Followers;
-use lines::Lines;
-use payload::Payloads;
-use places::Places;
+use crate::courier::http::{HttpClient, UrlRules};
+use follow::StreamSubscribers;
+use lines::EndpointQueues;
+use payload::PayloadCache;
+use places::PostLimits;
 
 pub use desk::WebhookError;
-pub use destination::postback_line;
-pub use replay::Range;
+pub use destination::postback_endpoint_id;
+pub use replay::ReplaySelection;
 
 /// How long one attempt may take (completions-email.md 2.11).
 pub const ATTEMPT_MAX: Duration = Duration::from_secs(15);
 /// Posts under way at once, to all endpoints together …
 const POSTS_MAX: usize = 1_024;
 /// … and to those of one account.
-const POSTS_OF_ONE_MAX: usize = 256;
+const POSTS_PER_ACCOUNT_MAX: usize = 256;
 /// Accounts whose endpoints are kept in memory.
 const ACCOUNTS_MAX: usize = 10_000;
 /// For so long after something was delivered or followed telling does not dawdle.
-const EAGER_FOR_S: i64 = 600;
+const LISTENER_TTL_S: i64 = 600;
 
 /// The waits before each attempt that are the contract's (email-api.md, "Limits").
-pub const LADDER: [Duration; 5] = [
+pub const RETRY_SCHEDULE: [Duration; 5] = [
     Duration::ZERO,
     Duration::from_secs(5),
     Duration::from_secs(30),
@@ -64,7 +64,7 @@ pub const LADDER: [Duration; 5] = [
     Duration::from_secs(120),
 ];
 /// The long ladder: eight attempts in 27.6 hours.
-const LADDER_EXTENDED: [Duration; 8] = [
+const RETRY_SCHEDULE_EXTENDED: [Duration; 8] = [
     Duration::ZERO,
     Duration::from_secs(5),
     Duration::from_secs(300),
@@ -78,32 +78,32 @@ const LADDER_EXTENDED: [Duration; 8] = [
 /// What webhooks need.
 pub struct WebhooksParts {
     /// Posts.
-    pub poster: Poster,
+    pub client: HttpClient,
     /// Seals secrets.
     pub vault: Arc<Vault>,
     /// The waits before each attempt, unless an endpoint asks for the long ladder.
-    pub ladder: Vec<Duration>,
+    pub retry_schedule: Vec<Duration>,
 }
 
 /// An account's endpoints, and as of which version of them.
-type Known = (Version, Arc<Vec<Webhook>>);
+type CachedEndpoints = (WebhookSetVersion, Arc<Vec<Webhook>>);
 
 /// The webhooks of all accounts.
-pub(crate) struct Webhooks {
-    poster: Poster,
+pub(crate) struct WebhookSender {
+    client: HttpClient,
     vault: Arc<Vault>,
-    ladder: Vec<Duration>,
-    pub(crate) lines: Lines,
-    followers: Followers,
-    payloads: Payloads,
-    posts: Places,
-    known: Mutex<HashMap<AccountId, Known>>,
+    retry_schedule: Vec<Duration>,
+    pub(crate) endpoint_queues: EndpointQueues,
+    subscribers: StreamSubscribers,
+    payloads: PayloadCache,
+    post_limits: PostLimits,
+    endpoints: Mutex<HashMap<AccountId, CachedEndpoints>>,
     secrets: Mutex<HashMap<WebhookId, (String, Arc<str>)>>,
     /// Until when, in seconds, telling is eager.
-    eager_until: AtomicI64,
+    listeners_until_s: AtomicI64,
 }
 
-impl Webhooks {
+impl WebhookSender {
     /// What seals secrets.
     pub(crate) fn vault(&self) -> &Arc<Vault> {
         &self.vault
@@ -111,45 +111,45 @@ impl Webhooks {
 
     pub(crate) fn new(parts: WebhooksParts) -> Self {
         Self {
-            poster: parts.poster,
+            client: parts.client,
             vault: parts.vault,
-            ladder: parts.ladder,
-            lines: Lines::default(),
-            followers: Followers::default(),
-            payloads: Payloads::default(),
-            posts: Places::new(POSTS_MAX, POSTS_OF_ONE_MAX),
-            known: Mutex::default(),
+            retry_schedule: parts.retry_schedule,
+            endpoint_queues: EndpointQueues::default(),
+            subscribers: StreamSubscribers::default(),
+            payloads: PayloadCache::default(),
+            post_limits: PostLimits::new(POSTS_MAX, POSTS_PER_ACCOUNT_MAX),
+            endpoints: Mutex::default(),
             secrets: Mutex::default(),
-            eager_until: AtomicI64::new(0),
+            listeners_until_s: AtomicI64::new(0),
         }
     }
 
     /// Which URLs may be posted to.
-    pub(crate) fn rules(&self) -> UrlRules {
-        self.poster.rules()
+    pub(crate) fn url_rules(&self) -> UrlRules {
+        self.client.rules()
     }
 
     /// Who posts, and gets.
-    pub(crate) fn poster(&self) -> &Poster {
-        &self.poster
+    pub(crate) fn client(&self) -> &HttpClient {
+        &self.client
     }
 
     /// The waits before each attempt.
-    fn ladder(&self, policy: RetryPolicy) -> &[Duration] {
+    fn retry_schedule(&self, policy: RetryPolicy) -> &[Duration] {
         match policy {
-            RetryPolicy::Default => &self.ladder,
-            RetryPolicy::Extended => &LADDER_EXTENDED,
+            RetryPolicy::Default => &self.retry_schedule,
+            RetryPolicy::Extended => &RETRY_SCHEDULE_EXTENDED,
         }
     }
 
     /// Somebody wants to hear what happens.
-    fn listen(&self, now: Timestamp) {
-        self.eager_until.store(now.as_second().saturating_add(EAGER_FOR_S), Ordering::Relaxed);
+    fn note_listener(&self, now: Timestamp) {
+        self.listeners_until_s.store(now.as_second().saturating_add(LISTENER_TTL_S), Ordering::Relaxed);
     }
 
     /// Whether events are told without gathering many, because somebody waits for them.
-    pub(crate) fn is_listened_to(&self, now: Timestamp) -> bool {
-        self.eager_until.load(Ordering::Relaxed) > now.as_second()
+    pub(crate) fn has_listeners(&self, now: Timestamp) -> bool {
+        self.listeners_until_s.load(Ordering::Relaxed) > now.as_second()
     }
 
     /// The endpoints of an account, as of a version.
@@ -157,20 +157,20 @@ impl Webhooks {
         &self,
         store: &Store,
         account: AccountId,
-        version: &Version,
+        version: &WebhookSetVersion,
     ) -> Result<Arc<Vec<Webhook>>, ReadError> {
         if version.is_none() {
             return Ok(Arc::default());
         }
         {
-            let known = self.known.lock().unwrap_or_else(PoisonError::into_inner);
+            let known = self.endpoints.lock().unwrap_or_else(PoisonError::into_inner);
             if let Some((_, endpoints)) = known.get(&account).filter(|(known, _)| known == version) {
                 return Ok(Arc::clone(endpoints));
             }
         }
         // Read after the version: what is kept is that version's or a newer one's, and then read again.
-        let endpoints = Arc::new(store::webhook::all(store, account).await?);
-        let mut known = self.known.lock().unwrap_or_else(PoisonError::into_inner);
+        let endpoints = Arc::new(store::webhook::list(store, account).await?);
+        let mut known = self.endpoints.lock().unwrap_or_else(PoisonError::into_inner);
         if known.len() >= ACCOUNTS_MAX {
             known.clear();
         }
@@ -179,7 +179,7 @@ impl Webhooks {
     }
 
     /// The text of a secret that lies sealed.
-    fn open(&self, id: WebhookId, sealed: &str) -> Option<Arc<str>> {
+    fn unseal_secret(&self, id: WebhookId, sealed: &str) -> Option<Arc<str>> {
         use base64::Engine as _;
         let known = |secrets: &HashMap<WebhookId, (String, Arc<str>)>| {
             let (of, text) = secrets.get(&id)?;
@@ -201,7 +201,7 @@ impl Webhooks {
 }
 
 /// A number of an id's that spreads: its random part.
-fn spread(id: WebhookId) -> u64 {
+fn random_part(id: WebhookId) -> u64 {
     let [.., a, b, c, d, e, f, g, h] = id.to_bytes();
     u64::from_be_bytes([a, b, c, d, e, f, g, h])
 }

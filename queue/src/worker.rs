@@ -20,8 +20,8 @@ use std::time::Duration;
 use futures_util::FutureExt as _;
 use futures_util::future::BoxFuture;
 use jiff::Timestamp;
-use mail::address::Name;
-use mail::classify::Shaping;
+use mail::address::DomainName;
+use mail::classify::ReplyRules;
 use mail::given_name::SmarthostName;
 use mail::outage::Outage;
 use mail::task::{QueueName, Task};
@@ -31,37 +31,37 @@ use tokio::sync::{Notify, Semaphore, watch};
 use tokio_util::sync::CancellationToken;
 use tokio_util::task::TaskTracker;
 
-use crate::appointments::Appointments;
-use crate::automations::ears::Ears;
+use crate::appointments::PartitionTimers;
+use crate::automations::ears::TriggerIndex;
 use crate::bodies::BodyBudget;
 use crate::clock::Clock;
-use crate::courier::smtp::{Dialer, TlsMode};
-use crate::delays::Delays;
-use crate::destinations::Destinations;
+use crate::courier::smtp::{SmtpDialer, TlsSecurityLevel};
+use crate::delays::DelayTracker;
+use crate::destinations::DestinationPolicies;
 use crate::dkim2::TransactionSigner;
 use crate::entropy::Entropy;
-use crate::figures::Figures;
-use crate::flight::Flights;
-use crate::holds::Holds;
+use crate::figures::DeliveryMetrics;
+use crate::flight::InFlightTasks;
+use crate::holds::HoldCache;
 use crate::last_hour::Counts;
 use crate::lease::Leases;
 use crate::lookup_failures::LookupFailures;
-use crate::membership::{BEAT, LeaseError, Membership, Neighbours};
-use crate::meter::Meter;
-use crate::operate::Watched;
+use crate::membership::{HEARTBEAT_INTERVAL, KnownNodes, LeaseError, Membership};
+use crate::meter::QuotaTracker;
+use crate::operate::WatchedCommands;
 use crate::pace::PaceLimits;
-use crate::plan::Planner;
-use crate::pools::{PoolSettings, Pools};
-use crate::porter::{Revisions, Uses};
-use crate::product_events::Exporter;
-use crate::report::Reports;
-use crate::retry::Schedule;
-use crate::scheduled::Scheduled;
-use crate::site::Ready;
-use crate::tell::fresh::Fresh;
+use crate::plan::MxRouter;
+use crate::pools::{PoolSettings, SourcePools};
+use crate::porter::{AccessRevisions, LastUsedWriter};
+use crate::product_events::ConversionExporter;
+use crate::report::DsnReporter;
+use crate::retry::RetrySchedule;
+use crate::scheduled::DueIndex;
+use crate::site::ReadyTask;
+use crate::tell::fresh::RecentEvents;
 use crate::tls_reports::TlsReporter;
-use crate::tls_sessions::TlsSessions;
-use crate::webhooks::{Webhooks, WebhooksParts};
+use crate::tls_sessions::TlsSessionStats;
+use crate::webhooks::{WebhookSender, WebhooksParts};
 
 /// How long a stop waits for attempts under way: a mail host may take ten minutes for a final reply,
 /// and the service manager does not wait so long.
@@ -69,25 +69,25 @@ const DRAIN_MAX: Duration = Duration::from_secs(8);
 /// How often is looked for partitions whose recipients are to be counted.
 const COUNT_AGAIN: Duration = Duration::from_secs(2);
 /// And then for what was cut off to be booked.
-const BOOK_MAX: Duration = Duration::from_secs(1);
+const COMMIT_MAX: Duration = Duration::from_secs(1);
 
 /// The worker's limits and manners.
 #[derive(Debug, Clone)]
 pub struct WorkerSettings {
     /// Our name: says EHLO, reports failures.
-    pub hostname: Name,
+    pub hostname: DomainName,
     /// What may change while it runs.
-    pub manners: Manners,
+    pub delivery_policy: DeliveryPolicy,
     /// How fast a site is served, by the domain of its first host; `None` is all others.
-    pub pace: Vec<(Option<Name>, PaceLimits)>,
+    pub pace: Vec<(Option<DomainName>, PaceLimits)>,
     /// What TLS is asked of every site.
-    pub tls: TlsMode,
+    pub tls: TlsSecurityLevel,
     /// Local addresses that mail leaves from that is of no other pool; none lets the system choose.
     pub source_addresses: Vec<std::net::IpAddr>,
     /// The other pools.
     pub pools: Vec<PoolSettings>,
     /// Tasks in memory at most.
-    pub places_max: usize,
+    pub in_flight_max: usize,
     /// Tasks of one site in memory at most.
     pub ready_max: usize,
     /// Connections to mail hosts at most.
@@ -98,15 +98,15 @@ pub struct WorkerSettings {
 
 /// What the operator may change while the worker runs.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Manners {
+pub struct DeliveryPolicy {
     /// When to try again.
-    pub schedule: Schedule,
+    pub schedule: RetrySchedule,
     /// Nothing is tried: mail is accepted and stays.
     pub paused: bool,
     /// How long an email is kept after it was accepted.
     pub retention: Duration,
     /// What replies call for.
-    pub shaping: Shaping,
+    pub shaping: ReplyRules,
 }
 
 /// What the worker is built from.
@@ -118,9 +118,9 @@ pub struct WorkerParts {
     /// Chance.
     pub entropy: Entropy,
     /// Finds hosts.
-    pub planner: Planner,
+    pub router: MxRouter,
     /// Opens connections.
-    pub dialer: Dialer,
+    pub dialer: SmtpDialer,
     /// Signs return paths.
     pub verp: VerpKey,
     /// This node's name among others on the same store: new at every start.
@@ -128,7 +128,7 @@ pub struct WorkerParts {
     /// What webhooks need.
     pub webhooks: WebhooksParts,
     /// The node that is known to be dead, because this one has taken its place.
-    pub former_node: Option<String>,
+    pub predecessor_node: Option<String>,
 }
 
 /// The worker.
@@ -136,88 +136,88 @@ pub struct Worker {
     pub(crate) store: Store,
     pub(crate) clock: Clock,
     pub(crate) entropy: Entropy,
-    pub(crate) planner: Planner,
-    pub(crate) dialer: Dialer,
+    pub(crate) router: MxRouter,
+    pub(crate) dialer: SmtpDialer,
     pub(crate) verp: VerpKey,
     /// Signs each transaction, where mail is signed at all.
     pub(crate) transaction_signer: std::sync::OnceLock<TransactionSigner>,
     /// How much accounts may keep, once there is a hall.
-    pub(crate) quotas: std::sync::OnceLock<Arc<crate::quota::Quotas>>,
+    pub(crate) storage_quotas: std::sync::OnceLock<Arc<crate::quota::StorageQuotaTracker>>,
     pub(crate) settings: WorkerSettings,
-    manners: watch::Sender<Arc<Manners>>,
-    pub(crate) flights: Flights,
-    pub(crate) scheduled: Scheduled,
+    delivery_policy: watch::Sender<Arc<DeliveryPolicy>>,
+    pub(crate) in_flight: InFlightTasks,
+    pub(crate) due_index: DueIndex,
     pub(crate) stop: CancellationToken,
     /// No host is waited for any more.
-    pub(crate) cut: CancellationToken,
+    pub(crate) abort: CancellationToken,
     /// Whatever still runs is dropped.
     end: CancellationToken,
     pub(crate) connections: Arc<Semaphore>,
     pub(crate) bodies: BodyBudget,
     tasks: TaskTracker,
     panicked: AtomicBool,
-    pub(crate) figures: Figures,
-    pub(crate) settled: Notify,
+    pub(crate) metrics: DeliveryMetrics,
+    pub(crate) outcome_recorded: Notify,
     /// Events wait to be told.
-    pub(crate) untold: Notify,
+    pub(crate) outbox_wakeup: Notify,
     /// Those, as far as they are in memory.
-    pub(crate) fresh: Fresh,
+    pub(crate) recent_events: RecentEvents,
     /// One at a time tells.
-    pub(crate) telling: tokio::sync::Mutex<()>,
+    pub(crate) dispatch_lock: tokio::sync::Mutex<()>,
     /// All events in our partitions that are older were told, in milliseconds since 1970; 0 before it is known.
-    pub(crate) told_until_ms: AtomicI64,
-    pub(crate) meter: Meter,
+    pub(crate) dispatched_until_ms: AtomicI64,
+    pub(crate) quota_tracker: QuotaTracker,
     /// What senders are still to be told.
-    pub(crate) reports: Reports,
+    pub(crate) dsn_reporter: DsnReporter,
     /// A list of suppressions was handed in.
-    pub(crate) list_handed_in: Notify,
+    pub(crate) import_wakeup: Notify,
     /// Product events and visits wait to be counted.
-    pub(crate) uncounted: Notify,
+    pub(crate) analytics_wakeup: Notify,
     /// One at a time counts.
-    pub(crate) counting: tokio::sync::Mutex<()>,
+    pub(crate) aggregation_lock: tokio::sync::Mutex<()>,
     /// Conversions wait to be exported.
-    pub(crate) exports: Notify,
+    pub(crate) export_wakeup: Notify,
     /// By what, if they are.
-    pub(crate) exporter: std::sync::OnceLock<Exporter>,
+    pub(crate) exporter: std::sync::OnceLock<ConversionExporter>,
     /// Events on their way to endpoints.
-    pub(crate) webhooks: Webhooks,
+    pub(crate) webhooks: WebhookSender,
     /// When each partition is to be looked at for notices to owners.
-    pub(crate) owner_notices: Appointments,
+    pub(crate) owner_alert_timers: PartitionTimers,
     /// When each partition is to be looked at for mail that has passed its deadline.
-    pub(crate) deadlines: Appointments,
+    pub(crate) deadline_timers: PartitionTimers,
     /// Queues whose senders are to hear that their mail is delayed.
-    pub(crate) delays: Delays,
+    pub(crate) delays: DelayTracker,
     /// How TLS went, as far as it is not on disk.
-    pub(crate) tls_sessions: TlsSessions,
+    pub(crate) tls_session_stats: TlsSessionStats,
     /// Who tells it, if anybody does.
     pub(crate) tls_reporter: std::sync::OnceLock<TlsReporter>,
     /// What automations hear, and when they have something to do.
-    pub(crate) ears: Ears,
+    pub(crate) trigger_index: TriggerIndex,
     /// When credentials were last used.
-    pub(crate) uses: Uses,
+    pub(crate) last_used: LastUsedWriter,
     /// How often who accounts let in was changed.
-    pub(crate) revisions: Revisions,
+    pub(crate) access_revisions: AccessRevisions,
     pub(crate) leases: Arc<Leases>,
     membership: tokio::sync::Mutex<Option<Membership>>,
     /// Something is ordered about many tasks.
-    pub(crate) something_ordered: Notify,
+    pub(crate) bulk_command_wakeup: Notify,
     /// Some of it was carried out.
-    pub(crate) order_moved: Notify,
+    pub(crate) bulk_command_progressed: Notify,
     /// How far, for whoever watches.
-    pub(crate) watched: Watched,
+    pub(crate) watched_commands: WatchedCommands,
     /// What the operator has ordered about destinations.
-    pub(crate) destinations: Destinations,
+    pub(crate) destinations: DestinationPolicies,
     /// What holds mail back.
-    pub(crate) holds: Holds,
+    pub(crate) holds: HoldCache,
     /// Where mail leaves from.
-    pub(crate) pools: Pools,
+    pub(crate) pools: SourcePools,
     /// Which smarthosts do not answer, for the log. The configuration bounds how many there are.
     pub(crate) smarthost_outages: Mutex<HashMap<SmarthostName, Outage>>,
-    pub(crate) resolving: Mutex<HashMap<Name, Vec<Ready>>>,
+    pub(crate) resolving: Mutex<HashMap<DomainName, Vec<ReadyTask>>>,
     /// Which domains' mail hosts could not be looked up.
     pub(crate) lookup_failures: LookupFailures,
     /// Where the rows lie that are no tasks, as far as they were told.
-    pub(crate) aside: Mutex<HashSet<Key>>,
+    pub(crate) quarantined: Mutex<HashSet<Key>>,
 }
 
 impl Worker {
@@ -225,66 +225,62 @@ impl Worker {
     #[must_use]
     pub fn new(parts: WorkerParts, settings: WorkerSettings) -> Arc<Self> {
         let leases = Arc::<Leases>::default();
-        let neighbours = Neighbours { shared: parts.store.is_shared(), former: parts.former_node };
-        let membership = Membership::new(
-            (parts.store.clone(), neighbours),
-            parts.clock.clone(),
-            Arc::clone(&leases),
-            parts.node,
-        );
+        let neighbours = KnownNodes { may_exist: parts.store.is_shared(), predecessor: parts.predecessor_node };
+        let membership =
+            Membership::new((parts.store.clone(), neighbours), parts.clock.clone(), Arc::clone(&leases), parts.node);
         Arc::new(Self {
             leases,
             membership: tokio::sync::Mutex::new(Some(membership)),
             store: parts.store,
             clock: parts.clock,
             entropy: parts.entropy,
-            planner: parts.planner,
+            router: parts.router,
             dialer: parts.dialer,
             verp: parts.verp,
             transaction_signer: std::sync::OnceLock::new(),
-            quotas: std::sync::OnceLock::new(),
-            figures: Figures::default(),
-            settled: Notify::new(),
-            untold: Notify::new(),
-            fresh: Fresh::default(),
-            telling: tokio::sync::Mutex::default(),
-            told_until_ms: AtomicI64::default(),
-            meter: Meter::default(),
-            reports: Reports::default(),
-            list_handed_in: Notify::new(),
-            uncounted: Notify::new(),
-            counting: tokio::sync::Mutex::default(),
-            exports: Notify::new(),
+            storage_quotas: std::sync::OnceLock::new(),
+            metrics: DeliveryMetrics::default(),
+            outcome_recorded: Notify::new(),
+            outbox_wakeup: Notify::new(),
+            recent_events: RecentEvents::default(),
+            dispatch_lock: tokio::sync::Mutex::default(),
+            dispatched_until_ms: AtomicI64::default(),
+            quota_tracker: QuotaTracker::default(),
+            dsn_reporter: DsnReporter::default(),
+            import_wakeup: Notify::new(),
+            analytics_wakeup: Notify::new(),
+            aggregation_lock: tokio::sync::Mutex::default(),
+            export_wakeup: Notify::new(),
             exporter: std::sync::OnceLock::new(),
-            webhooks: Webhooks::new(parts.webhooks),
-            owner_notices: Appointments::default(),
-            deadlines: Appointments::default(),
-            delays: Delays::default(),
-            tls_sessions: TlsSessions::default(),
+            webhooks: WebhookSender::new(parts.webhooks),
+            owner_alert_timers: PartitionTimers::default(),
+            deadline_timers: PartitionTimers::default(),
+            delays: DelayTracker::default(),
+            tls_session_stats: TlsSessionStats::default(),
             tls_reporter: std::sync::OnceLock::new(),
-            ears: Ears::default(),
-            uses: Uses::default(),
-            revisions: Revisions::default(),
-            flights: Flights::new(settings.places_max),
-            scheduled: Scheduled::default(),
+            trigger_index: TriggerIndex::default(),
+            last_used: LastUsedWriter::default(),
+            access_revisions: AccessRevisions::default(),
+            in_flight: InFlightTasks::new(settings.in_flight_max),
+            due_index: DueIndex::default(),
             stop: CancellationToken::new(),
             tasks: TaskTracker::new(),
-            cut: CancellationToken::new(),
+            abort: CancellationToken::new(),
             end: CancellationToken::new(),
             bodies: BodyBudget::new(settings.body_bytes_max),
             connections: Arc::new(Semaphore::new(settings.connections_max.max(1))),
             panicked: AtomicBool::new(false),
-            something_ordered: Notify::new(),
-            order_moved: Notify::new(),
-            watched: Watched::default(),
-            destinations: Destinations::default(),
-            holds: Holds::default(),
-            pools: Pools::new(settings.source_addresses.clone(), settings.pools.clone()),
+            bulk_command_wakeup: Notify::new(),
+            bulk_command_progressed: Notify::new(),
+            watched_commands: WatchedCommands::default(),
+            destinations: DestinationPolicies::default(),
+            holds: HoldCache::default(),
+            pools: SourcePools::new(settings.source_addresses.clone(), settings.pools.clone()),
             smarthost_outages: Mutex::default(),
             resolving: Mutex::default(),
             lookup_failures: LookupFailures::default(),
-            aside: Mutex::default(),
-            manners: watch::Sender::new(Arc::new(settings.manners.clone())),
+            quarantined: Mutex::default(),
+            delivery_policy: watch::Sender::new(Arc::new(settings.delivery_policy.clone())),
             settings,
         })
     }
@@ -294,21 +290,21 @@ impl Worker {
     ///
     /// # Errors
     /// The store cannot be read or written.
-    pub fn join<'a>(self: &'a Arc<Self>) -> BoxFuture<'a, Result<(), LeaseError>> {
+    pub fn join_cluster<'a>(self: &'a Arc<Self>) -> BoxFuture<'a, Result<(), LeaseError>> {
         Box::pin(async move {
-            self.begin_holds().await?;
-            self.look().await?;
+            self.backfill_holds().await?;
+            self.poll_cluster().await?;
             while self.leases.is_empty() && !self.stop.is_cancelled() {
-                tokio::time::sleep(BEAT).await;
-                self.look().await?;
+                tokio::time::sleep(HEARTBEAT_INTERVAL).await;
+                self.poll_cluster().await?;
             }
             if self.store.is_shared() {
                 let worker = Arc::clone(self);
-                self.spawn(async move { worker.keep_looking().await });
+                self.spawn(async move { worker.run_membership().await });
             }
-            self.meter.fall_behind();
+            self.quota_tracker.mark_behind();
             let worker = Arc::clone(self);
-            self.spawn(async move { worker.catch_up().await });
+            self.spawn(async move { worker.drain_backlog().await });
             Ok(())
         })
     }
@@ -316,48 +312,48 @@ impl Worker {
     /// Begins to deliver.
     pub fn start(self: &Arc<Self>) {
         let worker = Arc::clone(self);
-        self.spawn(async move { worker.forget_old().await });
+        self.spawn(async move { worker.run_retention().await });
         let worker = Arc::clone(self);
-        self.spawn(async move { worker.keep_telling().await });
-        self.untold.notify_one();
+        self.spawn(async move { worker.run_outbox_dispatcher().await });
+        self.outbox_wakeup.notify_one();
         let worker = Arc::clone(self);
-        self.spawn(async move { worker.keep_reporting().await });
+        self.spawn(async move { worker.run_dsn_reporter().await });
         let worker = Arc::clone(self);
-        self.spawn(async move { worker.import_lists().await });
+        self.spawn(async move { worker.run_suppression_imports().await });
         let worker = Arc::clone(self);
-        self.spawn(async move { worker.keep_counting().await });
-        self.uncounted.notify_one();
+        self.spawn(async move { worker.run_aggregation().await });
+        self.analytics_wakeup.notify_one();
         let worker = Arc::clone(self);
-        self.spawn(async move { worker.keep_exporting().await });
+        self.spawn(async move { worker.run_conversion_exports().await });
         let worker = Arc::clone(self);
-        self.spawn(async move { worker.keep_sending().await });
+        self.spawn(async move { worker.run_webhook_sender().await });
         let worker = Arc::clone(self);
-        self.spawn(async move { worker.write_uses().await });
+        self.spawn(async move { worker.run_last_used_writer().await });
         let worker = Arc::clone(self);
-        self.spawn(async move { worker.keep_writing_sessions().await });
+        self.spawn(async move { worker.run_tls_stats_writer().await });
         let worker = Arc::clone(self);
-        self.spawn(async move { worker.carry_out_orders().await });
+        self.spawn(async move { worker.run_bulk_commands().await });
         let worker = Arc::clone(self);
-        self.spawn(async move { worker.keep_deadlines().await });
+        self.spawn(async move { worker.run_deadlines().await });
         let worker = Arc::clone(self);
-        self.spawn(async move { worker.keep_telling_delays().await });
+        self.spawn(async move { worker.run_delay_events().await });
         let worker = Arc::clone(self);
         self.spawn(async move { worker.keep_counts().await });
         let worker = Arc::clone(self);
-        self.spawn(async move { worker.tell_hold().await });
+        self.spawn(async move { worker.log_queue_hold().await });
         let worker = Arc::clone(self);
-        self.spawn(async move { worker.refill().await });
+        self.spawn(async move { worker.run_queue_loader().await });
     }
 
     /// Looks at the other nodes until the worker stops.
-    async fn keep_looking(self: Arc<Self>) {
+    async fn run_membership(self: Arc<Self>) {
         loop {
             tokio::select! {
-                () = tokio::time::sleep(BEAT) => {}
+                () = tokio::time::sleep(HEARTBEAT_INTERVAL) => {}
                 () = self.stop.cancelled() => return,
             }
             let looked = tokio::select! {
-                looked = self.look() => looked,
+                looked = self.poll_cluster() => looked,
                 () = self.stop.cancelled() => return,
             };
             if let Err(error) = looked {
@@ -370,46 +366,46 @@ impl Worker {
     ///
     /// # Errors
     /// The store cannot be read or written.
-    pub async fn look(self: &Arc<Self>) -> Result<(), LeaseError> {
+    pub async fn poll_cluster(self: &Arc<Self>) -> Result<(), LeaseError> {
         let mut membership = self.membership.lock().await;
         let Some(member) = membership.as_mut() else { return Ok(()) };
         // Before there is anything to send.
-        self.look_at_holds().await?;
+        self.reload_holds().await?;
         let nodes = self.leases.nodes();
-        let looked = member.look(|partition| self.flights.attempting(partition)).await;
+        let looked = member.poll(|partition| self.in_flight.attempting_in(partition)).await;
         drop(membership);
         if self.leases.nodes() != nodes {
-            self.share_pace();
+            self.rebalance_pace();
         }
         self.store.queue_counts().track(&self.leases.held());
         // What cannot be read now is read at the next look: nobody else knows of these queues.
-        for partition in self.leases.unfound() {
+        for partition in self.leases.unloaded() {
             self.store.queue_counts().doubt(partition);
-            self.find_queues(partition).await?;
-            self.find_lines(partition).await?;
-            self.reports.find(partition);
+            self.load_due_index(partition).await?;
+            self.load_endpoint_queues(partition).await?;
+            self.dsn_reporter.scan_partition(partition);
             // What another node has put there meanwhile is looked for, too.
-            self.deadlines.forget(partition);
-            self.owner_notices.forget(partition);
-            self.leases.found(partition);
+            self.deadline_timers.reset(partition);
+            self.owner_alert_timers.reset(partition);
+            self.leases.mark_loaded(partition);
         }
         looked?;
-        self.look_at_destinations().await?;
-        self.look_at_pools().await?;
-        if self.store.is_shared() { self.follow_hints().await } else { Ok(()) }
+        self.reload_destinations().await?;
+        self.reload_pools().await?;
+        if self.store.is_shared() { self.apply_hints().await } else { Ok(()) }
     }
 
     /// Returns when a look has changed something, or would have.
-    pub(crate) async fn look_soon(&self) {
+    pub(crate) async fn wait_for_membership_change(&self) {
         let changed = self.leases.changed();
-        let _ = tokio::time::timeout(BEAT, changed).await;
+        let _ = tokio::time::timeout(HEARTBEAT_INTERVAL, changed).await;
     }
 
-    async fn find_queues(&self, partition: u16) -> Result<(), store::engine::ReadError> {
+    async fn load_due_index(&self, partition: u16) -> Result<(), store::engine::ReadError> {
         let mut from = None;
         while let Some((queue, due, next)) = store::task::next_queue(&self.store, partition, from).await? {
-            let start = store::task::start_of(&queue, due);
-            self.scheduled.note(queue, due, start);
+            let start = store::task::due_start(&queue, due);
+            self.due_index.add(queue, due, start);
             from = Some(next);
         }
         Ok(())
@@ -440,39 +436,39 @@ impl Worker {
     }
 
     /// From now on reports about TLS are made, by this one. The first word counts.
-    pub fn report_tls(&self, reporter: TlsReporter) {
+    pub fn set_tls_reporter(&self, reporter: TlsReporter) {
         let _ = self.tls_reporter.set(reporter);
     }
 
     /// The manners of this moment.
     #[must_use]
-    pub fn manners(&self) -> Arc<Manners> {
-        Arc::clone(&self.manners.borrow())
+    pub fn delivery_policy(&self) -> Arc<DeliveryPolicy> {
+        Arc::clone(&self.delivery_policy.borrow())
     }
 
     /// Takes on other manners; attempts under way are finished.
-    pub fn adopt(&self, manners: Manners) {
-        self.manners.send_replace(Arc::new(manners));
+    pub fn reload_policy(&self, manners: DeliveryPolicy) {
+        self.delivery_policy.send_replace(Arc::new(manners));
     }
 
     /// Hears when the manners change.
-    pub(crate) fn manners_heard(&self) -> watch::Receiver<Arc<Manners>> {
-        self.manners.subscribe()
+    pub(crate) fn watch_policy(&self) -> watch::Receiver<Arc<DeliveryPolicy>> {
+        self.delivery_policy.subscribe()
     }
 
     /// Whether nothing is to be tried: the configuration says so, or the queue is held.
     pub(crate) fn is_paused(&self) -> bool {
-        self.manners.borrow().paused || self.holds.is_queue_held()
+        self.delivery_policy.borrow().paused || self.holds.is_queue_held()
     }
 
     /// Whether nothing more is to be begun, for now or for good.
-    pub(crate) fn rests(&self) -> bool {
+    pub(crate) fn is_stopped_or_paused(&self) -> bool {
         self.stop.is_cancelled() || self.is_paused()
     }
 
     /// Returns when delivery is not paused, or ends.
-    pub(crate) async fn unpaused(&self) {
-        let (mut manners, mut hold) = (self.manners_heard(), self.holds.of_queue());
+    pub(crate) async fn wait_unpaused(&self) {
+        let (mut manners, mut hold) = (self.watch_policy(), self.holds.watch_queue());
         while self.is_paused() {
             // The senders are ours: they are not gone while we wait.
             tokio::select! {
@@ -496,20 +492,20 @@ impl Worker {
             self.stop.cancel();
             self.tasks.close();
             if tokio::time::timeout(patience, self.tasks.wait()).await.is_err() {
-                self.cut.cancel();
-                if tokio::time::timeout(BOOK_MAX, self.tasks.wait()).await.is_err() {
+                self.abort.cancel();
+                if tokio::time::timeout(COMMIT_MAX, self.tasks.wait()).await.is_err() {
                     self.end.cancel();
                     self.tasks.wait().await;
                 }
             }
             // What the last attempts have shown.
-            let _ = tokio::time::timeout(BOOK_MAX, self.write_sessions()).await;
+            let _ = tokio::time::timeout(COMMIT_MAX, self.flush_tls_stats()).await;
             // Nothing is under way any more: others go on from here at their next look.
             if let Some(member) = self.membership.lock().await.take()
                 && self.store.is_shared()
             {
                 // A database that is away is not waited for: then the others wait until the lease is over.
-                let _ = tokio::time::timeout(BEAT, member.part()).await;
+                let _ = tokio::time::timeout(HEARTBEAT_INTERVAL, member.leave()).await;
             }
         })
     }
@@ -526,9 +522,7 @@ impl Worker {
         self.tasks.spawn(async move {
             let ended = AssertUnwindSafe(end.run_until_cancelled(work)).catch_unwind().await;
             if ended.is_err() {
-                tracing::error!(
-                    "a task of the queue panicked: delivery stops, and begins anew after a restart"
-                );
+                tracing::error!("a task of the queue panicked: delivery stops, and begins anew after a restart");
                 worker.panicked.store(true, Ordering::Release);
                 worker.stop.cancel();
             }
@@ -543,27 +537,27 @@ impl Worker {
 
     /// Gives back a task's place, untried or unbooked, and has its queue looked at: whatever its row is
     /// by now, disk knows.
-    pub(crate) fn let_go(&self, task: &Task) {
-        self.flights.land(task.id);
-        self.let_lie(task);
+    pub(crate) fn release_task(&self, task: &Task) {
+        self.in_flight.finish(task.id);
+        self.reload_later(task);
     }
 
     /// Has a task's queue looked at: whatever its row is by now, disk knows.
-    pub(crate) fn let_lie(&self, task: &Task) {
-        let queue = task.queue();
-        let start = store::task::start_of(&queue, Timestamp::UNIX_EPOCH);
-        self.scheduled.note(queue, self.clock.now(), start);
+    pub(crate) fn reload_later(&self, task: &Task) {
+        let queue = task.queue_name();
+        let start = store::task::due_start(&queue, Timestamp::UNIX_EPOCH);
+        self.due_index.add(queue, self.clock.now(), start);
     }
 
     /// Returns after the next settlement. What settles once this is called counts, also before the
     /// future is first polled: so a caller asks for it, looks, and waits, and misses nothing.
-    pub fn settled(&self) -> impl Future<Output = ()> + '_ {
-        self.settled.notified()
+    pub fn next_outcome(&self) -> impl Future<Output = ()> + '_ {
+        self.outcome_recorded.notified()
     }
 
     /// Says that an event was recorded: it is told now.
-    pub fn something_to_tell(&self) {
-        self.untold.notify_one();
+    pub fn notify_outbox(&self) {
+        self.outbox_wakeup.notify_one();
     }
 
     /// The partitions that are ours.
@@ -574,13 +568,13 @@ impl Worker {
 
     /// Whether nothing of a queue is read before a later time.
     #[must_use]
-    pub fn is_put_off(&self, queue: &QueueName) -> bool {
-        self.scheduled.due_of(queue).is_some_and(|due| due > self.clock.now())
+    pub fn is_deferred(&self, queue: &QueueName) -> bool {
+        self.due_index.due_of(queue).is_some_and(|due| due > self.clock.now())
     }
 
     /// Says that a task lies on disk and when it is due.
-    pub(crate) fn note(&self, task: &Task) {
-        self.scheduled.note(task.queue(), task.due, store::task::key_of(task));
+    pub(crate) fn schedule_task(&self, task: &Task) {
+        self.due_index.add(task.queue_name(), task.due, store::task::key_of(task));
     }
 
     /// Tasks in memory that do not wait for a destination which is left alone.
@@ -590,22 +584,22 @@ impl Worker {
         let sites = self
             .pools
             .all()
-            .flat_map(|pool| pool.sites().iter().flat_map(HashMap::values).cloned().collect::<Vec<_>>());
+            .flat_map(|pool| pool.ready_queues().iter().flat_map(HashMap::values).cloned().collect::<Vec<_>>());
         let waiting: usize =
-            sites.filter(|site| site.alone_until(now).is_some()).map(|site| site.ready()).sum();
-        self.flights.len().saturating_sub(waiting)
+            sites.filter(|site| site.unavailable_until(now).is_some()).map(|site| site.ready_count()).sum();
+        self.in_flight.len().saturating_sub(waiting)
     }
 
     /// What this node did within the last hour.
     #[must_use]
     pub fn last_hour(&self) -> Counts {
-        self.figures.last_hour.sum(self.clock.now())
+        self.metrics.last_hour.sum(self.clock.now())
     }
 
     /// Tasks in memory, bytes of bodies in memory, queues with tasks on disk.
     #[must_use]
-    pub fn load(&self) -> (usize, usize, usize) {
-        (self.flights.len(), self.bodies.held_bytes(), self.scheduled.len())
+    pub fn memory_load(&self) -> (usize, usize, usize) {
+        (self.in_flight.len(), self.bodies.buffered_bytes(), self.due_index.len())
     }
 }
 

@@ -5,31 +5,32 @@
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
-use smtp::answers::{Answer, Question};
-use smtp::budget::Budget;
-use smtp::inbox::Inbox;
-use smtp::limits::Limits;
-use smtp::replies::Replies;
-use smtp::session::{Input, Next, Session};
-use smtp::settings::{Role, Settings};
+use smtp::answers::{Hook, HookVerdict};
+use smtp::budget::ContentBudget;
+use smtp::inbox::LineFramer;
+use smtp::limits::SessionLimits;
+use smtp::replies::ReplyBuffer;
+use smtp::session::{Input, SessionAction, SmtpSession};
+use smtp::settings::{ListenerRole, SessionSettings};
 
 const ROUNDS: usize = 7;
 const REPEATS: u32 = 20_000;
 
 struct Talk {
-    session: Session,
-    inbox: Inbox,
-    replies: Replies,
+    session: SmtpSession,
+    inbox: LineFramer,
+    replies: ReplyBuffer,
 }
 
 impl Talk {
     fn new() -> Self {
         let hostname = "mx.example".parse().unwrap_or_else(|_| unreachable!());
-        let budget = Budget::new(Budget::BYTES_DEFAULT);
-        let settings = Arc::new(Settings::new(Role::Relay, hostname, Limits::relay(), budget, false));
-        let mut replies = Replies::default();
-        let session = Session::new(settings, (1, [127, 0, 0, 1].into()), false, &mut replies);
-        let mut talk = Self { session, inbox: Inbox::default(), replies };
+        let budget = ContentBudget::new(ContentBudget::BYTES_DEFAULT);
+        let settings =
+            Arc::new(SessionSettings::new(ListenerRole::Relay, hostname, SessionLimits::for_relay(), budget, false));
+        let mut replies = ReplyBuffer::default();
+        let session = SmtpSession::new(settings, (1, [127, 0, 0, 1].into()), false, &mut replies);
+        let mut talk = Self { session, inbox: LineFramer::default(), replies };
         talk.send(b"EHLO client.example\r\n");
         talk
     }
@@ -37,29 +38,31 @@ impl Talk {
     /// One read, one write: how the listener does it.
     fn send(&mut self, bytes: &[u8]) {
         self.inbox.push(bytes);
-        let mut next = Next::Listen;
+        let mut next = SessionAction::Read;
         loop {
             next = match next {
-                Next::Close | Next::StartTls => unreachable!("nothing here ends the session"),
-                Next::Ask(question) => {
-                    let answer = match question {
-                        Question::Take(message) => {
-                            std::hint::black_box(message.content.len());
-                            Answer::Granted
-                        }
-                        _ => Answer::Granted,
-                    };
-                    self.session.step(Input::Answer(answer), &mut self.replies).next
+                SessionAction::Close | SessionAction::StartTls => {
+                    unreachable!("nothing here ends the session")
                 }
-                _ => self.inbox.drive(&mut self.session, &mut self.replies),
+                SessionAction::CallHook(question) => {
+                    let answer = match question {
+                        Hook::Submit(message) => {
+                            std::hint::black_box(message.content.len());
+                            HookVerdict::Accept
+                        }
+                        _ => HookVerdict::Accept,
+                    };
+                    self.session.step(Input::Verdict(answer), &mut self.replies).action
+                }
+                _ => self.inbox.drive_session(&mut self.session, &mut self.replies),
             };
-            if matches!(next, Next::Listen) && !self.inbox.is_paused() && self.inbox.is_empty() {
+            if matches!(next, SessionAction::Read) && !self.inbox.is_paused() && self.inbox.is_empty() {
                 break;
             }
         }
         std::hint::black_box(self.replies.wire().len());
-        self.replies.sent(usize::MAX);
-        self.inbox.rest();
+        self.replies.mark_sent(usize::MAX);
+        self.inbox.shrink();
     }
 }
 
@@ -85,8 +88,7 @@ fn main() {
     let mut dotted = content.clone();
     dotted.extend_from_slice(b".\r\n");
     let mut chunk =
-        format!("MAIL FROM:<a@b.example>\r\nRCPT TO:<c@d.example>\r\nBDAT {} LAST\r\n", content.len())
-            .into_bytes();
+        format!("MAIL FROM:<a@b.example>\r\nRCPT TO:<c@d.example>\r\nBDAT {} LAST\r\n", content.len()).into_bytes();
     chunk.extend_from_slice(&content);
 
     measure("commands, one by one", 1, |talk| talk.send(b"RSET\r\n"));

@@ -8,17 +8,17 @@ use std::future::Future;
 use std::net::IpAddr;
 
 use bytes::Bytes;
-use mail::address::{Address, Name};
+use mail::address::{Address, DomainName};
 use mail::credential::{API_KEY_PREFIX, API_KEY_PREFIX_LEGACY, SMTP_PASSWORD_PREFIX};
-use mail::draft::{DraftRecipient, Envelope, Release};
+use mail::draft::{DraftRecipient, FutureRelease, SubmissionEnvelope};
 use mail::id::AccountId;
-use mail::reply::Reply;
+use mail::reply::SmtpReply;
 
-use crate::budget::Held;
+use crate::budget::MessageMemory;
 
 /// What a TLS handshake agreed on.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct TlsFacts {
+pub struct SessionTls {
     /// `TLSv1.3`.
     pub version: &'static str,
     /// `TLS13_AES_256_GCM_SHA384`.
@@ -27,7 +27,7 @@ pub struct TlsFacts {
 
 /// What the `Received` field tells of the session (RFC 5321 4.4).
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Trace {
+pub struct SessionTrace {
     /// The session.
     pub session: u64,
     /// Who connected.
@@ -35,20 +35,20 @@ pub struct Trace {
     /// What it calls itself.
     pub helo: Box<str>,
     /// It said EHLO, not HELO.
-    pub extended: bool,
+    pub is_esmtp: bool,
     /// The connection is encrypted.
-    pub tls: Option<TlsFacts>,
+    pub tls: Option<SessionTls>,
     /// It logged in.
     pub authenticated: bool,
     /// Our own name.
-    pub hostname: Name,
+    pub hostname: DomainName,
 }
 
 /// A message as it was received, complete.
 #[derive(Debug)]
-pub struct Message {
+pub struct SmtpMessage {
     /// What MAIL said.
-    pub envelope: Envelope,
+    pub envelope: SubmissionEnvelope,
     /// What RCPT said, in the order given; an address may stand twice.
     pub recipients: Vec<DraftRecipient>,
     /// The content: dot-unstuffed; lines end in CRLF, unless `binary`.
@@ -56,21 +56,21 @@ pub struct Message {
     /// BODY=BINARYMIME: any byte may stand anywhere (RFC 3030 3).
     pub binary: bool,
     /// How it came.
-    pub trace: Trace,
+    pub trace: SessionTrace,
     /// Its share of the memory budget.
-    pub held: Held,
+    pub memory: MessageMemory,
 }
 
 /// What AUTH brought.
 #[derive(Clone, PartialEq, Eq)]
-pub struct Credentials {
+pub struct SaslCredentials {
     /// The user name.
     pub username: String,
     /// The password.
     pub password: String,
 }
 
-impl Credentials {
+impl SaslCredentials {
     /// The user name for the log. People type passwords there: it is shown only where it `is_known` to the server, or has
     /// the form of an address, and not that of a secret of ours.
     #[must_use]
@@ -84,7 +84,7 @@ impl Credentials {
     }
 }
 
-impl std::fmt::Debug for Credentials {
+impl std::fmt::Debug for SaslCredentials {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         write!(f, "Credentials({}, hidden)", self.username.escape_debug())
     }
@@ -92,51 +92,51 @@ impl std::fmt::Debug for Credentials {
 
 /// What a session wants to know before it goes on.
 #[derive(Debug)]
-pub enum Question {
+pub enum Hook {
     /// Does this login hold, from this address?
-    Authenticate(Credentials, IpAddr),
+    Authenticate(SaslCredentials, IpAddr),
     /// May mail come from here, and is there room? None is the null path `<>`.
-    Sender {
+    MailFrom {
         /// The reverse path.
         reverse_path: Option<Address>,
         /// SIZE, when it was given.
         size_bytes: Option<u64>,
         /// When the message is to be released, if that was said.
-        release: Option<Release>,
+        release: Option<FutureRelease>,
         /// Who is at the other end.
         peer: IpAddr,
     },
     /// Is this recipient taken? Relays do not ask (see [`crate::settings::Role`]).
-    Recipient(Address),
+    RcptTo(Address),
     /// Take this message: the answer comes when it is safe.
-    Take(Box<Message>),
+    Submit(Box<SmtpMessage>),
 }
 
 /// What the session is told.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub enum Answer {
+pub enum HookVerdict {
     /// Yes, and the usual words will do.
-    Granted,
+    Accept,
     /// The login holds, and it is this account's: its sessions and its messages have a share of what there is.
-    Account(AccountId),
+    AuthenticatedAs(AccountId),
     /// Yes or no, by the severity of this reply, and these are the words.
-    Said(Reply),
+    Reply(SmtpReply),
 }
 
-impl Answer {
-    pub(crate) fn refusal(self) -> Result<Option<Reply>, Reply> {
+impl HookVerdict {
+    pub(crate) fn into_result(self) -> Result<Option<SmtpReply>, SmtpReply> {
         match self {
-            Self::Granted | Self::Account(_) => Ok(None),
-            Self::Said(reply) if reply.severity() == mail::reply::Severity::Completed => Ok(Some(reply)),
-            Self::Said(reply) => Err(reply),
+            Self::Accept | Self::AuthenticatedAs(_) => Ok(None),
+            Self::Reply(reply) if reply.severity() == mail::reply::Severity::Completed => Ok(Some(reply)),
+            Self::Reply(reply) => Err(reply),
         }
     }
 }
 
 /// Whoever answers a listener's sessions.
-pub trait Answers: Send + Sync + 'static {
+pub trait SessionHandler: Send + Sync + 'static {
     /// What is remembered between the questions of one session. Keep it small: idle sessions have one.
-    type Visitor: Default + Send + Sync + 'static;
+    type SessionContext: Default + Send + Sync + 'static;
 
     /// Whether it is a user name with which clients log in: the log shows no others.
     fn is_user_name(&self, _user: &str) -> bool {
@@ -145,7 +145,7 @@ pub trait Answers: Send + Sync + 'static {
 
     /// Answers a question. The future is awaited to its end, whether or not the client is still there;
     /// only when the drain time of a shutdown is over is it dropped.
-    fn answer(&self, visitor: &mut Self::Visitor, question: Question) -> impl Future<Output = Answer> + Send;
+    fn handle(&self, visitor: &mut Self::SessionContext, question: Hook) -> impl Future<Output = HookVerdict> + Send;
 }
 
 #[cfg(test)]
@@ -155,7 +155,7 @@ mod tests {
     #[test]
     fn the_log_shows_no_user_name_that_may_be_a_password() {
         let shown = |username: &str, is_known| {
-            let credentials = Credentials { username: username.to_owned(), password: String::new() };
+            let credentials = SaslCredentials { username: username.to_owned(), password: String::new() };
             credentials.user_to_log(is_known).to_owned()
         };
         assert_eq!(shown("postrider", true), "postrider");

@@ -25,71 +25,71 @@ use std::time::Duration;
 
 use tokio::time::Instant;
 
-use crate::quota::{Bounds, Holder, Quota, Share};
+use crate::quota::{FairShareQuota, QuotaBounds, QuotaHolder, QuotaShare};
 
 /// A message that comes more slowly than this is cut off while memory is short.
 pub const SLOW_BYTES_PER_S: u64 = 16_000;
 /// Over so long the rate is averaged: a message may pause for that long once.
-pub const SLOW_AVERAGED_OVER: Duration = Duration::from_secs(60);
+pub const SLOW_AVERAGING_WINDOW: Duration = Duration::from_secs(60);
 /// Looking for slow messages takes a look at each: no more often than this.
-const LOOK_EVERY: Duration = Duration::from_millis(100);
+const SLOW_CHECK_INTERVAL: Duration = Duration::from_millis(100);
 /// Stands for the bytes of a message that was cut off.
-const CUT: usize = usize::MAX;
+const ABORTED: usize = usize::MAX;
 
 /// The bytes of one kind of listener.
 #[derive(Debug)]
-pub struct Budget {
-    quota: Arc<Quota>,
+pub struct ContentBudget {
+    quota: Arc<FairShareQuota>,
     listener: &'static str,
     epoch: Instant,
     /// When slow messages were last looked for, in nanoseconds since `epoch`.
-    looked_at: AtomicU64,
-    sessions: Mutex<Sessions>,
+    slow_checked_at: AtomicU64,
+    reservations: Mutex<ReservationTable>,
 }
 
 /// The sessions that have received content.
 #[derive(Debug, Default)]
-struct Sessions {
+struct ReservationTable {
     next: u64,
-    by_number: HashMap<u64, Weak<Reservation>>,
+    by_number: HashMap<u64, Weak<MemoryReservation>>,
 }
 
-impl Budget {
+impl ContentBudget {
     /// The default for all listeners: on a small machine still room for a few of the largest messages.
     pub const BYTES_DEFAULT: usize = 512 * 1024 * 1024;
 
     /// A budget of so many bytes; who is alone may have all of them.
     #[must_use]
     pub fn new(bytes_max: usize) -> Arc<Self> {
-        Self::with(Bounds { alone: bytes_max, ..Bounds::shared(bytes_max) }, "any")
+        Self::with_bounds(QuotaBounds { sole_holder: bytes_max, ..QuotaBounds::shared(bytes_max) }, "any")
     }
 
     /// A budget with these bounds, for a kind of listener that the figures name so.
     #[must_use]
-    pub fn with(bounds: Bounds, listener: &'static str) -> Arc<Self> {
+    pub fn with_bounds(bounds: QuotaBounds, listener: &'static str) -> Arc<Self> {
         Arc::new(Self {
-            quota: Quota::new(bounds),
+            quota: FairShareQuota::new(bounds),
             listener,
             epoch: Instant::now(),
-            looked_at: AtomicU64::new(0),
-            sessions: Mutex::default(),
+            slow_checked_at: AtomicU64::new(0),
+            reservations: Mutex::default(),
         })
     }
 
     /// Has these bounds from now on. What is held already stays held.
-    pub fn set(&self, bounds: Bounds) {
-        self.quota.set(bounds);
+    pub fn set_bounds(&self, bounds: QuotaBounds) {
+        self.quota.set_bounds(bounds);
     }
 
     /// Bytes that are free now.
     #[must_use]
-    pub fn free(&self) -> usize {
+    pub fn free_bytes(&self) -> usize {
         self.quota.free()
     }
 
     /// Bytes that are held now.
     #[must_use]
-    pub fn used(&self) -> usize {
+    pub fn used_bytes(&self) -> usize {
         self.quota.used()
     }
 
@@ -97,21 +97,21 @@ impl Budget {
     #[must_use]
     pub fn reserve(
         self: &Arc<Self>,
-        holders: impl IntoIterator<Item = Holder>,
+        holders: impl IntoIterator<Item = QuotaHolder>,
         began: Instant,
-    ) -> Arc<Reservation> {
-        let share = self.quota.share(holders);
-        let mut sessions = self.sessions();
+    ) -> Arc<MemoryReservation> {
+        let share = self.quota.share_for(holders);
+        let mut sessions = self.reservation_table();
         let number = sessions.next;
         sessions.next += 1;
-        let reservation = Arc::new(Reservation {
+        let reservation = Arc::new(MemoryReservation {
             budget: Arc::clone(self),
             share,
             number,
-            began: nanos(began.saturating_duration_since(self.epoch)),
+            began: as_nanos(began.saturating_duration_since(self.epoch)),
             now: AtomicU64::new(0),
             started: AtomicU64::new(0),
-            due: AtomicU64::new(u64::MAX),
+            overdue_at: AtomicU64::new(u64::MAX),
             bytes: AtomicUsize::new(0),
             waker: Mutex::default(),
         });
@@ -119,63 +119,63 @@ impl Budget {
         reservation
     }
 
-    fn sessions(&self) -> MutexGuard<'_, Sessions> {
+    fn reservation_table(&self) -> MutexGuard<'_, ReservationTable> {
         // The table is whole after every statement: a panic elsewhere did not break it.
-        self.sessions.lock().unwrap_or_else(PoisonError::into_inner)
+        self.reservations.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
     /// Cuts off slow messages, the slowest first, until memory is not short although so many bytes are taken.
-    fn make_room(&self, now: u64, wanted: usize) {
-        if !self.quota.is_short(wanted) {
+    fn abort_slow_messages(&self, now: u64, wanted: usize) {
+        if !self.quota.is_near_capacity(wanted) {
             return;
         }
         let late =
-            |last: u64| (last == 0 || now >= last.saturating_add(nanos(LOOK_EVERY))).then_some(now.max(1));
-        if self.looked_at.fetch_update(Ordering::AcqRel, Ordering::Acquire, late).is_err() {
+            |last: u64| (last == 0 || now >= last.saturating_add(as_nanos(SLOW_CHECK_INTERVAL))).then_some(now.max(1));
+        if self.slow_checked_at.fetch_update(Ordering::AcqRel, Ordering::Acquire, late).is_err() {
             return;
         }
         let all = self.reservations();
         let mut slow: Vec<_> = all.iter().filter(|one| one.is_overdue(now)).collect();
-        slow.sort_unstable_by_key(|one| one.due.load(Ordering::Relaxed));
+        slow.sort_unstable_by_key(|one| one.overdue_at.load(Ordering::Relaxed));
         for one in slow {
-            if !self.quota.is_short(wanted) {
+            if !self.quota.is_near_capacity(wanted) {
                 break;
             }
-            one.cut();
+            one.abort();
         }
     }
 
     /// Cuts off messages of those who have more than the newcomer would have, the slowest first, until so many bytes
     /// would be granted to it.
-    fn make_room_for(&self, newcomer: &Reservation, now: u64, wanted: usize) {
-        if !newcomer.share.could_have(wanted) {
+    fn abort_larger_senders(&self, newcomer: &MemoryReservation, now: u64, wanted: usize) {
+        if !newcomer.share.could_acquire(wanted) {
             return;
         }
-        let would_have = newcomer.share.own().saturating_add(wanted);
+        let would_have = newcomer.share.own_units().saturating_add(wanted);
         let all = self.reservations();
-        let mut lasting: Vec<_> = all.iter().filter(|one| one.has_lasted(now)).collect();
+        let mut lasting: Vec<_> = all.iter().filter(|one| one.is_long_running(now)).collect();
         lasting.sort_by_cached_key(|one| one.bytes_per_s(now));
         for one in lasting {
-            if newcomer.share.has(wanted) {
+            if newcomer.share.can_acquire(wanted) {
                 break;
             }
-            if one.share.own() > would_have {
-                one.cut();
+            if one.share.own_units() > would_have {
+                one.abort();
             }
         }
     }
 
     /// Those of all sessions. (The last handle of one locks the table when it is dropped: the lock is not held.)
-    fn reservations(&self) -> Vec<Arc<Reservation>> {
-        self.sessions().by_number.values().filter_map(Weak::upgrade).collect()
+    fn reservations(&self) -> Vec<Arc<MemoryReservation>> {
+        self.reservation_table().by_number.values().filter_map(Weak::upgrade).collect()
     }
 }
 
 /// What a session holds of a budget, and how fast its message comes.
 #[derive(Debug)]
-pub struct Reservation {
-    budget: Arc<Budget>,
-    share: Share,
+pub struct MemoryReservation {
+    budget: Arc<ContentBudget>,
+    share: QuotaShare,
     number: u64,
     /// When the session began, since the budget's epoch. All moments are in nanoseconds.
     began: u64,
@@ -184,26 +184,26 @@ pub struct Reservation {
     /// When the message that is under way began.
     started: AtomicU64,
     /// When it becomes overdue.
-    due: AtomicU64,
+    overdue_at: AtomicU64,
     /// Bytes of the message that is under way, or [`CUT`].
     bytes: AtomicUsize,
     /// Whom to wake when the message is cut off.
     waker: Mutex<Option<Waker>>,
 }
 
-impl Reservation {
+impl MemoryReservation {
     /// Whether so many bytes are free for this session now, `now` after it began.
     #[must_use]
-    pub fn has(&self, bytes: usize, now: Duration) -> bool {
-        let now = self.tell(now);
-        let has = || self.share.has(bytes);
+    pub fn has_available(&self, bytes: usize, now: Duration) -> bool {
+        let now = self.update_clock(now);
+        let has = || self.share.can_acquire(bytes);
         let found = has()
             || {
-                self.budget.make_room(now, bytes);
+                self.budget.abort_slow_messages(now, bytes);
                 has()
             }
             || {
-                self.budget.make_room_for(self, now, bytes);
+                self.budget.abort_larger_senders(self, now, bytes);
                 has()
             };
         if !found {
@@ -213,29 +213,29 @@ impl Reservation {
     }
 
     /// A message begins.
-    pub(crate) fn begin(&self, now: Duration) {
-        let now = self.tell(now);
+    pub(crate) fn begin_message(&self, now: Duration) {
+        let now = self.update_clock(now);
         self.started.store(now, Ordering::Relaxed);
-        self.due.store(now.saturating_add(nanos(SLOW_AVERAGED_OVER)), Ordering::Relaxed);
+        self.overdue_at.store(now.saturating_add(as_nanos(SLOW_AVERAGING_WINDOW)), Ordering::Relaxed);
     }
 
     /// Bytes of it have come.
-    pub(crate) fn received(&self, bytes: usize, now: Duration) {
+    pub(crate) fn record_received(&self, bytes: usize, now: Duration) {
         const NANOS_PER_BYTE: u64 = 1_000_000_000 / SLOW_BYTES_PER_S;
-        let now = self.tell(now);
+        let now = self.update_clock(now);
         let earned = (bytes as u64).saturating_mul(NANOS_PER_BYTE);
-        let due = self.due.load(Ordering::Relaxed).saturating_add(earned);
-        self.due.store(due.min(now.saturating_add(nanos(SLOW_AVERAGED_OVER))), Ordering::Relaxed);
+        let due = self.overdue_at.load(Ordering::Relaxed).saturating_add(earned);
+        self.overdue_at.store(due.min(now.saturating_add(as_nanos(SLOW_AVERAGING_WINDOW))), Ordering::Relaxed);
     }
 
     /// Whether the message was cut off.
     #[must_use]
-    pub fn is_cut(&self) -> bool {
-        self.bytes.load(Ordering::Acquire) == CUT
+    pub fn is_aborted(&self) -> bool {
+        self.bytes.load(Ordering::Acquire) == ABORTED
     }
 
     /// Ready once the message is cut off.
-    pub fn poll_cut(&self, cx: &mut Context<'_>) -> Poll<()> {
+    pub fn poll_aborted(&self, cx: &mut Context<'_>) -> Poll<()> {
         if self.bytes.load(Ordering::Acquire) == 0 {
             return Poll::Pending;
         }
@@ -244,43 +244,43 @@ impl Reservation {
             *waker = Some(cx.waker().clone());
         }
         // Only now: whoever cuts from here on finds the waker.
-        if self.is_cut() { Poll::Ready(()) } else { Poll::Pending }
+        if self.is_aborted() { Poll::Ready(()) } else { Poll::Pending }
     }
 
-    fn tell(&self, now: Duration) -> u64 {
-        let now = self.began.saturating_add(nanos(now));
+    fn update_clock(&self, now: Duration) -> u64 {
+        let now = self.began.saturating_add(as_nanos(now));
         self.now.store(now, Ordering::Relaxed);
         now
     }
 
     /// Whether a message is under way that holds something.
-    fn holds(&self) -> bool {
-        !matches!(self.bytes.load(Ordering::Relaxed), 0 | CUT)
+    fn holds_bytes(&self) -> bool {
+        !matches!(self.bytes.load(Ordering::Relaxed), 0 | ABORTED)
     }
 
     fn is_overdue(&self, now: u64) -> bool {
-        self.holds() && self.due.load(Ordering::Relaxed) < now
+        self.holds_bytes() && self.overdue_at.load(Ordering::Relaxed) < now
     }
 
     /// For how long the message has been under way.
-    fn lasts(&self, now: u64) -> u64 {
+    fn message_age(&self, now: u64) -> u64 {
         now.saturating_sub(self.started.load(Ordering::Relaxed))
     }
 
-    fn has_lasted(&self, now: u64) -> bool {
-        self.holds() && self.lasts(now) > nanos(SLOW_AVERAGED_OVER)
+    fn is_long_running(&self, now: u64) -> bool {
+        self.holds_bytes() && self.message_age(now) > as_nanos(SLOW_AVERAGING_WINDOW)
     }
 
     /// How fast the message has come so far; what is reserved for it stands for what came.
     fn bytes_per_s(&self, now: u64) -> u64 {
-        let seconds = Duration::from_nanos(self.lasts(now)).as_secs().max(1);
+        let seconds = Duration::from_nanos(self.message_age(now)).as_secs().max(1);
         self.bytes.load(Ordering::Relaxed) as u64 / seconds
     }
 
-    fn cut(&self) {
-        let held = |bytes: usize| (!matches!(bytes, 0 | CUT)).then_some(CUT);
+    fn abort(&self) {
+        let held = |bytes: usize| (!matches!(bytes, 0 | ABORTED)).then_some(ABORTED);
         let Ok(bytes) = self.bytes.fetch_update(Ordering::AcqRel, Ordering::Acquire, held) else { return };
-        self.share.give(bytes);
+        self.share.release(bytes);
         self.count_refused("slow");
         if let Some(waker) = self.waker.lock().unwrap_or_else(PoisonError::into_inner).take() {
             waker.wake();
@@ -289,20 +289,19 @@ impl Reservation {
 
     fn count_refused(&self, reason: &'static str) {
         let listener = self.budget.listener;
-        metrics::counter!("postrider_smtp_refused_total", "listener" => listener, "reason" => reason)
-            .increment(1);
+        metrics::counter!("postrider_smtp_refused_total", "listener" => listener, "reason" => reason).increment(1);
     }
 
     fn grow(&self, needed: usize, wished: usize) -> Option<usize> {
         let now = self.now.load(Ordering::Relaxed);
-        let take = |bytes: usize| self.share.take(bytes).then_some(bytes);
+        let take = |bytes: usize| self.share.try_acquire(bytes).then_some(bytes);
         let took = if let Some(took) = take(wished) {
-            self.budget.make_room(now, 0);
+            self.budget.abort_slow_messages(now, 0);
             Some(took)
         } else {
-            self.budget.make_room(now, wished);
+            self.budget.abort_slow_messages(now, wished);
             take(wished).or_else(|| take(needed)).or_else(|| {
-                self.budget.make_room_for(self, now, needed);
+                self.budget.abort_larger_senders(self, now, needed);
                 take(needed)
             })
         };
@@ -310,39 +309,39 @@ impl Reservation {
             self.count_refused("memory");
             return None;
         };
-        let more = |held: usize| (held != CUT).then(|| held + bytes);
+        let more = |held: usize| (held != ABORTED).then(|| held + bytes);
         let kept = self.bytes.fetch_update(Ordering::AcqRel, Ordering::Acquire, more).is_ok();
         if !kept {
-            self.share.give(bytes);
+            self.share.release(bytes);
         }
         kept.then_some(bytes)
     }
 
     /// The bytes of the message under way, which is none from now on; `None` when it was cut off.
-    fn take(&self) -> Option<usize> {
-        let none = |held: usize| (held != CUT).then_some(0);
+    fn take_bytes(&self) -> Option<usize> {
+        let none = |held: usize| (held != ABORTED).then_some(0);
         self.bytes.fetch_update(Ordering::AcqRel, Ordering::Acquire, none).ok()
     }
 }
 
-impl Drop for Reservation {
+impl Drop for MemoryReservation {
     fn drop(&mut self) {
-        self.budget.sessions().by_number.remove(&self.number);
+        self.budget.reservation_table().by_number.remove(&self.number);
     }
 }
 
 /// The bytes of one message; given back when dropped.
 #[derive(Debug)]
-pub struct Held {
-    reservation: Arc<Reservation>,
+pub struct MessageMemory {
+    reservation: Arc<MemoryReservation>,
     /// The bytes of a message that is complete: it is cut off no more.
     complete: Option<usize>,
 }
 
-impl Held {
+impl MessageMemory {
     /// Nothing yet.
     #[must_use]
-    pub fn none(reservation: &Arc<Reservation>) -> Self {
+    pub fn new(reservation: &Arc<MemoryReservation>) -> Self {
         Self { reservation: Arc::clone(reservation), complete: None }
     }
 
@@ -362,24 +361,24 @@ impl Held {
     /// The message has come whole; `false` when it was cut off before.
     #[must_use]
     pub fn complete(&mut self) -> bool {
-        self.complete = self.complete.or_else(|| self.reservation.take());
+        self.complete = self.complete.or_else(|| self.reservation.take_bytes());
         self.complete.is_some()
     }
 
     /// Gives all back.
     pub fn release(&mut self) {
-        let bytes = self.complete.take().or_else(|| self.reservation.take());
-        self.reservation.share.give(bytes.unwrap_or(0));
+        let bytes = self.complete.take().or_else(|| self.reservation.take_bytes());
+        self.reservation.share.release(bytes.unwrap_or(0));
     }
 }
 
-impl Drop for Held {
+impl Drop for MessageMemory {
     fn drop(&mut self) {
         self.release();
     }
 }
 
-fn nanos(time: Duration) -> u64 {
+fn as_nanos(time: Duration) -> u64 {
     u64::try_from(time.as_nanos()).unwrap_or(u64::MAX)
 }
 
@@ -387,46 +386,46 @@ fn nanos(time: Duration) -> u64 {
 mod tests {
     use super::*;
 
-    fn site(n: u8) -> [Holder; 1] {
-        [Holder::site([192, 0, 2, n].into())]
+    fn site(n: u8) -> [QuotaHolder; 1] {
+        [QuotaHolder::for_site([192, 0, 2, n].into())]
     }
 
     #[test]
     fn a_budget_is_given_back() {
-        let budget = Budget::new(10);
+        let budget = ContentBudget::new(10);
         let reservation = budget.reserve(site(1), budget.epoch);
-        let mut held = Held::none(&reservation);
+        let mut held = MessageMemory::new(&reservation);
         assert!(held.grow(6) && !held.grow(5) && held.grow(4));
-        assert!(!reservation.has(1, Duration::ZERO));
-        budget.set(Bounds { alone: 5, ..Bounds::shared(5) });
-        assert!(!held.grow(1) && budget.free() == 0);
+        assert!(!reservation.has_available(1, Duration::ZERO));
+        budget.set_bounds(QuotaBounds { sole_holder: 5, ..QuotaBounds::shared(5) });
+        assert!(!held.grow(1) && budget.free_bytes() == 0);
         assert!(held.complete());
         // The next message of the session, while the one before is still being written to disk.
-        assert!(!Held::none(&reservation).grow(1));
+        assert!(!MessageMemory::new(&reservation).grow(1));
         drop(held);
-        assert_eq!(budget.free(), 5);
+        assert_eq!(budget.free_bytes(), 5);
         drop(reservation);
-        assert!(budget.sessions().by_number.is_empty() && budget.quota.holders_known() == 0);
+        assert!(budget.reservation_table().by_number.is_empty() && budget.quota.holders_known() == 0);
     }
 
     #[test]
     fn a_rate_is_averaged_over_a_minute() {
-        let budget = Budget::new(10);
+        let budget = ContentBudget::new(10);
         let reservation = budget.reserve(site(1), budget.epoch);
         let at = Duration::from_secs;
-        reservation.begin(at(0));
-        assert!(Held::none(&reservation).grow(1), "given back at once");
+        reservation.begin_message(at(0));
+        assert!(MessageMemory::new(&reservation).grow(1), "given back at once");
         let _held = {
-            let mut held = Held::none(&reservation);
+            let mut held = MessageMemory::new(&reservation);
             assert!(held.grow(1));
             held
         };
-        let overdue = |now: u64| reservation.is_overdue(nanos(at(now)));
+        let overdue = |now: u64| reservation.is_overdue(as_nanos(at(now)));
         assert!(!overdue(60) && overdue(61));
         // Ten seconds' worth; and then more than a minute's, of which a minute counts.
-        reservation.received(160_000, at(30));
+        reservation.record_received(160_000, at(30));
         assert!(!overdue(70) && overdue(71));
-        reservation.received(160_000_000, at(100));
+        reservation.record_received(160_000_000, at(100));
         assert!(!overdue(160) && overdue(161));
     }
 }

@@ -5,14 +5,14 @@
 
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
-use crate::budget::Budget;
-use crate::peers::{Peers, STRANGER_PART};
-use crate::quota::Bounds;
-use crate::settings::Role;
+use crate::budget::ContentBudget;
+use crate::peers::{ConnectionLimiter, MX_SITE_DIVISOR};
+use crate::quota::QuotaBounds;
+use crate::settings::ListenerRole;
 
 /// What there is for all listeners.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct Sizes {
+pub struct CapacityLimits {
     /// Sessions.
     pub sessions_max: usize,
     /// Bytes of content in memory.
@@ -26,91 +26,91 @@ pub struct Sizes {
 /// The parts.
 #[derive(Debug)]
 pub struct Capacity {
-    peers: Arc<Peers>,
-    submission: Arc<Budget>,
-    relay: Arc<Budget>,
-    mx: Arc<Budget>,
-    divided: Mutex<Divided>,
+    connections: Arc<ConnectionLimiter>,
+    submission: Arc<ContentBudget>,
+    relay: Arc<ContentBudget>,
+    mx: Arc<ContentBudget>,
+    allocation: Mutex<CapacityAllocation>,
 }
 
 /// How it is divided now.
 #[derive(Debug)]
-struct Divided {
-    sizes: Sizes,
-    open: Vec<Role>,
+struct CapacityAllocation {
+    limits: CapacityLimits,
+    open_roles: Vec<ListenerRole>,
 }
 
 impl Capacity {
     /// Divides it among the kinds of listeners that will be opened. Sessions are numbered from `first_session`.
     #[must_use]
-    pub fn new(sizes: Sizes, first_session: u64) -> Self {
-        let budget = |role: Role| Budget::with(Bounds::shared(0), role.name());
+    pub fn new(sizes: CapacityLimits, first_session: u64) -> Self {
+        let budget = |role: ListenerRole| ContentBudget::with_bounds(QuotaBounds::shared(0), role.name());
         let capacity = Self {
-            peers: Peers::new(0, first_session),
-            submission: budget(Role::Submission),
-            relay: budget(Role::Relay),
-            mx: budget(Role::Mx),
-            divided: Mutex::new(Divided { sizes, open: Vec::new() }),
+            connections: ConnectionLimiter::new(0, first_session),
+            submission: budget(ListenerRole::Submission),
+            relay: budget(ListenerRole::Relay),
+            mx: budget(ListenerRole::Mx),
+            allocation: Mutex::new(CapacityAllocation { limits: sizes, open_roles: Vec::new() }),
         };
-        capacity.divide(&capacity.divided());
+        capacity.apply_allocation(&capacity.allocation());
         capacity
     }
 
     /// A listener of this kind is there: it gets its part.
-    pub fn open(&self, role: Role) {
-        let mut divided = self.divided();
-        if !divided.open.contains(&role) {
-            divided.open.push(role);
-            self.divide(&divided);
+    pub fn add_listener(&self, role: ListenerRole) {
+        let mut divided = self.allocation();
+        if !divided.open_roles.contains(&role) {
+            divided.open_roles.push(role);
+            self.apply_allocation(&divided);
         }
     }
 
     /// Divides so much from now on. What is held stays held.
-    pub fn set(&self, sizes: Sizes) {
-        let mut divided = self.divided();
-        divided.sizes = sizes;
-        self.divide(&divided);
+    pub fn resize(&self, sizes: CapacityLimits) {
+        let mut divided = self.allocation();
+        divided.limits = sizes;
+        self.apply_allocation(&divided);
     }
 
     /// The sessions of all kinds.
     #[must_use]
-    pub fn peers(&self) -> &Arc<Peers> {
-        &self.peers
+    pub fn connection_limiter(&self) -> &Arc<ConnectionLimiter> {
+        &self.connections
     }
 
     /// The content memory of a kind.
     #[must_use]
-    pub fn budget(&self, role: Role) -> &Arc<Budget> {
+    pub fn content_budget(&self, role: ListenerRole) -> &Arc<ContentBudget> {
         match role {
-            Role::Submission => &self.submission,
-            Role::Relay => &self.relay,
-            Role::Mx => &self.mx,
+            ListenerRole::Submission => &self.submission,
+            ListenerRole::Relay => &self.relay,
+            ListenerRole::Mx => &self.mx,
         }
     }
 
-    fn divided(&self) -> MutexGuard<'_, Divided> {
-        self.divided.lock().unwrap_or_else(PoisonError::into_inner)
+    fn allocation(&self) -> MutexGuard<'_, CapacityAllocation> {
+        self.allocation.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    fn divide(&self, Divided { sizes, open }: &Divided) {
-        let weight = |role: Role| match role {
+    fn apply_allocation(&self, CapacityAllocation { limits: sizes, open_roles: open }: &CapacityAllocation) {
+        let weight = |role: ListenerRole| match role {
             _ if !open.contains(&role) => 0,
-            Role::Submission | Role::Mx => 2,
-            Role::Relay => 1,
+            ListenerRole::Submission | ListenerRole::Mx => 2,
+            ListenerRole::Relay => 1,
         };
-        let weights: usize = Role::ALL.map(weight).iter().sum();
-        let part = |all: usize, role: Role| all / weights.max(1) * weight(role);
-        for role in Role::ALL {
+        let weights: usize = ListenerRole::ALL.map(weight).iter().sum();
+        let part = |all: usize, role: ListenerRole| all / weights.max(1) * weight(role);
+        for role in ListenerRole::ALL {
             let largest = match role {
-                Role::Mx => sizes.mx_message_bytes_max,
-                Role::Submission | Role::Relay => sizes.message_bytes_max,
+                ListenerRole::Mx => sizes.mx_message_bytes_max,
+                ListenerRole::Submission | ListenerRole::Relay => sizes.message_bytes_max,
             };
             let largest = usize::try_from(largest).unwrap_or(usize::MAX);
             // However little there is, a message of the largest size can be received.
             let all = part(sizes.bytes_max, role).max(largest);
-            let each = if role == Role::Mx { (all / STRANGER_PART).max(largest) } else { usize::MAX };
-            self.budget(role).set(Bounds { all, each, alone: largest });
-            self.peers.set_sessions_max(role, part(sizes.sessions_max, role).max(1));
+            let each = if role == ListenerRole::Mx { (all / MX_SITE_DIVISOR).max(largest) } else { usize::MAX };
+            self.content_budget(role).set_bounds(QuotaBounds { total: all, per_holder: each, sole_holder: largest });
+            self.connections.set_sessions_max(role, part(sizes.sessions_max, role).max(1));
         }
     }
 }
@@ -122,17 +122,17 @@ mod tests {
     #[test]
     fn what_there_is_goes_to_the_listeners_that_are_open() {
         let sizes =
-            Sizes { sessions_max: 1_000, bytes_max: 1_000, message_bytes_max: 10, mx_message_bytes_max: 20 };
+            CapacityLimits { sessions_max: 1_000, bytes_max: 1_000, message_bytes_max: 10, mx_message_bytes_max: 20 };
         let capacity = Capacity::new(sizes, 1);
-        let bytes = |capacity: &Capacity| Role::ALL.map(|role| capacity.budget(role).free());
-        capacity.open(Role::Submission);
+        let bytes = |capacity: &Capacity| ListenerRole::ALL.map(|role| capacity.content_budget(role).free_bytes());
+        capacity.add_listener(ListenerRole::Submission);
         assert_eq!(bytes(&capacity), [1_000, 10, 20]);
-        capacity.open(Role::Mx);
-        capacity.open(Role::Mx);
+        capacity.add_listener(ListenerRole::Mx);
+        capacity.add_listener(ListenerRole::Mx);
         assert_eq!(bytes(&capacity), [500, 10, 500]);
-        capacity.open(Role::Relay);
+        capacity.add_listener(ListenerRole::Relay);
         assert_eq!(bytes(&capacity), [400, 200, 400]);
-        capacity.set(Sizes { bytes_max: 15, ..sizes });
+        capacity.resize(CapacityLimits { bytes_max: 15, ..sizes });
         assert_eq!(bytes(&capacity), [10, 10, 20], "one message fits at least");
     }
 }

@@ -4,8 +4,8 @@
 //! check holds. Only then its `run` reads the arguments. What it does stands in [`crate::session`].
 
 use crate::replies;
-use crate::session::{Next, Session, greeting, transaction};
-use crate::settings::Role;
+use crate::session::{SessionAction, SmtpSession, greeting, transaction};
+use crate::settings::ListenerRole;
 
 /// How far a session has come; a verb's `stages` is a set of them.
 pub(crate) mod stage {
@@ -29,11 +29,11 @@ pub(crate) mod stage {
 
 /// What stands behind a verb, up to and including the line's CRLF.
 #[derive(Debug, Clone, Copy)]
-pub(crate) struct Arguments<'a> {
+pub(crate) struct CommandArguments<'a> {
     wire: &'a [u8],
 }
 
-impl<'a> Arguments<'a> {
+impl<'a> CommandArguments<'a> {
     /// As sent, line end included.
     pub(crate) fn wire(self) -> &'a [u8] {
         self.wire
@@ -49,15 +49,15 @@ impl<'a> Arguments<'a> {
 pub(crate) struct Verb {
     name: &'static [u8],
     /// The stages in which it may come.
-    pub(crate) stages: u8,
+    pub(crate) states: u8,
     /// What else must hold; the reply when it does not.
-    pub(crate) check: fn(&Session) -> Result<(), &'static str>,
+    pub(crate) check: fn(&SmtpSession) -> Result<(), &'static str>,
     /// It takes no argument.
-    pub(crate) bare: bool,
+    pub(crate) no_argument: bool,
     /// It leads nowhere: counted, so that nobody keeps a session busy with it.
     pub(crate) junk: bool,
     /// Does it.
-    pub(crate) run: fn(&mut Session, Arguments<'_>, &mut replies::Replies) -> Next,
+    pub(crate) run: fn(&mut SmtpSession, CommandArguments<'_>, &mut replies::ReplyBuffer) -> SessionAction,
 }
 
 impl Verb {
@@ -71,14 +71,14 @@ impl Verb {
 const fn verb(
     name: &'static str,
     stages: u8,
-    check: fn(&Session) -> Result<(), &'static str>,
-    run: fn(&mut Session, Arguments<'_>, &mut replies::Replies) -> Next,
+    check: fn(&SmtpSession) -> Result<(), &'static str>,
+    run: fn(&mut SmtpSession, CommandArguments<'_>, &mut replies::ReplyBuffer) -> SessionAction,
 ) -> Verb {
-    Verb { name: name.as_bytes(), stages, check, bare: false, junk: false, run }
+    Verb { name: name.as_bytes(), states: stages, check, no_argument: false, junk: false, run }
 }
 
-const fn bare(verb: Verb) -> Verb {
-    Verb { bare: true, ..verb }
+const fn no_argument(verb: Verb) -> Verb {
+    Verb { no_argument: true, ..verb }
 }
 
 const fn junk(verb: Verb) -> Verb {
@@ -87,32 +87,32 @@ const fn junk(verb: Verb) -> Verb {
 
 /// Ordered by how often they come.
 static VERBS: [Verb; 14] = [
-    verb("RCPT", stage::MAIL | stage::RCPT, nothing, transaction::rcpt),
-    verb("MAIL", stage::IDLE, may_send, transaction::mail),
-    bare(verb("DATA", stage::MAIL | stage::RCPT, nothing, transaction::data)),
+    verb("RCPT", stage::MAIL | stage::RCPT, always_allowed, transaction::handle_rcpt),
+    verb("MAIL", stage::IDLE, may_send, transaction::handle_mail),
+    no_argument(verb("DATA", stage::MAIL | stage::RCPT, always_allowed, transaction::handle_data)),
     // BDAT looks at the stage itself: its chunk follows unasked, and must be read whatever is wrong.
-    verb("BDAT", stage::ANY, nothing, transaction::bdat),
-    verb("EHLO", stage::ANY, nothing, greeting::ehlo),
-    bare(verb("QUIT", stage::ANY, nothing, greeting::quit)),
-    bare(junk(verb("RSET", stage::ANY, nothing, transaction::rset))),
-    verb("AUTH", stage::ANY, may_log_in, greeting::auth),
-    bare(verb("STARTTLS", stage::ANY, may_secure, greeting::start_tls)),
-    junk(verb("NOOP", stage::ANY, nothing, greeting::noop)),
-    verb("HELO", stage::ANY, nothing, greeting::helo),
-    junk(verb("VRFY", stage::ANY, nothing, greeting::vrfy)),
-    junk(verb("HELP", stage::ANY, nothing, greeting::help)),
-    junk(verb("EXPN", stage::ANY, nothing, greeting::expn)),
+    verb("BDAT", stage::ANY, always_allowed, transaction::handle_bdat),
+    verb("EHLO", stage::ANY, always_allowed, greeting::handle_ehlo),
+    no_argument(verb("QUIT", stage::ANY, always_allowed, greeting::handle_quit)),
+    no_argument(junk(verb("RSET", stage::ANY, always_allowed, transaction::handle_rset))),
+    verb("AUTH", stage::ANY, may_authenticate, greeting::handle_auth),
+    no_argument(verb("STARTTLS", stage::ANY, may_start_tls, greeting::handle_starttls)),
+    junk(verb("NOOP", stage::ANY, always_allowed, greeting::handle_noop)),
+    verb("HELO", stage::ANY, always_allowed, greeting::handle_helo),
+    junk(verb("VRFY", stage::ANY, always_allowed, greeting::handle_vrfy)),
+    junk(verb("HELP", stage::ANY, always_allowed, greeting::handle_help)),
+    junk(verb("EXPN", stage::ANY, always_allowed, greeting::handle_expn)),
 ];
 
 /// What HTTP clients begin with. A browser can be made to send such a request here with SMTP commands
 /// in its body; so the first line already ends the session.
-static HTTP: [&[u8]; 10] =
+static HTTP_METHODS: [&[u8]; 10] =
     [b"GET", b"POST", b"PUT", b"HEAD", b"DELETE", b"OPTIONS", b"CONNECT", b"PATCH", b"TRACE", b"PRI"];
 
 /// What a line's first word is.
-pub(crate) enum Found<'a> {
+pub(crate) enum ParsedCommand<'a> {
     /// A verb, and what stands behind it.
-    Verb(&'static Verb, Arguments<'a>),
+    Verb(&'static Verb, CommandArguments<'a>),
     /// The start of an HTTP request.
     Http,
     /// Nothing that is known here.
@@ -120,40 +120,40 @@ pub(crate) enum Found<'a> {
 }
 
 /// Looks up a framed line, CRLF included.
-pub(crate) fn find(line: &[u8]) -> Found<'_> {
+pub(crate) fn parse_command(line: &[u8]) -> ParsedCommand<'_> {
     let end = line.iter().position(u8::is_ascii_whitespace).unwrap_or(line.len());
     let (word, wire) = line.split_at(end);
     if let Some(verb) = VERBS.iter().find(|verb| verb.name.eq_ignore_ascii_case(word)) {
-        Found::Verb(verb, Arguments { wire })
-    } else if HTTP.contains(&word) {
-        Found::Http
+        ParsedCommand::Verb(verb, CommandArguments { wire })
+    } else if HTTP_METHODS.contains(&word) {
+        ParsedCommand::Http
     } else {
-        Found::Unknown
+        ParsedCommand::Unknown
     }
 }
 
 /// Whether a line may be as long as AUTH lines may; told from its start.
-pub(crate) fn is_auth(start: &[u8]) -> bool {
+pub(crate) fn is_auth_command(start: &[u8]) -> bool {
     start.get(..5).is_some_and(|word| word.eq_ignore_ascii_case(b"AUTH "))
 }
 
-fn nothing(_: &Session) -> Result<(), &'static str> {
+fn always_allowed(_: &SmtpSession) -> Result<(), &'static str> {
     Ok(())
 }
 
 /// RFC 6409 4.3: nobody sends without having said who they are; RFC 3207 4: nor, here, in the clear.
-pub(crate) fn may_send(session: &Session) -> Result<(), &'static str> {
+pub(crate) fn may_send(session: &SmtpSession) -> Result<(), &'static str> {
     match session.settings().role() {
-        Role::Submission if !session.is_authenticated() && !session.is_secured() => Err(replies::TLS_FIRST),
-        Role::Submission if !session.is_authenticated() => Err(replies::AUTH_FIRST),
+        ListenerRole::Submission if !session.is_authenticated() && !session.is_secured() => Err(replies::TLS_FIRST),
+        ListenerRole::Submission if !session.is_authenticated() => Err(replies::AUTH_FIRST),
         _ => Ok(()),
     }
 }
 
 /// RFC 4954 3 and 4.
-fn may_log_in(session: &Session) -> Result<(), &'static str> {
-    match session.stage() {
-        _ if session.settings().role() != Role::Submission => Err(replies::AUTH_NOT_HERE),
+fn may_authenticate(session: &SmtpSession) -> Result<(), &'static str> {
+    match session.state() {
+        _ if session.settings().role() != ListenerRole::Submission => Err(replies::AUTH_NOT_HERE),
         _ if !session.is_secured() => Err(replies::AUTH_NEEDS_TLS),
         stage::FRESH | stage::HELO => Err(replies::EHLO_FIRST),
         _ if session.is_authenticated() => Err(replies::AUTH_ALREADY),
@@ -163,8 +163,8 @@ fn may_log_in(session: &Session) -> Result<(), &'static str> {
 }
 
 /// RFC 3207 4.
-fn may_secure(session: &Session) -> Result<(), &'static str> {
-    match session.stage() {
+fn may_start_tls(session: &SmtpSession) -> Result<(), &'static str> {
+    match session.state() {
         _ if session.is_secured() => Err(replies::TLS_ALREADY),
         _ if !session.settings().tls_offered() => Err(replies::TLS_NOT_HERE),
         stage::FRESH | stage::HELO => Err(replies::EHLO_FIRST),
@@ -174,12 +174,12 @@ fn may_secure(session: &Session) -> Result<(), &'static str> {
 }
 
 /// Why a verb may not come at this stage.
-pub(crate) fn out_of_order(verb: &Verb, at: u8) -> &'static str {
+pub(crate) fn bad_sequence_reply(verb: &Verb, at: u8) -> &'static str {
     match at {
         stage::FRESH => replies::EHLO_FIRST,
         stage::CHUNKS => replies::CHUNKS_UNDER_WAY,
         stage::HELO | stage::EHLO => replies::MAIL_FIRST,
-        _ if verb.stages == stage::IDLE => replies::MAIL_NESTED,
+        _ if verb.states == stage::IDLE => replies::MAIL_NESTED,
         _ => replies::NOT_IN_TRANSACTION,
     }
 }

@@ -8,43 +8,43 @@ use std::hash::Hash;
 
 /// One count.
 #[derive(Debug, Clone, Copy)]
-pub(crate) struct Count<T> {
+pub(crate) struct CounterEntry<T> {
     pub(crate) count: u32,
     pub(crate) at: T,
 }
 
 /// The table.
 #[derive(Debug)]
-pub(crate) struct Counts<K, T> {
-    entries: HashMap<K, Count<T>>,
+pub(crate) struct BoundedCounters<K, T> {
+    entries: HashMap<K, CounterEntry<T>>,
     entries_max: usize,
 }
 
-impl<K: Hash + Eq, T: Copy + Ord> Counts<K, T> {
+impl<K: Hash + Eq, T: Copy + Ord> BoundedCounters<K, T> {
     pub(crate) fn new(entries_max: usize) -> Self {
         Self { entries: HashMap::new(), entries_max }
     }
 
     /// The count of a key, unless it is over.
-    pub(crate) fn get(&self, key: &K, is_over: impl Fn(T) -> bool) -> Option<Count<T>> {
+    pub(crate) fn get(&self, key: &K, is_over: impl Fn(T) -> bool) -> Option<CounterEntry<T>> {
         self.entries.get(key).copied().filter(|entry| !is_over(entry.at))
     }
 
     /// The count of a key, to change; a new one, or one that is over, is 0 now.
-    pub(crate) fn entry(&mut self, key: K, now: T, is_over: impl Fn(T) -> bool) -> &mut Count<T> {
+    pub(crate) fn entry(&mut self, key: K, now: T, is_over: impl Fn(T) -> bool) -> &mut CounterEntry<T> {
         if self.entries.len() >= self.entries_max && !self.entries.contains_key(&key) {
             self.entries.retain(|_, entry| !is_over(entry.at));
-            self.make_room_among(self.entries_max, |_| true);
+            self.evict_oldest_among(self.entries_max, |_| true);
         }
-        let entry = self.entries.entry(key).or_insert(Count { count: 0, at: now });
+        let entry = self.entries.entry(key).or_insert(CounterEntry { count: 0, at: now });
         if is_over(entry.at) {
-            *entry = Count { count: 0, at: now };
+            *entry = CounterEntry { count: 0, at: now };
         }
         entry
     }
 
     /// Has room for one more among those that are meant, so many of them at most. Looks at all entries.
-    pub(crate) fn make_room_among(&mut self, entries_max: usize, is_meant: impl Fn(T) -> bool) {
+    pub(crate) fn evict_oldest_among(&mut self, entries_max: usize, is_meant: impl Fn(T) -> bool) {
         let moments = || self.entries.values().map(|entry| entry.at).filter(|at| is_meant(*at));
         let count = moments().count();
         if count < entries_max {
@@ -78,7 +78,7 @@ mod tests {
 
     #[test]
     fn a_full_table_gives_up_what_is_over_and_then_the_oldest() {
-        let mut counts = Counts::new(16);
+        let mut counts = BoundedCounters::new(16);
         for n in 0..1_000_u32 {
             counts.entry(n, n, |_| false).count += 1;
             // One that goes on is not given up.
@@ -96,9 +96,9 @@ mod tests {
 
     #[test]
     fn room_is_made_among_those_that_are_meant() {
-        let mut counts = Counts::new(100);
+        let mut counts = BoundedCounters::new(100);
         for n in 0..40_u32 {
-            counts.make_room_among(8, |(_, is_odd)| is_odd);
+            counts.evict_oldest_among(8, |(_, is_odd)| is_odd);
             counts.entry(n, (n, n % 2 == 1), |_| false);
         }
         let is_there = |n: u32| counts.get(&n, |_| false).is_some();

@@ -11,18 +11,18 @@
 use bytes::Bytes;
 use memchr::memchr2;
 
-use crate::budget::Held;
+use crate::budget::MessageMemory;
 use crate::limits::{CONTENT_BYTES_FIRST, DECLARED_BYTES_TRUSTED, OVERRUN_FACTOR};
 use crate::replies;
 
 /// Room for a message grows by so much, or by a quarter of it.
-const STEP_BYTES: usize = 1 << 20;
+const GROW_BYTES: usize = 1 << 20;
 /// Unused room that a message may keep beside half its size.
 const SLACK_BYTES_MAX: usize = 1024;
 
 /// Why content is not taken.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Flaw {
+pub enum ContentError {
     /// A CR without LF, or an LF without CR.
     BareLineEnd,
     /// A NUL (RFC 6152 2): some hosts drop it, and then a dot that it stood before ends the message.
@@ -30,16 +30,16 @@ pub enum Flaw {
     /// Larger than a message may be.
     TooLarge,
     /// The budget has no more for it, or it was cut off for one that comes faster.
-    Full,
+    InsufficientMemory,
 }
 
-impl Flaw {
+impl ContentError {
     /// Which of two flaws is told.
-    fn weight(self) -> u8 {
+    fn precedence(self) -> u8 {
         match self {
             Self::BareLineEnd => 2,
             Self::Nul => 1,
-            Self::TooLarge | Self::Full => 0,
+            Self::TooLarge | Self::InsufficientMemory => 0,
         }
     }
 
@@ -48,88 +48,88 @@ impl Flaw {
             Self::BareLineEnd => replies::BARE_IN_CONTENT,
             Self::Nul => replies::NUL_IN_CONTENT,
             Self::TooLarge => replies::TOO_LARGE,
-            Self::Full => replies::FULL,
+            Self::InsufficientMemory => replies::INSUFFICIENT_MEMORY,
         }
     }
 }
 
 /// Content on its way in.
 #[derive(Debug)]
-pub struct Content {
+pub struct ContentBuffer {
     /// Its capacity is never more than `held` is: it grows by just so much as is granted.
     bytes: Vec<u8>,
     bytes_max: u64,
     /// So large it will be, as far as is known.
     expected: u64,
-    held: Held,
-    seen: u64,
-    flaw: Option<Flaw>,
+    memory: MessageMemory,
+    received_bytes: u64,
+    error: Option<ContentError>,
     /// Not BINARYMIME: a NUL has no place in it.
     is_text: bool,
 }
 
-impl Content {
+impl ContentBuffer {
     /// Nothing yet. `declared` is SIZE, when it was given.
     #[must_use]
-    pub fn new(bytes_max: u64, declared: Option<u64>, mut held: Held) -> Self {
+    pub fn new(bytes_max: u64, declared: Option<u64>, mut memory: MessageMemory) -> Self {
         let first = declared.map_or(CONTENT_BYTES_FIRST, |size| {
             usize::try_from(size).unwrap_or(usize::MAX).clamp(1, DECLARED_BYTES_TRUSTED)
         });
-        let fits = held.grow(first);
+        let fits = memory.grow(first);
         Self {
             bytes: if fits { Vec::with_capacity(first) } else { Vec::new() },
             bytes_max,
             expected: declared.unwrap_or(bytes_max),
-            held,
-            seen: 0,
-            flaw: (!fits).then_some(Flaw::Full),
+            memory,
+            received_bytes: 0,
+            error: (!fits).then_some(ContentError::InsufficientMemory),
             is_text: true,
         }
     }
 
     /// What is wrong with it so far.
     #[must_use]
-    pub fn flaw(&self) -> Option<Flaw> {
-        self.flaw
+    pub fn error(&self) -> Option<ContentError> {
+        self.error
     }
 
     /// Whether so much came that reading to its end is no longer worth while.
     #[must_use]
     pub fn is_overrun(&self) -> bool {
-        self.seen > self.bytes_max.saturating_mul(OVERRUN_FACTOR)
+        self.received_bytes > self.bytes_max.saturating_mul(OVERRUN_FACTOR)
     }
 
     /// Bytes that came, kept or not.
     #[must_use]
-    pub fn seen(&self) -> u64 {
-        self.seen
+    pub fn received_bytes(&self) -> u64 {
+        self.received_bytes
     }
 
     /// Makes it worthless; the memory goes back at once. What is wrong with the bytes outweighs
     /// their number, so that the reply does not depend on how the network cut them.
-    fn spoil(&mut self, flaw: Flaw) {
-        if self.flaw.is_none_or(|known| flaw.weight() > known.weight()) {
-            self.flaw = Some(flaw);
+    fn reject(&mut self, flaw: ContentError) {
+        if self.error.is_none_or(|known| flaw.precedence() > known.precedence()) {
+            self.error = Some(flaw);
         }
         self.bytes = Vec::new();
-        self.held.release();
+        self.memory.release();
     }
 
-    fn keep(&mut self, run: &[u8]) {
-        self.seen += run.len() as u64;
+    fn append(&mut self, run: &[u8]) {
+        self.received_bytes += run.len() as u64;
         if self.is_text && memchr::memchr(0, run).is_some() {
-            return self.spoil(Flaw::Nul);
+            return self.reject(ContentError::Nul);
         }
-        if self.flaw.is_some() || run.is_empty() {
+        if self.error.is_some() || run.is_empty() {
             return;
         }
         let size = self.bytes.len() + run.len();
         if size as u64 > self.bytes_max {
-            return self.spoil(Flaw::TooLarge);
+            return self.reject(ContentError::TooLarge);
         }
 
-        if size > self.bytes.capacity() && !self.make_room(size) {
-            return self.spoil(Flaw::Full);
+        if size > self.bytes.capacity() && !self.reserve(size) {
+            return self.reject(ContentError::InsufficientMemory);
         }
         self.bytes.extend_from_slice(run);
     }
@@ -137,13 +137,13 @@ impl Content {
     /// Makes room for so many bytes and some more: as many again, but from a mebibyte on no more than that or a quarter
     /// of what there is, so that the copies are few and what is reserved in vain is little. Where a quarter is refused
     /// a mebibyte does.
-    fn make_room(&mut self, size: usize) -> bool {
+    fn reserve(&mut self, size: usize) -> bool {
         let capacity = self.bytes.capacity();
         let expected = if size as u64 <= self.expected { self.expected } else { self.bytes_max };
         let left = usize::try_from(expected).unwrap_or(usize::MAX).saturating_sub(capacity);
         let step = |bytes: usize| bytes.min(capacity).min(left).max(size - capacity);
-        let (needed, wished) = (step(STEP_BYTES), step(STEP_BYTES.max(capacity / 4)));
-        let Some(more) = self.held.grow_between(needed, wished) else { return false };
+        let (needed, wished) = (step(GROW_BYTES), step(GROW_BYTES.max(capacity / 4)));
+        let Some(more) = self.memory.grow_between(needed, wished) else { return false };
         self.bytes.reserve_exact(capacity + more - self.bytes.len());
         true
     }
@@ -152,22 +152,22 @@ impl Content {
     ///
     /// # Errors
     /// The [`Flaw`].
-    pub fn finish(mut self) -> Result<(Bytes, Held), Flaw> {
-        match self.flaw {
+    pub fn finish(mut self) -> Result<(Bytes, MessageMemory), ContentError> {
+        match self.error {
             Some(flaw) => Err(flaw),
-            None if !self.held.complete() => Err(Flaw::Full),
+            None if !self.memory.complete() => Err(ContentError::InsufficientMemory),
             // A small message in a large first allocation would keep all of it while it waits in the queue.
             None if self.bytes.capacity() > self.bytes.len() / 2 * 3 + SLACK_BYTES_MAX => {
-                Ok((Bytes::copy_from_slice(&self.bytes), self.held))
+                Ok((Bytes::copy_from_slice(&self.bytes), self.memory))
             }
-            None => Ok((Bytes::from(self.bytes), self.held)),
+            None => Ok((Bytes::from(self.bytes), self.memory)),
         }
     }
 }
 
 /// Where in a line the next byte stands.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-enum At {
+enum DotState {
     LineStart,
     /// Behind a dot at the start of a line; the dot is not kept.
     Dot,
@@ -181,69 +181,69 @@ enum At {
 /// Reads what follows DATA.
 #[derive(Debug)]
 pub struct DotReceiver {
-    at: At,
+    state: DotState,
 }
 
 impl Default for DotReceiver {
     fn default() -> Self {
-        Self { at: At::LineStart }
+        Self { state: DotState::LineStart }
     }
 }
 
 impl DotReceiver {
     /// Takes a chunk. `Some(n)` says that the content ended with the chunk's first `n` bytes; `None`
     /// that all of it was content.
-    pub fn push(&mut self, chunk: &[u8], content: &mut Content) -> Option<usize> {
+    pub fn push(&mut self, chunk: &[u8], content: &mut ContentBuffer) -> Option<usize> {
         // chunk[run..next] is content that is not yet kept.
         let (mut run, mut next) = (0, 0);
         while let Some(&byte) = chunk.get(next) {
-            match self.at {
-                At::LineStart if byte == b'.' => {
-                    content.keep(&chunk[run..next]);
+            match self.state {
+                DotState::LineStart if byte == b'.' => {
+                    content.append(&chunk[run..next]);
                     next += 1;
                     run = next;
-                    self.at = At::Dot;
+                    self.state = DotState::Dot;
                 }
-                At::LineStart => self.at = At::Middle,
-                At::Dot if byte == b'\r' => {
+                DotState::LineStart => self.state = DotState::Middle,
+                DotState::Dot if byte == b'\r' => {
                     // Not kept: either it belongs to the end, or it is bare and spoils all.
                     next += 1;
                     run = next;
-                    self.at = At::DotCr;
+                    self.state = DotState::DotCr;
                 }
-                At::Dot => self.at = At::Middle,
-                At::DotCr if byte == b'\n' => return Some(next + 1),
-                At::DotCr => {
-                    content.spoil(Flaw::BareLineEnd);
-                    self.at = At::Cr;
+                DotState::Dot => self.state = DotState::Middle,
+                DotState::DotCr if byte == b'\n' => return Some(next + 1),
+                DotState::DotCr => {
+                    content.reject(ContentError::BareLineEnd);
+                    self.state = DotState::Cr;
                 }
-                At::Middle => match memchr2(b'\r', b'\n', &chunk[next..]) {
+                DotState::Middle => match memchr2(b'\r', b'\n', &chunk[next..]) {
                     None => next = chunk.len(),
                     Some(n) => {
                         let is_cr = chunk[next + n] == b'\r';
                         next += n + 1;
                         if is_cr {
-                            self.at = At::Cr;
+                            self.state = DotState::Cr;
                         } else {
-                            content.spoil(Flaw::BareLineEnd);
+                            content.reject(ContentError::BareLineEnd);
                         }
                     }
                 },
-                At::Cr => {
-                    self.at = match byte {
-                        b'\n' => At::LineStart,
-                        b'\r' => At::Cr,
-                        _ => At::Middle,
+                DotState::Cr => {
+                    self.state = match byte {
+                        b'\n' => DotState::LineStart,
+                        b'\r' => DotState::Cr,
+                        _ => DotState::Middle,
                     };
                     if byte != b'\n' {
-                        content.spoil(Flaw::BareLineEnd);
+                        content.reject(ContentError::BareLineEnd);
                     }
                     // The byte behind a bare CR is looked at again, as part of the line.
-                    next += usize::from(self.at != At::Middle);
+                    next += usize::from(self.state != DotState::Middle);
                 }
             }
         }
-        content.keep(&chunk[run..next]);
+        content.append(&chunk[run..next]);
         None
     }
 }
@@ -261,16 +261,16 @@ pub struct ChunkReceiver {
 
 impl ChunkReceiver {
     /// Takes bytes of a chunk, all of them content.
-    pub fn push(&mut self, chunk: &[u8], binary: bool, content: &mut Content) {
+    pub fn push(&mut self, chunk: &[u8], binary: bool, content: &mut ContentBuffer) {
         let is_free = binary && self.is_body;
-        if !is_free && !self.is_clean(chunk, binary) {
-            content.spoil(Flaw::BareLineEnd);
+        if !is_free && !self.check_line_ends(chunk, binary) {
+            content.reject(ContentError::BareLineEnd);
         }
         content.is_text = !binary;
-        content.keep(chunk);
+        content.append(chunk);
     }
 
-    fn is_clean(&mut self, chunk: &[u8], header_only: bool) -> bool {
+    fn check_line_ends(&mut self, chunk: &[u8], header_only: bool) -> bool {
         let mut next = 0;
         while next < chunk.len() {
             if self.after_cr {
@@ -302,14 +302,14 @@ impl ChunkReceiver {
     }
 
     /// The last chunk has come: a CR at the very end is bare, and text gets the line end it lacks.
-    pub fn finish(&mut self, binary: bool, content: &mut Content) {
+    pub fn finish(&mut self, binary: bool, content: &mut ContentBuffer) {
         if binary && (self.is_body || !self.after_cr) {
             return;
         }
         if self.after_cr {
-            content.spoil(Flaw::BareLineEnd);
+            content.reject(ContentError::BareLineEnd);
         } else if !content.bytes.is_empty() && !content.bytes.ends_with(b"\r\n") {
-            content.keep(b"\r\n");
+            content.append(b"\r\n");
         }
     }
 }
@@ -317,28 +317,28 @@ impl ChunkReceiver {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::budget::{Budget, Reservation};
-    use crate::quota::Holder;
+    use crate::budget::{ContentBudget, MemoryReservation};
+    use crate::quota::QuotaHolder;
     use proptest::prelude::*;
     use std::sync::Arc;
     use tokio::time::Instant;
 
     /// What a slow reader makes of the same bytes: the content or its flaw, and where it ends.
-    type Read = Option<(Result<Vec<u8>, Flaw>, usize)>;
+    type Read = Option<(Result<Vec<u8>, ContentError>, usize)>;
 
-    fn reserve(budget: &Arc<Budget>) -> Arc<Reservation> {
-        budget.reserve([Holder::site([192, 0, 2, 1].into())], Instant::now())
+    fn reserve(budget: &Arc<ContentBudget>) -> Arc<MemoryReservation> {
+        budget.reserve([QuotaHolder::for_site([192, 0, 2, 1].into())], Instant::now())
     }
 
     fn receive(chunks: &[&[u8]], bytes_max: u64) -> Read {
-        let budget = Budget::new(1 << 20);
-        let mut content = Content::new(bytes_max, Some(1), Held::none(&reserve(&budget)));
+        let budget = ContentBudget::new(1 << 20);
+        let mut content = ContentBuffer::new(bytes_max, Some(1), MessageMemory::new(&reserve(&budget)));
         let mut receiver = DotReceiver::default();
         let mut before = 0;
         for chunk in chunks {
             if let Some(n) = receiver.push(chunk, &mut content) {
                 let read = content.finish().map(|(bytes, _)| bytes.to_vec());
-                assert!(budget.free() == 1 << 20, "the budget is given back");
+                assert!(budget.free_bytes() == 1 << 20, "the budget is given back");
                 return Some((read, before + n));
             }
             before += chunk.len();
@@ -369,11 +369,11 @@ mod tests {
         let too_large = kept.len() as u64 > bytes_max;
         Some((
             if bare {
-                Err(Flaw::BareLineEnd)
+                Err(ContentError::BareLineEnd)
             } else if content.contains(&0) {
-                Err(Flaw::Nul)
+                Err(ContentError::Nul)
             } else if too_large {
-                Err(Flaw::TooLarge)
+                Err(ContentError::TooLarge)
             } else {
                 Ok(kept)
             },
@@ -413,46 +413,45 @@ mod tests {
             "\n\n.\r\n",
             "\r\r\n.\r\r\n",
         ] {
-            assert_eq!(
-                receive(&[b"a", end.as_bytes(), b"MAIL FROM:<x@y.example>\r\n"], 100),
-                None,
-                "{end:?}"
-            );
+            assert_eq!(receive(&[b"a", end.as_bytes(), b"MAIL FROM:<x@y.example>\r\n"], 100), None, "{end:?}");
         }
     }
 
     #[test]
     fn the_budget_bounds_all() {
-        let budget = Budget::new(100);
-        let mut content = Content::new(1_000, Some(1), Held::none(&reserve(&budget)));
+        let budget = ContentBudget::new(100);
+        let mut content = ContentBuffer::new(1_000, Some(1), MessageMemory::new(&reserve(&budget)));
         assert_eq!(DotReceiver::default().push(&[b'a'; 200], &mut content), None);
-        assert_eq!(content.finish().unwrap_err(), Flaw::Full);
-        assert!(budget.free() == 100);
-        assert_eq!(Content::new(1_000, Some(101), Held::none(&reserve(&budget))).flaw(), Some(Flaw::Full));
+        assert_eq!(content.finish().unwrap_err(), ContentError::InsufficientMemory);
+        assert!(budget.free_bytes() == 100);
+        assert_eq!(
+            ContentBuffer::new(1_000, Some(101), MessageMemory::new(&reserve(&budget))).error(),
+            Some(ContentError::InsufficientMemory)
+        );
     }
 
     /// Room for a message of 24 MiB was doubled where a quarter more was held for it.
     #[test]
     fn no_message_takes_more_memory_than_it_holds() {
         for (declared, size) in [(None, 24 << 20), (Some(24 << 20), 24 << 20), (Some(1), 10 << 10)] {
-            let budget = Budget::new(64 << 20);
-            let mut content = Content::new(36 << 20, declared, Held::none(&reserve(&budget)));
+            let budget = ContentBudget::new(64 << 20);
+            let mut content = ContentBuffer::new(36 << 20, declared, MessageMemory::new(&reserve(&budget)));
             for _ in 0..size / 10_240 {
-                content.keep(&[b'a'; 10_240]);
-                assert!(budget.used() >= content.bytes.capacity(), "{declared:?} {}", content.bytes.len());
+                content.append(&[b'a'; 10_240]);
+                assert!(budget.used_bytes() >= content.bytes.capacity(), "{declared:?} {}", content.bytes.len());
             }
-            assert!(budget.used() <= (size + size / 4).max(32 << 10), "{declared:?} {}", budget.used());
+            assert!(budget.used_bytes() <= (size + size / 4).max(32 << 10), "{declared:?} {}", budget.used_bytes());
             let (bytes, held) = content.finish().unwrap();
-            assert!(budget.used() >= bytes.len());
+            assert!(budget.used_bytes() >= bytes.len());
             drop(held);
         }
     }
 
     #[test]
     fn chunks_keep_their_line_ends() {
-        let budget = Budget::new(1 << 20);
+        let budget = ContentBudget::new(1 << 20);
         let read = |chunks: &[&[u8]], binary| {
-            let mut content = Content::new(100, None, Held::none(&reserve(&budget)));
+            let mut content = ContentBuffer::new(100, None, MessageMemory::new(&reserve(&budget)));
             let mut receiver = ChunkReceiver::default();
             chunks.iter().for_each(|chunk| receiver.push(chunk, binary, &mut content));
             receiver.finish(binary, &mut content);
@@ -461,15 +460,15 @@ mod tests {
         assert_eq!(read(&[b"a\r", b"\nb"], false).as_deref(), Ok(&b"a\r\nb\r\n"[..]));
         assert_eq!(read(&[b".\r\n.\r\n"], false).as_deref(), Ok(&b".\r\n.\r\n"[..]));
         for bare in [&b"a\nb"[..], b"a\rb", b"a\r"] {
-            assert_eq!(read(&[bare], false), Err(Flaw::BareLineEnd));
+            assert_eq!(read(&[bare], false), Err(ContentError::BareLineEnd));
             // The header is lines, whatever the body is.
-            assert_eq!(read(&[bare], true), Err(Flaw::BareLineEnd));
+            assert_eq!(read(&[bare], true), Err(ContentError::BareLineEnd));
             let body = [b"A: b\r\n\r\n", bare].concat();
             assert_eq!(read(&[&body], true).as_deref(), Ok(&body[..]));
             for cut in 0..body.len() {
                 let (one, two) = body.split_at(cut);
                 assert_eq!(read(&[one, two], true).as_deref(), Ok(&body[..]), "{cut}");
-                assert_eq!(read(&[one, two], false), Err(Flaw::BareLineEnd), "{cut}");
+                assert_eq!(read(&[one, two], false), Err(ContentError::BareLineEnd), "{cut}");
             }
         }
         assert_eq!(read(&[b"A: b"], true).as_deref(), Ok(&b"A: b"[..]));

@@ -10,12 +10,12 @@ use memchr::memchr;
 
 use crate::command;
 use crate::limits::{LINE_BYTES_SKIPPED_MAX, REPLIES_BYTES_FLUSH};
-use crate::replies::Replies;
-use crate::session::{Expect, Input, Next, Session};
+use crate::replies::ReplyBuffer;
+use crate::session::{ExpectedInput, Input, SessionAction, SmtpSession};
 
 /// What came in place of a line.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Malformed {
+pub enum MalformedLine {
     /// An LF without CR, or a CR without LF.
     BareLineEnd,
     /// A NUL byte.
@@ -23,11 +23,11 @@ pub enum Malformed {
     /// More than the limit; dropped up to its end.
     TooLong,
     /// So much more that its end is not waited for.
-    Endless,
+    Unterminated,
     /// The first byte of a TLS handshake where none is due.
     ClientHello,
     /// More than QUIT or RSET in one piece with a DATA that was refused: it is content, no commands.
-    Content,
+    ContentAfterRefusedData,
 }
 
 /// RFC 8446 5.1: the record type of a handshake.
@@ -35,8 +35,8 @@ const TLS_HANDSHAKE: u8 = 22;
 
 /// Bytes that wait for their turn.
 #[derive(Debug, Default)]
-pub struct Inbox {
-    held: BytesMut,
+pub struct LineFramer {
+    buffer: BytesMut,
     /// So much of it holds no LF.
     searched: usize,
     /// The line is too long, its end has not come, and so much of it was dropped.
@@ -45,16 +45,16 @@ pub struct Inbox {
     paused: bool,
 }
 
-enum Frame {
+enum LineFrame {
     Line(usize),
-    Malformed(usize, Malformed),
+    Malformed(usize, MalformedLine),
     Partial,
 }
 
-impl Inbox {
+impl LineFramer {
     /// Takes what came from the socket.
     pub fn push(&mut self, bytes: &[u8]) {
-        self.held.extend_from_slice(bytes);
+        self.buffer.extend_from_slice(bytes);
     }
 
     /// Whether there is something to [`Self::drive`] with before the socket is read again.
@@ -66,13 +66,13 @@ impl Inbox {
     /// Bytes held.
     #[must_use]
     pub fn len(&self) -> usize {
-        self.held.len()
+        self.buffer.len()
     }
 
     /// Whether nothing is held.
     #[must_use]
     pub fn is_empty(&self) -> bool {
-        self.held.is_empty()
+        self.buffer.is_empty()
     }
 
     /// Drops all bytes: what was sent in the clear does not cross a handshake (RFC 3207 4.2).
@@ -81,88 +81,85 @@ impl Inbox {
     }
 
     /// Gives the memory back when nothing is held.
-    pub fn rest(&mut self) {
-        if self.held.is_empty() {
-            self.held = BytesMut::new();
+    pub fn shrink(&mut self) {
+        if self.buffer.is_empty() {
+            self.buffer = BytesMut::new();
         }
     }
 
     /// Steps the session until it needs more bytes, asks, or ends; or until the replies are so many
     /// that they should be sent first ([`Self::is_paused`]).
-    pub fn drive(&mut self, session: &mut Session, replies: &mut Replies) -> Next {
+    pub fn drive_session(&mut self, session: &mut SmtpSession, replies: &mut ReplyBuffer) -> SessionAction {
         self.paused = false;
         loop {
             if replies.wire().len() >= REPLIES_BYTES_FLUSH {
                 self.paused = true;
-                return Next::Listen;
+                return SessionAction::Read;
             }
-            let (used, step) = match session.expects() {
-                Expect::Nothing => return Next::Listen,
-                Expect::Bytes if self.held.is_empty() => return Next::Listen,
-                Expect::Bytes => {
-                    let step = session.step(Input::Bytes(&self.held), replies);
-                    (step.used, step)
+            let (used, step) = match session.expected_input() {
+                ExpectedInput::Nothing => return SessionAction::Read,
+                ExpectedInput::Bytes if self.buffer.is_empty() => return SessionAction::Read,
+                ExpectedInput::Bytes => {
+                    let step = session.step(Input::Bytes(&self.buffer), replies);
+                    (step.consumed, step)
                 }
-                Expect::Line { bytes_max, auth_bytes_max } => match self.frame(bytes_max, auth_bytes_max) {
-                    Frame::Partial => return Next::Listen,
-                    Frame::Line(end) => {
-                        (end, session.step(Input::Line(self.held.get(..end).unwrap_or_default()), replies))
+                ExpectedInput::Line { bytes_max, auth_bytes_max } => match self.next_frame(bytes_max, auth_bytes_max) {
+                    LineFrame::Partial => return SessionAction::Read,
+                    LineFrame::Line(end) => {
+                        (end, session.step(Input::Line(self.buffer.get(..end).unwrap_or_default()), replies))
                     }
-                    Frame::Malformed(end, malformed) => {
-                        (end, session.step(Input::Malformed(malformed), replies))
-                    }
+                    LineFrame::Malformed(end, malformed) => (end, session.step(Input::Malformed(malformed), replies)),
                 },
             };
-            self.held.advance(used.min(self.held.len()));
+            self.buffer.advance(used.min(self.buffer.len()));
             self.searched = 0;
-            if !matches!(step.next, Next::Listen) {
-                return step.next;
+            if !matches!(step.action, SessionAction::Read) {
+                return step.action;
             }
-            if session.has_refused_data() && !self.holds_at_most_an_end() {
-                return session.step(Input::Malformed(Malformed::Content), replies).next;
+            if session.has_refused_data() && !self.holds_only_quit_or_rset() {
+                return session.step(Input::Malformed(MalformedLine::ContentAfterRefusedData), replies).action;
             }
         }
     }
 
     /// Whether what came behind a refused DATA is nothing, or QUIT or RSET, or the start of one of them.
-    fn holds_at_most_an_end(&self) -> bool {
-        let is_start =
-            |end: &[u8]| end.get(..self.held.len()).is_some_and(|s| s.eq_ignore_ascii_case(&self.held));
+    fn holds_only_quit_or_rset(&self) -> bool {
+        let is_start = |end: &[u8]| end.get(..self.buffer.len()).is_some_and(|s| s.eq_ignore_ascii_case(&self.buffer));
         is_start(b"QUIT\r\n") || is_start(b"RSET\r\n")
     }
 
-    fn frame(&mut self, bytes_max: usize, auth_bytes_max: usize) -> Frame {
-        if self.held.first() == Some(&TLS_HANDSHAKE) && self.skipped.is_none() {
-            return Frame::Malformed(self.held.len(), Malformed::ClientHello);
+    fn next_frame(&mut self, bytes_max: usize, auth_bytes_max: usize) -> LineFrame {
+        if self.buffer.first() == Some(&TLS_HANDSHAKE) && self.skipped.is_none() {
+            return LineFrame::Malformed(self.buffer.len(), MalformedLine::ClientHello);
         }
-        let bytes_max = if command::is_auth(&self.held) { auth_bytes_max } else { bytes_max };
-        let Some(found) = memchr(b'\n', self.held.get(self.searched..).unwrap_or_default()) else {
-            self.searched = self.held.len();
+        let bytes_max = if command::is_auth_command(&self.buffer) { auth_bytes_max } else { bytes_max };
+        let Some(found) = memchr(b'\n', self.buffer.get(self.searched..).unwrap_or_default()) else {
+            self.searched = self.buffer.len();
             if self.searched > bytes_max || self.skipped.is_some() {
                 let skipped = self.skipped.unwrap_or(0) + self.searched;
                 if skipped > LINE_BYTES_SKIPPED_MAX {
-                    return Frame::Malformed(self.held.len(), Malformed::Endless);
+                    return LineFrame::Malformed(self.buffer.len(), MalformedLine::Unterminated);
                 }
                 self.skipped = Some(skipped);
-                self.held.clear();
+                self.buffer.clear();
                 self.searched = 0;
             }
-            return Frame::Partial;
+            return LineFrame::Partial;
         };
         let end = self.searched + found + 1;
-        let line = self.held.get(..end).unwrap_or_default();
+        let line = self.buffer.get(..end).unwrap_or_default();
         let skipped = self.skipped.take();
         if skipped.unwrap_or(0) + end > LINE_BYTES_SKIPPED_MAX {
-            return Frame::Malformed(end, Malformed::Endless);
+            return LineFrame::Malformed(end, MalformedLine::Unterminated);
         }
         if skipped.is_some() || end > bytes_max {
-            return Frame::Malformed(end, Malformed::TooLong);
+            return LineFrame::Malformed(end, MalformedLine::TooLong);
         }
         match line.strip_suffix(b"\r\n") {
-            Some(text) if memchr(b'\r', text).is_some() => Frame::Malformed(end, Malformed::BareLineEnd),
-            Some(text) if memchr(0, text).is_some() => Frame::Malformed(end, Malformed::Nul),
-            Some(_) => Frame::Line(end),
-            None => Frame::Malformed(end, Malformed::BareLineEnd),
+            Some(text) if memchr(b'\r', text).is_some() => LineFrame::Malformed(end, MalformedLine::BareLineEnd),
+            Some(text) if memchr(0, text).is_some() => LineFrame::Malformed(end, MalformedLine::Nul),
+            Some(_) => LineFrame::Line(end),
+            None => LineFrame::Malformed(end, MalformedLine::BareLineEnd),
         }
     }
 }

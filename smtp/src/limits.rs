@@ -25,14 +25,14 @@ pub const DECLARED_BYTES_TRUSTED: usize = 32 * 1024;
 pub const CONTENT_BYTES_FIRST: usize = 16 * 1024;
 /// While places are short a stranger may wait for no longer than this before its next command (or in a handshake),
 /// before its login, and in the middle of content; nor without bringing a message that is taken.
-const COMMAND_TIMEOUT_SHORT: Duration = Duration::from_secs(30);
-const LOGIN_TIMEOUT_SHORT: Duration = Duration::from_secs(5);
-const CONTENT_TIMEOUT_SHORT: Duration = Duration::from_secs(60);
-const MESSAGE_TIMEOUT_SHORT: Duration = Duration::from_secs(120);
+const COMMAND_TIMEOUT_OVERLOAD: Duration = Duration::from_secs(30);
+const LOGIN_TIMEOUT_OVERLOAD: Duration = Duration::from_secs(5);
+const CONTENT_TIMEOUT_OVERLOAD: Duration = Duration::from_secs(60);
+const MESSAGE_TIMEOUT_OVERLOAD: Duration = Duration::from_secs(120);
 
 /// The bounds of one listener's sessions.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Limits {
+pub struct SessionLimits {
     /// The largest message, announced as SIZE (RFC 1870).
     pub message_bytes_max: u64,
     /// Recipients in one transaction (RFC 5321 4.5.3.1.8 asks for at least 100), announced as RCPTMAX.
@@ -70,7 +70,7 @@ pub struct Limits {
     pub drain_timeout: Duration,
 }
 
-impl Default for Limits {
+impl Default for SessionLimits {
     fn default() -> Self {
         Self {
             message_bytes_max: 50 * 1024 * 1024,
@@ -94,10 +94,10 @@ impl Default for Limits {
     }
 }
 
-impl Limits {
+impl SessionLimits {
     /// For strangers, who bring mail for our own domains: they have less to say.
     #[must_use]
-    pub fn mx() -> Self {
+    pub fn for_mx() -> Self {
         Self {
             // A file of 25 MB in base 64, and the rest.
             message_bytes_max: 36 * 1024 * 1024,
@@ -113,14 +113,14 @@ impl Limits {
 
     /// For strangers while places are short: those who do nothing make room for those who wait outside.
     #[must_use]
-    pub fn while_short(&self) -> Self {
+    pub fn for_overload(&self) -> Self {
         Self {
-            command_timeout: self.command_timeout.min(COMMAND_TIMEOUT_SHORT),
-            login_timeout: self.login_timeout.min(LOGIN_TIMEOUT_SHORT),
-            message_timeout: self.message_timeout.min(MESSAGE_TIMEOUT_SHORT),
-            content_timeout: self.content_timeout.min(CONTENT_TIMEOUT_SHORT),
+            command_timeout: self.command_timeout.min(COMMAND_TIMEOUT_OVERLOAD),
+            login_timeout: self.login_timeout.min(LOGIN_TIMEOUT_OVERLOAD),
+            message_timeout: self.message_timeout.min(MESSAGE_TIMEOUT_OVERLOAD),
+            content_timeout: self.content_timeout.min(CONTENT_TIMEOUT_OVERLOAD),
             content_bytes_per_s_min: self.content_bytes_per_s_min.max(SLOW_BYTES_PER_S),
-            handshake_timeout: self.handshake_timeout.min(COMMAND_TIMEOUT_SHORT),
+            handshake_timeout: self.handshake_timeout.min(COMMAND_TIMEOUT_OVERLOAD),
             ..self.clone()
         }
     }
@@ -128,7 +128,7 @@ impl Limits {
     /// For hosts that are trusted by network: they hold few, long, busy sessions, so nothing is
     /// counted that only a stranger would abuse.
     #[must_use]
-    pub fn relay() -> Self {
+    pub fn for_relay() -> Self {
         Self {
             mails_max: u64::MAX,
             commands_max: u64::MAX,

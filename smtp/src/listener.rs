@@ -13,8 +13,8 @@ use std::net::SocketAddr;
 use std::sync::Arc;
 use std::time::Duration;
 
-use mail::network::Network;
-use proxy::proxies::Proxies;
+use mail::network::IpNetwork;
+use proxy::proxies::TrustedProxies;
 use rustls::ServerConfig;
 use tokio::net::{TcpListener, TcpSocket, TcpStream};
 use tokio::sync::watch;
@@ -23,18 +23,18 @@ use tokio_rustls::TlsAcceptor;
 use tokio_util::sync::CancellationToken;
 use tokio_util::task::TaskTracker;
 
-use crate::answers::{Answers, TlsFacts};
-use crate::inbox::Inbox;
-use crate::peers::{Guest, Peers, Place};
-use crate::replies::{self, Replies};
-use crate::session::Session;
-use crate::settings::{Role, Settings};
+use crate::answers::{SessionHandler, SessionTls};
+use crate::inbox::LineFramer;
+use crate::peers::{ConnectionLimiter, ConnectionPermit, ConnectionSlot};
+use crate::replies::{self, ReplyBuffer};
+use crate::session::SmtpSession;
+use crate::settings::{ListenerRole, SessionSettings};
 
 mod connection;
 mod transport;
 
-use connection::Connection;
-use transport::Transport;
+use connection::ServerConnection;
+use transport::ServerStream;
 
 /// Connections that the kernel may keep for us to accept.
 const BACKLOG: u32 = 4_096;
@@ -44,13 +44,13 @@ const ACCEPT_RETRY_MAX: Duration = Duration::from_secs(1);
 
 /// What a listener is.
 #[derive(Debug)]
-pub struct Door {
+pub struct ListenerConfig {
     /// Role, name and limits; a session keeps those that it began with.
-    pub session: watch::Receiver<Arc<Settings>>,
+    pub settings: watch::Receiver<Arc<SessionSettings>>,
     /// Who may connect; for [`Role::Relay`] only.
-    pub networks: watch::Receiver<Vec<Network>>,
+    pub networks: watch::Receiver<Vec<IpNetwork>>,
     /// Who says, before anything else, for whom it connects.
-    pub proxies: Proxies,
+    pub proxies: TrustedProxies,
     /// What TLS shows, when there is a certificate; connections that come after it was replaced see the
     /// new one. [`Settings`] must say the same about TLS being offered.
     pub tls: Option<watch::Receiver<Arc<ServerConfig>>>,
@@ -58,61 +58,71 @@ pub struct Door {
     pub implicit_tls: bool,
 }
 
-impl Door {
+impl ListenerConfig {
     /// The settings of this moment.
-    fn settings(&self) -> Arc<Settings> {
-        Arc::clone(&self.session.borrow())
+    fn settings(&self) -> Arc<SessionSettings> {
+        Arc::clone(&self.settings.borrow())
     }
 }
 
 /// What all connections of a listener share.
-struct Shared<A> {
-    door: Door,
-    answers: Arc<A>,
-    peers: Arc<Peers>,
+struct ListenerContext<A> {
+    config: ListenerConfig,
+    handler: Arc<A>,
+    connections: Arc<ConnectionLimiter>,
     /// Finish what is under way.
     shutdown: CancellationToken,
     /// Drop what is still under way.
-    cut: CancellationToken,
+    abort: CancellationToken,
 }
 
-impl<A> Shared<A> {
-    async fn handshake(&self, transport: &mut Transport) -> io::Result<TlsFacts> {
-        let tls = self.door.tls.as_ref().ok_or(io::ErrorKind::Unsupported)?;
+impl<A> ListenerContext<A> {
+    async fn handshake(&self, transport: &mut ServerStream) -> io::Result<SessionTls> {
+        let tls = self.config.tls.as_ref().ok_or(io::ErrorKind::Unsupported)?;
         let acceptor = TlsAcceptor::from(Arc::clone(&tls.borrow()));
-        Box::pin(transport.secure(acceptor)).await
+        Box::pin(transport.accept_tls(acceptor)).await
     }
 }
 
 /// A bound socket, and what to do with those who connect.
 pub struct Listener<A> {
     socket: TcpListener,
-    door: Door,
-    answers: Arc<A>,
-    peers: Arc<Peers>,
+    config: ListenerConfig,
+    handler: Arc<A>,
+    connections: Arc<ConnectionLimiter>,
 }
 
-impl<A: Answers> Listener<A> {
+impl<A: SessionHandler> Listener<A> {
     /// Binds. Must be called inside a runtime.
     ///
     /// # Errors
     /// Those of bind and listen; [`io::ErrorKind::InvalidInput`] for implicit TLS without certificate.
-    pub fn bind(address: SocketAddr, door: Door, answers: Arc<A>, peers: Arc<Peers>) -> io::Result<Self> {
+    pub fn bind(
+        address: SocketAddr,
+        door: ListenerConfig,
+        answers: Arc<A>,
+        peers: Arc<ConnectionLimiter>,
+    ) -> io::Result<Self> {
         let socket = if address.is_ipv4() { TcpSocket::new_v4() } else { TcpSocket::new_v6() }?;
         socket.set_reuseaddr(true)?;
         socket.bind(address)?;
-        Self::on(socket.listen(BACKLOG)?, door, answers, peers)
+        Self::from_socket(socket.listen(BACKLOG)?, door, answers, peers)
     }
 
     /// Listens on a socket that is bound already: its address was wanted before the rest was known.
     ///
     /// # Errors
     /// [`io::ErrorKind::InvalidInput`] for implicit TLS without certificate.
-    pub fn on(socket: TcpListener, door: Door, answers: Arc<A>, peers: Arc<Peers>) -> io::Result<Self> {
+    pub fn from_socket(
+        socket: TcpListener,
+        door: ListenerConfig,
+        answers: Arc<A>,
+        peers: Arc<ConnectionLimiter>,
+    ) -> io::Result<Self> {
         if door.implicit_tls && door.tls.is_none() {
             return Err(io::Error::new(io::ErrorKind::InvalidInput, "implicit TLS needs a certificate"));
         }
-        Ok(Self { socket, door, answers, peers })
+        Ok(Self { socket, config: door, handler: answers, connections: peers })
     }
 
     /// Where it listens: the port that 0 became.
@@ -125,19 +135,19 @@ impl<A: Answers> Listener<A> {
 
     /// What it is for.
     #[must_use]
-    pub fn role(&self) -> Role {
-        self.door.settings().role()
+    pub fn role(&self) -> ListenerRole {
+        self.config.settings().role()
     }
 
     /// Serves until `shutdown`, then drains. `true` when every session came to its end by itself.
     pub async fn serve(self, shutdown: CancellationToken) -> bool {
-        let drain_timeout = self.door.settings().limits().drain_timeout;
-        let shared = Arc::new(Shared {
-            door: self.door,
-            answers: self.answers,
-            peers: self.peers,
+        let drain_timeout = self.config.settings().limits().drain_timeout;
+        let shared = Arc::new(ListenerContext {
+            config: self.config,
+            handler: self.handler,
+            connections: self.connections,
             shutdown: shutdown.clone(),
-            cut: CancellationToken::new(),
+            abort: CancellationToken::new(),
         });
         let tracker = TaskTracker::new();
         let mut retry = ACCEPT_RETRY_FIRST;
@@ -150,7 +160,7 @@ impl<A: Answers> Listener<A> {
             match accepted {
                 Ok((stream, peer)) => {
                     retry = ACCEPT_RETRY_FIRST;
-                    shared.receive(&tracker, stream, peer);
+                    shared.accept(&tracker, stream, peer);
                 }
                 // The client went away before it was accepted.
                 Err(error) if error.kind() == io::ErrorKind::ConnectionAborted => {}
@@ -169,16 +179,16 @@ impl<A: Answers> Listener<A> {
         if timeout(drain_timeout, tracker.wait()).await.is_ok() {
             return true;
         }
-        shared.cut.cancel();
+        shared.abort.cancel();
         tracker.wait().await;
         false
     }
 }
 
 /// Counts a panic on the way out of a task.
-struct PanicCount;
+struct PanicCounter;
 
-impl Drop for PanicCount {
+impl Drop for PanicCounter {
     fn drop(&mut self) {
         if std::thread::panicking() {
             metrics::counter!("postrider_smtp_panics_total").increment(1);
@@ -186,25 +196,25 @@ impl Drop for PanicCount {
     }
 }
 
-impl<A: Answers> Shared<A> {
+impl<A: SessionHandler> ListenerContext<A> {
     /// Gives a connection its task, if it may come in. One from a proxy has a place already while it is
     /// not known for whom it comes.
-    fn receive(self: &Arc<Self>, tracker: &TaskTracker, stream: TcpStream, peer: SocketAddr) {
-        let is_proxy = self.door.proxies.contains(peer.ip());
-        let (role, address) = (self.door.settings().role(), (!is_proxy).then(|| peer.ip()));
-        let Some(place) = self.peers.enter(role, address, Instant::now()) else {
-            return self.refuse(&stream, peer, (replies::TOO_MANY_SESSIONS, "sessions"));
+    fn accept(self: &Arc<Self>, tracker: &TaskTracker, stream: TcpStream, peer: SocketAddr) {
+        let is_proxy = self.config.proxies.contains(peer.ip());
+        let (role, address) = (self.config.settings().role(), (!is_proxy).then(|| peer.ip()));
+        let Some(place) = self.connections.acquire_slot(role, address, Instant::now()) else {
+            return self.reject_connection(&stream, peer, (replies::TOO_MANY_SESSIONS, "sessions"));
         };
         if is_proxy {
-            tracker.spawn(Arc::clone(self).proxied(stream, peer, place));
+            tracker.spawn(Arc::clone(self).run_proxied(stream, peer, place));
         } else if let Some(guest) = self.admit(&stream, peer, place) {
-            tracker.spawn(Arc::clone(self).session(stream, peer, guest));
+            tracker.spawn(Arc::clone(self).run_session(stream, peer, guest));
         }
     }
 
     /// The task of a connection from a proxy: the header first, before a word is said.
-    async fn proxied(self: Arc<Self>, mut stream: TcpStream, proxy: SocketAddr, place: Place) {
-        let header = Box::pin(self.door.proxies.peer(&mut stream, proxy));
+    async fn run_proxied(self: Arc<Self>, mut stream: TcpStream, proxy: SocketAddr, place: ConnectionSlot) {
+        let header = Box::pin(self.config.proxies.client_address(&mut stream, proxy));
         let peer = tokio::select! {
             () = self.shutdown.cancelled() => return,
             peer = header => peer,
@@ -212,37 +222,37 @@ impl<A: Answers> Shared<A> {
         if let Ok(peer) = peer
             && let Some(guest) = self.admit(&stream, peer, place)
         {
-            self.session(stream, peer, guest).await;
+            self.run_session(stream, peer, guest).await;
         }
     }
 
     /// Whether this peer may come in; if not, it hears why.
-    fn admit(&self, stream: &TcpStream, peer: SocketAddr, place: Place) -> Option<Guest> {
-        let settings = self.door.settings();
-        let outsider = settings.role() == Role::Relay
-            && !self.door.networks.borrow().iter().any(|network| network.contains(peer.ip()));
+    fn admit(&self, stream: &TcpStream, peer: SocketAddr, place: ConnectionSlot) -> Option<ConnectionPermit> {
+        let settings = self.config.settings();
+        let outsider = settings.role() == ListenerRole::Relay
+            && !self.config.networks.borrow().iter().any(|network| network.contains(peer.ip()));
         if outsider {
-            self.refuse(stream, peer, (replies::NOT_YOUR_RELAY, "network"));
+            self.reject_connection(stream, peer, (replies::RELAY_NOT_ALLOWED, "network"));
             return None;
         }
         let (limits, now) = (settings.limits(), Instant::now());
-        if !self.peers.may_connect(peer.ip(), limits.connections_per_minute_max, now) {
-            self.refuse(stream, peer, (replies::TOO_MANY_LATELY, "rate"));
+        if !self.connections.allow_connection(peer.ip(), limits.connections_per_minute_max, now) {
+            self.reject_connection(stream, peer, (replies::CONNECTION_RATE_EXCEEDED, "rate"));
             return None;
         }
         let guest = place.admit(peer.ip(), limits.sessions_per_address_max, now);
         if guest.is_none() {
-            self.refuse(stream, peer, (replies::TOO_MANY_FROM_ADDRESS, "address"));
+            self.reject_connection(stream, peer, (replies::TOO_MANY_FROM_ADDRESS, "address"));
         }
         guest
     }
 
     /// A last word to a connection that may not come in.
-    fn refuse(&self, stream: &TcpStream, peer: SocketAddr, (reply, reason): (&'static str, &'static str)) {
+    fn reject_connection(&self, stream: &TcpStream, peer: SocketAddr, (reply, reason): (&'static str, &'static str)) {
         metrics::counter!("postrider_smtp_sessions_refused_total").increment(1);
         self.count_refused(reason);
         tracing::debug!(peer = %peer.ip(), %reply, "connection refused");
-        if !self.door.implicit_tls {
+        if !self.config.implicit_tls {
             // An empty socket buffer takes a line; if not, the client goes without it.
             let _ = stream.try_write(reply.as_bytes());
         }
@@ -250,38 +260,37 @@ impl<A: Answers> Shared<A> {
 
     /// Counts what is refused because there is too much of it, and why.
     fn count_refused(&self, reason: &'static str) {
-        let listener = self.door.settings().role().name();
-        metrics::counter!("postrider_smtp_refused_total", "listener" => listener, "reason" => reason)
-            .increment(1);
+        let listener = self.config.settings().role().name();
+        metrics::counter!("postrider_smtp_refused_total", "listener" => listener, "reason" => reason).increment(1);
     }
 
     /// The task of a connection.
-    fn session(
+    fn run_session(
         self: Arc<Self>,
         stream: TcpStream,
         peer: SocketAddr,
-        guest: Guest,
+        guest: ConnectionPermit,
     ) -> impl Future<Output = ()> + Send {
         metrics::counter!("postrider_smtp_sessions_total").increment(1);
         // Replies are small and waited for: none may wait for the ACK of another.
         let _ = stream.set_nodelay(true);
-        let mut replies = Replies::default();
-        let who = (self.peers.number(), peer.ip().to_canonical());
-        let settings = self.door.settings();
-        let session = Session::new(settings, who, self.door.implicit_tls, &mut replies);
-        let mut connection = Connection {
-            shared: self,
-            transport: Transport::Clear(stream),
+        let mut replies = ReplyBuffer::default();
+        let who = (self.connections.next_session_id(), peer.ip().to_canonical());
+        let settings = self.config.settings();
+        let session = SmtpSession::new(settings, who, self.config.implicit_tls, &mut replies);
+        let mut connection = ServerConnection {
+            listener: self,
+            transport: ServerStream::Plain(stream),
             session,
             replies,
-            inbox: Inbox::default(),
-            visitor: A::Visitor::default(),
+            framer: LineFramer::default(),
+            context: A::SessionContext::default(),
             draining: false,
-            guest,
+            permit: guest,
         };
         async move {
-            let _count = PanicCount;
-            let cut = connection.shared.cut.clone();
+            let _count = PanicCounter;
+            let cut = connection.listener.abort.clone();
             tokio::select! {
                 () = cut.cancelled() => {}
                 ended = connection.run() => if let Err(error) = ended {
@@ -295,16 +304,16 @@ impl<A: Answers> Shared<A> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::answers::{Answer, Question};
-    use crate::budget::Budget;
-    use crate::limits::Limits;
+    use crate::answers::{Hook, HookVerdict};
+    use crate::budget::ContentBudget;
+    use crate::limits::SessionLimits;
 
     struct Yes;
 
-    impl Answers for Yes {
-        type Visitor = ();
-        async fn answer(&self, (): &mut (), _: Question) -> Answer {
-            Answer::Granted
+    impl SessionHandler for Yes {
+        type SessionContext = ();
+        async fn handle(&self, (): &mut (), _: Hook) -> HookVerdict {
+            HookVerdict::Accept
         }
     }
 
@@ -313,33 +322,38 @@ mod tests {
 
     #[tokio::test]
     async fn an_idle_session_is_small() {
-        let budget = Budget::new(1);
-        let session =
-            Settings::new(Role::Relay, "mx.example".parse().unwrap(), Limits::relay(), budget, false);
+        let budget = ContentBudget::new(1);
+        let session = SessionSettings::new(
+            ListenerRole::Relay,
+            "mx.example".parse().unwrap(),
+            SessionLimits::for_relay(),
+            budget,
+            false,
+        );
         let (session, networks) = (watch::Sender::new(Arc::new(session)), watch::Sender::new(Vec::new()));
         let (session, networks) = (session.subscribe(), networks.subscribe());
-        let proxies = Proxies::default();
-        let door = Door { session, networks, proxies, tls: None, implicit_tls: false };
-        let peers = Peers::new(8, 1);
-        let enter = || peers.enter(Role::Relay, None, Instant::now()).unwrap();
-        let shared = Arc::new(Shared {
-            door,
-            answers: Arc::new(Yes),
-            peers: Arc::clone(&peers),
+        let proxies = TrustedProxies::default();
+        let door = ListenerConfig { settings: session, networks, proxies, tls: None, implicit_tls: false };
+        let peers = ConnectionLimiter::new(8, 1);
+        let enter = || peers.acquire_slot(ListenerRole::Relay, None, Instant::now()).unwrap();
+        let shared = Arc::new(ListenerContext {
+            config: door,
+            handler: Arc::new(Yes),
+            connections: Arc::clone(&peers),
             shutdown: CancellationToken::new(),
-            cut: CancellationToken::new(),
+            abort: CancellationToken::new(),
         });
         let socket = TcpListener::bind("127.0.0.1:0").await.unwrap();
         let address = socket.local_addr().unwrap();
         let (client, accepted) = tokio::join!(TcpStream::connect(address), socket.accept());
         let (stream, peer) = accepted.unwrap();
-        let proxied = size_of_val(&Arc::clone(&shared).proxied(stream, peer, enter()));
+        let proxied = size_of_val(&Arc::clone(&shared).run_proxied(stream, peer, enter()));
         let (other, accepted) = tokio::join!(TcpStream::connect(address), socket.accept());
         let (stream, peer) = accepted.unwrap();
         let guest = enter().admit(peer.ip(), 1, Instant::now()).unwrap();
-        let future = shared.session(stream, peer, guest);
+        let future = shared.run_session(stream, peer, guest);
         let bytes = size_of_val(&future);
-        println!("a session's future: {bytes} bytes; its state: {}", size_of::<Session>());
+        println!("a session's future: {bytes} bytes; its state: {}", size_of::<SmtpSession>());
         assert!(bytes <= SESSION_BYTES_MAX, "{bytes}");
         assert!(proxied <= SESSION_BYTES_MAX, "behind a proxy: {proxied}");
         drop((future, client, other));

@@ -18,15 +18,15 @@ use std::time::Duration;
 
 use mail::id::AccountId;
 use mail::log_limit::LogLimit;
-use mail::network::counted;
+use mail::network::client_prefix;
 use tokio::time::Instant;
 
-use crate::answers::Credentials;
-use crate::counts::Counts;
-use crate::quota::Holder;
+use crate::answers::SaslCredentials;
+use crate::counts::BoundedCounters;
+use crate::quota::QuotaHolder;
 
 /// Addresses and credentials remembered for their failures, and addresses for a login.
-const ENTRIES_MAX: usize = 16_384;
+const TRACKED_MAX: usize = 16_384;
 /// The first refusal of a login takes this long; each one lately doubles it.
 const DELAY_FIRST: Duration = Duration::from_millis(100);
 /// It takes no longer than this.
@@ -34,48 +34,50 @@ const DELAY_MAX: Duration = Duration::from_secs(10);
 /// A failure is forgotten when no other came for so long.
 const FORGET_AFTER: Duration = Duration::from_secs(900);
 /// How long it is remembered that somebody logged in from an address.
-const KNOWN_FOR: Duration = Duration::from_secs(7 * 24 * 3600);
+const LAST_LOGIN_TTL: Duration = Duration::from_secs(7 * 24 * 3600);
 /// Addresses at which one account is remembered.
-const KNOWN_PER_ACCOUNT_MAX: usize = 64;
+const ADDRESSES_PER_ACCOUNT_MAX: usize = 64;
 /// Refusals that wait for one address.
-const WAITING_PER_ADDRESS_MAX: usize = 16;
+const TARPIT_PER_ADDRESS_MAX: usize = 16;
 /// Refusals that wait in all.
-const WAITING_MAX: usize = 1_024;
+const TARPIT_MAX: usize = 1_024;
 
 /// What is remembered of logins.
 #[derive(Debug)]
-pub struct Logins {
-    failures: Mutex<Failures>,
+pub struct LoginThrottle {
+    failures: Mutex<FailureCounters>,
     /// When somebody logged in there last, and for which account.
-    known: Mutex<Counts<IpAddr, Known>>,
-    waiting: Mutex<Waiting>,
+    last_logins: Mutex<BoundedCounters<IpAddr, LastLogin>>,
+    tarpit: Mutex<TarpitCounters>,
     hasher: RandomState,
     log: Mutex<LogLimit>,
     began: Instant,
 }
 
-type Known = (Instant, Option<AccountId>);
+type LastLogin = (Instant, Option<AccountId>);
 
 #[derive(Debug)]
-struct Failures {
-    by_address: Counts<IpAddr, Instant>,
-    by_credential: Counts<u64, Instant>,
+struct FailureCounters {
+    by_address: BoundedCounters<IpAddr, Instant>,
+    by_credential: BoundedCounters<u64, Instant>,
 }
 
 #[derive(Debug, Default)]
-struct Waiting {
+struct TarpitCounters {
     all: usize,
     by_address: HashMap<IpAddr, usize>,
 }
 
-impl Default for Logins {
+impl Default for LoginThrottle {
     fn default() -> Self {
-        let failures =
-            Failures { by_address: Counts::new(ENTRIES_MAX), by_credential: Counts::new(ENTRIES_MAX) };
+        let failures = FailureCounters {
+            by_address: BoundedCounters::new(TRACKED_MAX),
+            by_credential: BoundedCounters::new(TRACKED_MAX),
+        };
         Self {
             failures: Mutex::new(failures),
-            known: Mutex::new(Counts::new(ENTRIES_MAX)),
-            waiting: Mutex::default(),
+            last_logins: Mutex::new(BoundedCounters::new(TRACKED_MAX)),
+            tarpit: Mutex::default(),
             hasher: RandomState::new(),
             log: Mutex::default(),
             began: Instant::now(),
@@ -83,13 +85,13 @@ impl Default for Logins {
     }
 }
 
-impl Logins {
+impl LoginThrottle {
     /// Counts a failed login; its refusal is to wait for so long.
     #[must_use]
-    pub fn failed(&self, address: IpAddr, credential: u64, now: Instant) -> Duration {
-        let Failures { by_address, by_credential } = &mut *lock(&self.failures);
-        let by_address = count(by_address, counted(address), now);
-        let by_credential = count(by_credential, credential, now);
+    pub fn record_failure(&self, address: IpAddr, credential: u64, now: Instant) -> Duration {
+        let FailureCounters { by_address, by_credential } = &mut *lock(&self.failures);
+        let by_address = increment(by_address, client_prefix(address), now);
+        let by_credential = increment(by_credential, credential, now);
         let doublings = (by_address.max(by_credential) - 1).min(16);
         DELAY_FIRST.saturating_mul(1 << doublings).min(DELAY_MAX)
     }
@@ -102,46 +104,46 @@ impl Logins {
     }
 
     /// Somebody logged in from here, for this account; without one where the server keeps no accounts.
-    pub fn succeeded(&self, address: IpAddr, account: Option<AccountId>, now: Instant) {
-        let (address, is_over) = (counted(address), |(at, _): Known| now.duration_since(at) > KNOWN_FOR);
-        let mut known = lock(&self.known);
+    pub fn record_success(&self, address: IpAddr, account: Option<AccountId>, now: Instant) {
+        let (address, is_over) = (client_prefix(address), |(at, _): LastLogin| now.duration_since(at) > LAST_LOGIN_TTL);
+        let mut known = lock(&self.last_logins);
         let is_new = known.get(&address, is_over).is_none_or(|entry| entry.at.1 != account);
         if is_new && account.is_some() {
-            known.make_room_among(KNOWN_PER_ACCOUNT_MAX, |(_, whose)| whose == account);
+            known.evict_oldest_among(ADDRESSES_PER_ACCOUNT_MAX, |(_, whose)| whose == account);
         }
         known.entry(address, (now, account), is_over).at = (now, account);
     }
 
     /// For whom a connection from here is counted, when somebody logged in from here lately.
     #[must_use]
-    pub fn known(&self, address: IpAddr, now: Instant) -> Option<Holder> {
-        let is_over = |(at, _): Known| now.duration_since(at) > KNOWN_FOR;
-        let (_, account) = lock(&self.known).get(&counted(address), is_over)?.at;
-        Some(account.map_or_else(|| Holder::site(address), Holder::Account))
+    pub fn known_holder(&self, address: IpAddr, now: Instant) -> Option<QuotaHolder> {
+        let is_over = |(at, _): LastLogin| now.duration_since(at) > LAST_LOGIN_TTL;
+        let (_, account) = lock(&self.last_logins).get(&client_prefix(address), is_over)?.at;
+        Some(account.map_or_else(|| QuotaHolder::for_site(address), QuotaHolder::Account))
     }
 
     /// A place to wait in before a refusal; `None` when too many wait.
     #[must_use]
-    pub fn wait(self: &Arc<Self>, address: IpAddr) -> Option<Wait> {
-        let address = counted(address);
-        let mut waiting = lock(&self.waiting);
+    pub fn acquire_tarpit(self: &Arc<Self>, address: IpAddr) -> Option<TarpitPermit> {
+        let address = client_prefix(address);
+        let mut waiting = lock(&self.tarpit);
         let held = waiting.by_address.get(&address).copied().unwrap_or(0);
-        if held >= WAITING_PER_ADDRESS_MAX || waiting.all >= WAITING_MAX {
+        if held >= TARPIT_PER_ADDRESS_MAX || waiting.all >= TARPIT_MAX {
             return None;
         }
         waiting.by_address.insert(address, held + 1);
         waiting.all += 1;
-        Some(Wait { logins: Arc::clone(self), address })
+        Some(TarpitPermit { logins: Arc::clone(self), address })
     }
 
     /// What stands for a credential in the table.
     #[must_use]
-    pub fn key(&self, credentials: &Credentials) -> u64 {
+    pub fn credential_key(&self, credentials: &SaslCredentials) -> u64 {
         self.hasher.hash_one((&credentials.username, &credentials.password))
     }
 }
 
-fn count<K: std::hash::Hash + Eq>(counts: &mut Counts<K, Instant>, key: K, now: Instant) -> u32 {
+fn increment<K: std::hash::Hash + Eq>(counts: &mut BoundedCounters<K, Instant>, key: K, now: Instant) -> u32 {
     let entry = counts.entry(key, now, |at| now.duration_since(at) > FORGET_AFTER);
     (entry.count, entry.at) = (entry.count.saturating_add(1), now);
     entry.count
@@ -154,14 +156,14 @@ fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
 
 /// A refusal that waits.
 #[derive(Debug)]
-pub struct Wait {
-    logins: Arc<Logins>,
+pub struct TarpitPermit {
+    logins: Arc<LoginThrottle>,
     address: IpAddr,
 }
 
-impl Drop for Wait {
+impl Drop for TarpitPermit {
     fn drop(&mut self) {
-        let mut waiting = lock(&self.logins.waiting);
+        let mut waiting = lock(&self.logins.tarpit);
         waiting.all -= 1;
         if let Some(held) = waiting.by_address.get_mut(&self.address) {
             *held -= 1;
@@ -182,68 +184,68 @@ mod tests {
 
     #[test]
     fn failures_slow_down_and_are_forgotten() {
-        let (logins, now, from) = (Logins::default(), Instant::now(), address("192.0.2.1"));
-        assert_eq!(logins.failed(from, 1, now), DELAY_FIRST);
-        assert_eq!(logins.failed(from, 2, now), DELAY_FIRST * 2);
+        let (logins, now, from) = (LoginThrottle::default(), Instant::now(), address("192.0.2.1"));
+        assert_eq!(logins.record_failure(from, 1, now), DELAY_FIRST);
+        assert_eq!(logins.record_failure(from, 2, now), DELAY_FIRST * 2);
         // The same credential from elsewhere is known too.
-        assert_eq!(logins.failed(address("192.0.2.2"), 2, now), DELAY_FIRST * 2);
-        assert!((3..1_000).all(|n| logins.failed(from, n, now) <= DELAY_MAX));
+        assert_eq!(logins.record_failure(address("192.0.2.2"), 2, now), DELAY_FIRST * 2);
+        assert!((3..1_000).all(|n| logins.record_failure(from, n, now) <= DELAY_MAX));
         let later = now + FORGET_AFTER + Duration::from_secs(1);
-        assert_eq!(logins.failed(from, 1, later), DELAY_FIRST);
+        assert_eq!(logins.record_failure(from, 1, later), DELAY_FIRST);
     }
 
     #[test]
     fn an_address_is_known_for_a_week_after_a_login() {
-        let (logins, now, from) = (Logins::default(), Instant::now(), address("192.0.2.1"));
+        let (logins, now, from) = (LoginThrottle::default(), Instant::now(), address("192.0.2.1"));
         let account = |n: u8| Some(AccountId::from_bytes([n; 16]));
-        assert!(logins.known(from, now).is_none());
-        logins.succeeded(from, account(1), now);
-        logins.succeeded(from, account(2), now);
-        assert_eq!(logins.known(from, now + KNOWN_FOR), account(2).map(Holder::Account));
-        assert!(logins.known(address("192.0.2.2"), now).is_none());
-        assert!(logins.known(from, now + KNOWN_FOR + Duration::from_secs(1)).is_none());
+        assert!(logins.known_holder(from, now).is_none());
+        logins.record_success(from, account(1), now);
+        logins.record_success(from, account(2), now);
+        assert_eq!(logins.known_holder(from, now + LAST_LOGIN_TTL), account(2).map(QuotaHolder::Account));
+        assert!(logins.known_holder(address("192.0.2.2"), now).is_none());
+        assert!(logins.known_holder(from, now + LAST_LOGIN_TTL + Duration::from_secs(1)).is_none());
     }
 
     #[test]
     fn an_account_that_comes_from_everywhere_leaves_the_addresses_of_others_known() {
-        let (logins, now, from) = (Logins::default(), Instant::now(), address("192.0.2.1"));
+        let (logins, now, from) = (LoginThrottle::default(), Instant::now(), address("192.0.2.1"));
         let account = |n: u8| Some(AccountId::from_bytes([n; 16]));
-        logins.succeeded(from, account(1), now);
-        for n in 0..(2 * ENTRIES_MAX as u32) {
+        logins.record_success(from, account(1), now);
+        for n in 0..(2 * TRACKED_MAX as u32) {
             let moment = now + Duration::from_millis(n.into());
-            logins.succeeded(IpAddr::V4((0x0A00_0000 + n).into()), account(2), moment);
+            logins.record_success(IpAddr::V4((0x0A00_0000 + n).into()), account(2), moment);
         }
-        assert_eq!(logins.known(from, now), account(1).map(Holder::Account));
-        assert!(lock(&logins.known).len() <= 1 + KNOWN_PER_ACCOUNT_MAX);
+        assert_eq!(logins.known_holder(from, now), account(1).map(QuotaHolder::Account));
+        assert!(lock(&logins.last_logins).len() <= 1 + ADDRESSES_PER_ACCOUNT_MAX);
     }
 
     #[test]
     fn refusals_that_wait_have_a_number() {
-        let logins = Arc::new(Logins::default());
-        let wait = |from: &str| logins.wait(address(from));
+        let logins = Arc::new(LoginThrottle::default());
+        let wait = |from: &str| logins.acquire_tarpit(address(from));
         let one: Vec<_> = std::iter::from_fn(|| wait("192.0.2.1")).collect();
-        assert_eq!(one.len(), WAITING_PER_ADDRESS_MAX);
+        assert_eq!(one.len(), TARPIT_PER_ADDRESS_MAX);
         let others: Vec<_> =
-            (0..2_000).map_while(|n: u32| logins.wait(IpAddr::V4((0x0A00_0000 + n).into()))).collect();
-        assert_eq!(others.len(), WAITING_MAX - WAITING_PER_ADDRESS_MAX);
+            (0..2_000).map_while(|n: u32| logins.acquire_tarpit(IpAddr::V4((0x0A00_0000 + n).into()))).collect();
+        assert_eq!(others.len(), TARPIT_MAX - TARPIT_PER_ADDRESS_MAX);
         assert!(wait("192.0.2.2").is_none());
         drop((one, others));
-        assert!(wait("192.0.2.2").is_some() && lock(&logins.waiting).by_address.is_empty());
+        assert!(wait("192.0.2.2").is_some() && lock(&logins.tarpit).by_address.is_empty());
     }
 
     #[test]
     fn an_attack_from_everywhere_neither_fills_memory_nor_empties_it() {
-        let (logins, now) = (Logins::default(), Instant::now());
+        let (logins, now) = (LoginThrottle::default(), Instant::now());
         let moment = |n: u32| now + Duration::from_millis(n.into());
         let guesser = address("192.0.2.1");
-        for n in 0..(2 * ENTRIES_MAX as u32) {
-            let _ = logins.failed(IpAddr::V4(n.into()), u64::from(n), moment(n));
+        for n in 0..(2 * TRACKED_MAX as u32) {
+            let _ = logins.record_failure(IpAddr::V4(n.into()), u64::from(n), moment(n));
             // It goes on guessing: its count is not lost among the others.
             if n % 1_000 == 0 {
-                let _ = logins.failed(guesser, u64::MAX, moment(n));
+                let _ = logins.record_failure(guesser, u64::MAX, moment(n));
             }
         }
-        assert!(lock(&logins.failures).by_address.len() <= ENTRIES_MAX);
-        assert_eq!(logins.failed(guesser, 0, moment(2 * ENTRIES_MAX as u32)), DELAY_MAX);
+        assert!(lock(&logins.failures).by_address.len() <= TRACKED_MAX);
+        assert_eq!(logins.record_failure(guesser, 0, moment(2 * TRACKED_MAX as u32)), DELAY_MAX);
     }
 }

@@ -13,14 +13,14 @@ mod timing;
 
 use std::borrow::Cow;
 
-use mail::draft::{DeliverBy, Release};
+use mail::draft::{DeliverBy, FutureRelease};
 use mail::email::Priority;
-use mail::recipient::Notify;
-use mail::reply::{Enhanced, Reply};
+use mail::recipient::DsnOptions;
+use mail::reply::{Enhanced, SmtpReply};
 use smtp_proto::request::parser::Rfc5321Parser;
 use smtp_proto::{MAIL_BODY_BINARYMIME, MAIL_REQUIRETLS, MAIL_RET_FULL, MAIL_SMTPUTF8};
 
-use crate::settings::Role;
+use crate::settings::ListenerRole;
 
 /// RFC 3461 4.4.
 const ENVID_CHARS_MAX: usize = 100;
@@ -39,22 +39,22 @@ pub enum ParameterError {
     /// Offered, but this value cannot be.
     Invalid(&'static str),
     /// Given twice.
-    Twice(&'static str),
+    Duplicate(&'static str),
     /// Bytes that no parameter has.
-    Form,
+    Syntax,
 }
 
 impl ParameterError {
     /// What the client is told (RFC 5321 4.2.4: 555 for what is unknown, 501 for what is wrong).
     #[must_use]
-    pub fn reply(&self) -> Reply {
+    pub fn reply(&self) -> SmtpReply {
         let (code, text) = match self {
             Self::Unknown(keyword) => (555, format!("{keyword} is not offered here")),
             Self::Invalid(keyword) => (501, format!("Bad value of {keyword}")),
-            Self::Twice(keyword) => (501, format!("{keyword} is given twice")),
-            Self::Form => (501, "Parameters have the form KEYWORD or KEYWORD=value".to_owned()),
+            Self::Duplicate(keyword) => (501, format!("{keyword} is given twice")),
+            Self::Syntax => (501, "Parameters have the form KEYWORD or KEYWORD=value".to_owned()),
         };
-        Reply::new(code, Enhanced::new(5, 5, 4), text)
+        SmtpReply::new(code, Enhanced::new(5, 5, 4), text)
     }
 }
 
@@ -74,7 +74,7 @@ pub struct MailParameters {
     /// REQUIRETLS.
     pub require_tls: bool,
     /// HOLDFOR or HOLDUNTIL.
-    pub release: Option<Release>,
+    pub release: Option<FutureRelease>,
     /// BY.
     pub deliver_by: Option<DeliverBy>,
     /// MT-PRIORITY.
@@ -82,50 +82,51 @@ pub struct MailParameters {
 }
 
 /// A keyword, whether it has a value, and whether strangers may use it: the MX door offers neither DSN nor AUTH.
-struct Keyword {
+struct ParameterKeyword {
     name: &'static str,
     has_value: bool,
     at_mx: bool,
 }
 
-const MAIL: [Keyword; 11] = [
-    Keyword { name: "SIZE", has_value: true, at_mx: true },
-    Keyword { name: "BODY", has_value: true, at_mx: true },
-    Keyword { name: "SMTPUTF8", has_value: false, at_mx: true },
-    Keyword { name: "RET", has_value: true, at_mx: false },
-    Keyword { name: "ENVID", has_value: true, at_mx: false },
-    Keyword { name: "AUTH", has_value: true, at_mx: false },
-    Keyword { name: "REQUIRETLS", has_value: false, at_mx: true },
-    Keyword { name: "HOLDFOR", has_value: true, at_mx: false },
-    Keyword { name: "HOLDUNTIL", has_value: true, at_mx: false },
-    Keyword { name: "BY", has_value: true, at_mx: false },
-    Keyword { name: "MT-PRIORITY", has_value: true, at_mx: false },
+const MAIL: [ParameterKeyword; 11] = [
+    ParameterKeyword { name: "SIZE", has_value: true, at_mx: true },
+    ParameterKeyword { name: "BODY", has_value: true, at_mx: true },
+    ParameterKeyword { name: "SMTPUTF8", has_value: false, at_mx: true },
+    ParameterKeyword { name: "RET", has_value: true, at_mx: false },
+    ParameterKeyword { name: "ENVID", has_value: true, at_mx: false },
+    ParameterKeyword { name: "AUTH", has_value: true, at_mx: false },
+    ParameterKeyword { name: "REQUIRETLS", has_value: false, at_mx: true },
+    ParameterKeyword { name: "HOLDFOR", has_value: true, at_mx: false },
+    ParameterKeyword { name: "HOLDUNTIL", has_value: true, at_mx: false },
+    ParameterKeyword { name: "BY", has_value: true, at_mx: false },
+    ParameterKeyword { name: "MT-PRIORITY", has_value: true, at_mx: false },
 ];
-const RCPT: [Keyword; 2] = [
-    Keyword { name: "NOTIFY", has_value: true, at_mx: false },
-    Keyword { name: "ORCPT", has_value: true, at_mx: false },
+const RCPT: [ParameterKeyword; 2] = [
+    ParameterKeyword { name: "NOTIFY", has_value: true, at_mx: false },
+    ParameterKeyword { name: "ORCPT", has_value: true, at_mx: false },
 ];
 
 /// The words of `tail`, each with its keyword's name, checked against the table.
-fn words<'a>(
+fn parse_words<'a>(
     tail: &'a [u8],
-    table: &'static [Keyword],
-    role: Role,
+    table: &'static [ParameterKeyword],
+    role: ListenerRole,
 ) -> Result<Vec<(&'static str, &'a str)>, ParameterError> {
-    let text = std::str::from_utf8(tail).map_err(|_| ParameterError::Form)?;
+    let text = std::str::from_utf8(tail).map_err(|_| ParameterError::Syntax)?;
     let mut found: Vec<(&'static str, &str)> = Vec::new();
     for word in text.split(' ').map(|w| w.trim_end_matches(['\r', '\n'])).filter(|w| !w.is_empty()) {
         if found.len() == PARAMETERS_MAX || word.chars().any(char::is_control) {
-            return Err(ParameterError::Form);
+            return Err(ParameterError::Syntax);
         }
         let (name, value) = match word.split_once('=') {
             Some((name, value)) => (name, Some(value)),
             None => (word, None),
         };
         if name.is_empty() || !name.bytes().all(|b| b.is_ascii_alphanumeric() || b == b'-') {
-            return Err(ParameterError::Form);
+            return Err(ParameterError::Syntax);
         }
-        let offered = |k: &&Keyword| k.name.eq_ignore_ascii_case(name) && (k.at_mx || role != Role::Mx);
+        let offered =
+            |k: &&ParameterKeyword| k.name.eq_ignore_ascii_case(name) && (k.at_mx || role != ListenerRole::Mx);
         let Some(keyword) = table.iter().find(offered) else {
             return Err(ParameterError::Unknown(name.chars().take(32).collect()));
         };
@@ -133,7 +134,7 @@ fn words<'a>(
             return Err(ParameterError::Invalid(keyword.name));
         }
         if found.iter().any(|(name, _)| *name == keyword.name) {
-            return Err(ParameterError::Twice(keyword.name));
+            return Err(ParameterError::Duplicate(keyword.name));
         }
         found.push((keyword.name, value.unwrap_or_default()));
     }
@@ -144,11 +145,11 @@ fn words<'a>(
 ///
 /// # Errors
 /// [`ParameterError`].
-pub fn mail(tail: &[u8], role: Role) -> Result<MailParameters, ParameterError> {
+pub fn parse_mail_parameters(tail: &[u8], role: ListenerRole) -> Result<MailParameters, ParameterError> {
     if tail.trim_ascii().is_empty() {
         return Ok(MailParameters::default());
     }
-    let words = words(tail, &MAIL, role)?;
+    let words = parse_words(tail, &MAIL, role)?;
     let mut asked = MailParameters::default();
     let (mut envelope_id, mut sized) = (None, false);
     let mut others = String::new();
@@ -170,7 +171,7 @@ pub fn mail(tail: &[u8], role: Role) -> Result<MailParameters, ParameterError> {
                 value.len() <= SIZE_DIGITS_MAX && value.bytes().all(|b| b.is_ascii_digit())
             }
             "ENVID" => {
-                envelope_id = decoded(value);
+                envelope_id = decode_xtext(value);
                 value.len() <= ENVID_CHARS_MAX && envelope_id.is_some()
             }
             "AUTH" => *value == "<>" || is_xtext(value),
@@ -182,12 +183,11 @@ pub fn mail(tail: &[u8], role: Role) -> Result<MailParameters, ParameterError> {
     }
     others.push_str("\r\n");
     let mut bytes = others.as_bytes().iter();
-    let parsed =
-        Rfc5321Parser::new(&mut bytes).mail_from_parameters(Cow::Borrowed("")).map_err(|e| match e {
-            smtp_proto::Error::InvalidParameter { param } => ParameterError::Invalid(param),
-            smtp_proto::Error::UnsupportedParameter { param } => ParameterError::Unknown(param),
-            _ => ParameterError::Form,
-        })?;
+    let parsed = Rfc5321Parser::new(&mut bytes).mail_from_parameters(Cow::Borrowed("")).map_err(|e| match e {
+        smtp_proto::Error::InvalidParameter { param } => ParameterError::Invalid(param),
+        smtp_proto::Error::UnsupportedParameter { param } => ParameterError::Unknown(param),
+        _ => ParameterError::Syntax,
+    })?;
     Ok(MailParameters {
         size_bytes: sized.then(|| u64::try_from(parsed.size).unwrap_or(u64::MAX)),
         binary: parsed.flags & MAIL_BODY_BINARYMIME != 0,
@@ -204,14 +204,14 @@ pub fn mail(tail: &[u8], role: Role) -> Result<MailParameters, ParameterError> {
 fn read_timing(name: &str, value: &str, asked: &mut MailParameters) -> Option<bool> {
     let is_free = asked.release.is_none();
     match name {
-        "HOLDFOR" => asked.release = timing::hold_for(value).filter(|_| is_free),
-        "HOLDUNTIL" => asked.release = timing::hold_until(value).filter(|_| is_free),
+        "HOLDFOR" => asked.release = timing::parse_hold_for(value).filter(|_| is_free),
+        "HOLDUNTIL" => asked.release = timing::parse_hold_until(value).filter(|_| is_free),
         "BY" => {
-            asked.deliver_by = timing::by(value);
+            asked.deliver_by = timing::parse_deliver_by(value);
             return Some(asked.deliver_by.is_some());
         }
         "MT-PRIORITY" => {
-            asked.priority = timing::priority(value);
+            asked.priority = timing::parse_mt_priority(value);
             return Some(asked.priority.is_some());
         }
         _ => return None,
@@ -229,16 +229,16 @@ pub fn asks_smtputf8(tail: &[u8]) -> bool {
 ///
 /// # Errors
 /// [`ParameterError`].
-pub fn rcpt(tail: &[u8], smtputf8: bool, role: Role) -> Result<Notify, ParameterError> {
+pub fn parse_rcpt_parameters(tail: &[u8], smtputf8: bool, role: ListenerRole) -> Result<DsnOptions, ParameterError> {
     if tail.trim_ascii().is_empty() {
-        return Ok(Notify::default());
+        return Ok(DsnOptions::default());
     }
-    let mut notify = Notify::default();
-    for (name, value) in words(tail, &RCPT, role)? {
+    let mut notify = DsnOptions::default();
+    for (name, value) in parse_words(tail, &RCPT, role)? {
         let good = match name {
             "NOTIFY" => read_notify(value, &mut notify),
             _ => {
-                notify.original_recipient = original_recipient(value, smtputf8);
+                notify.original_recipient = parse_original_recipient(value, smtputf8);
                 value.len() <= ORCPT_CHARS_MAX && notify.original_recipient.is_some()
             }
         };
@@ -250,7 +250,7 @@ pub fn rcpt(tail: &[u8], smtputf8: bool, role: Role) -> Result<Notify, Parameter
 }
 
 /// `NEVER`, or each of `SUCCESS`, `FAILURE`, `DELAY` at most once (RFC 3461 4.1).
-fn read_notify(value: &str, notify: &mut Notify) -> bool {
+fn read_notify(value: &str, notify: &mut DsnOptions) -> bool {
     if value.eq_ignore_ascii_case("NEVER") {
         notify.never = true;
         return true;
@@ -273,15 +273,15 @@ fn read_notify(value: &str, notify: &mut Notify) -> bool {
 
 /// `addr-type ";" xtext` (RFC 3461 4.2), decoded; RFC 6533 3 adds UTF-8, as it is or as `\x{E9}`, for the
 /// type `utf-8`.
-fn original_recipient(value: &str, smtputf8: bool) -> Option<String> {
+fn parse_original_recipient(value: &str, smtputf8: bool) -> Option<String> {
     let (kind, address) = value.split_once(';')?;
     if kind.is_empty() || !kind.bytes().all(|b| b.is_ascii_alphanumeric() || b == b'-') {
         return None;
     }
     let address = if !kind.eq_ignore_ascii_case("utf-8") {
-        decoded(address)?
+        decode_xtext(address)?
     } else if smtputf8 || address.is_ascii() {
-        unitext_decoded(address)?
+        decode_unitext(address)?
     } else {
         return None;
     };
@@ -290,7 +290,7 @@ fn original_recipient(value: &str, smtputf8: bool) -> Option<String> {
 
 /// Text behind xtext; none when it is not xtext, or hides a character that is not printable (RFC 3461
 /// 4.4 wants printable ones only, and reports repeat them).
-fn decoded(text: &str) -> Option<String> {
+fn decode_xtext(text: &str) -> Option<String> {
     if !is_xtext(text) {
         return None;
     }
@@ -308,17 +308,13 @@ fn decoded(text: &str) -> Option<String> {
 }
 
 /// Text behind `utf-8-addr-xtext` or `utf-8-addr-unitext` (RFC 6533 3).
-fn unitext_decoded(text: &str) -> Option<String> {
+fn decode_unitext(text: &str) -> Option<String> {
     let mut out = String::with_capacity(text.len());
     let mut rest = text;
     while let Some((before, behind)) = rest.split_once("\\x{") {
         out.push_str(before);
         let (hex, after) = behind.split_once('}')?;
-        out.push(
-            (2..=6)
-                .contains(&hex.len())
-                .then(|| u32::from_str_radix(hex, 16).ok().and_then(char::from_u32))??,
-        );
+        out.push((2..=6).contains(&hex.len()).then(|| u32::from_str_radix(hex, 16).ok().and_then(char::from_u32))??);
         rest = after;
     }
     out.push_str(rest);
@@ -346,30 +342,29 @@ mod tests {
     use super::*;
 
     fn mail(tail: &[u8]) -> Result<MailParameters, ParameterError> {
-        super::mail(tail, Role::Submission)
+        super::parse_mail_parameters(tail, ListenerRole::Submission)
     }
 
-    fn rcpt(tail: &[u8], smtputf8: bool) -> Result<Notify, ParameterError> {
-        super::rcpt(tail, smtputf8, Role::Submission)
+    fn rcpt(tail: &[u8], smtputf8: bool) -> Result<DsnOptions, ParameterError> {
+        super::parse_rcpt_parameters(tail, smtputf8, ListenerRole::Submission)
     }
 
     #[test]
     fn strangers_are_told_what_is_not_offered() {
-        assert!(super::mail(b" SIZE=1000 BODY=8BITMIME SMTPUTF8\r\n", Role::Mx).is_ok());
+        assert!(super::parse_mail_parameters(b" SIZE=1000 BODY=8BITMIME SMTPUTF8\r\n", ListenerRole::Mx).is_ok());
         for tail in [" RET=FULL\r\n", " ENVID=a\r\n", " AUTH=<>\r\n", " HOLDFOR=1\r\n", " BY=1;R\r\n"] {
-            let refused = super::mail(tail.as_bytes(), Role::Mx);
+            let refused = super::parse_mail_parameters(tail.as_bytes(), ListenerRole::Mx);
             assert!(matches!(refused, Err(ParameterError::Unknown(_))), "{tail}");
         }
         for tail in [" NOTIFY=NEVER\r\n", " ORCPT=rfc822;a@b\r\n"] {
-            let refused = super::rcpt(tail.as_bytes(), false, Role::Mx);
+            let refused = super::parse_rcpt_parameters(tail.as_bytes(), false, ListenerRole::Mx);
             assert!(matches!(refused, Err(ParameterError::Unknown(_))), "{tail}");
         }
     }
 
     #[test]
     fn mail_parameters_are_read() {
-        let read =
-            mail(b" SIZE=1000 body=8bitmime SMTPUTF8 RET=FULL ENVID=a+2Bb REQUIRETLS AUTH=<>\r\n").unwrap();
+        let read = mail(b" SIZE=1000 body=8bitmime SMTPUTF8 RET=FULL ENVID=a+2Bb REQUIRETLS AUTH=<>\r\n").unwrap();
         assert_eq!(read.size_bytes, Some(1000));
         assert!(read.smtputf8 && read.return_full && read.require_tls && !read.binary);
         assert_eq!(read.envelope_id.as_deref(), Some("a+b"));
@@ -427,7 +422,7 @@ mod tests {
         let notify = rcpt(b" notify=success,Delay ORCPT=rfc822;a+40b\r\n", false).unwrap();
         assert!(notify.success && notify.delay && notify.not_failure);
         assert_eq!(notify.original_recipient.as_deref(), Some("rfc822;a@b"));
-        assert!(rcpt(b" NOTIFY=FAILURE\r\n", false).unwrap().on_failure());
+        assert!(rcpt(b" NOTIFY=FAILURE\r\n", false).unwrap().wants_failure());
         assert!(rcpt(" ORCPT=utf-8;j\u{f6}@x.example\r\n".as_bytes(), true).is_ok());
         let given = rcpt(b" ORCPT=utf-8;j\\x{F6}@x.example\r\n", false).unwrap().original_recipient;
         assert_eq!(given.as_deref(), Some("utf-8;j\u{f6}@x.example"));

@@ -4,12 +4,12 @@
 //! `<postmaster>` from `<>` or from nothing; so the text between the angle brackets is found here, kept
 //! as it was written, and judged by [`mail::address::Address`] alone.
 
-use mail::address::{Address, AddressError, Name};
-use mail::reply::{Enhanced, Reply};
+use mail::address::{Address, AddressError, DomainName};
+use mail::reply::{Enhanced, SmtpReply};
 
 /// What stands between the angle brackets.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub enum Path {
+pub enum ReversePath {
     /// `<>`
     Null,
     /// `<local@domain>`
@@ -20,7 +20,7 @@ pub enum Path {
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum PathError {
     /// No `FROM:<…>` or `TO:<…>`.
-    Form,
+    Syntax,
     /// The bytes are not UTF-8.
     NotUtf8,
     /// It needs SMTPUTF8. What the address is otherwise worth was not looked at.
@@ -31,11 +31,11 @@ pub enum PathError {
 
 /// A path and what stands behind it.
 #[derive(Debug, PartialEq, Eq)]
-pub struct Cut<'a> {
+pub struct PathText<'a> {
     /// The text between the angle brackets, without a source route.
     pub text: &'a str,
     /// What follows the closing bracket.
-    pub rest: &'a [u8],
+    pub parameters: &'a [u8],
 }
 
 /// Cuts `keyword:<path>` from the start of `arguments`. Blanks after the colon are let through: many
@@ -43,21 +43,21 @@ pub struct Cut<'a> {
 ///
 /// # Errors
 /// [`PathError::Form`] or [`PathError::NotUtf8`].
-pub fn cut<'a>(arguments: &'a [u8], keyword: &str) -> Result<Cut<'a>, PathError> {
-    let (word, rest) = arguments.split_at_checked(keyword.len()).ok_or(PathError::Form)?;
+pub fn split_path<'a>(arguments: &'a [u8], keyword: &str) -> Result<PathText<'a>, PathError> {
+    let (word, rest) = arguments.split_at_checked(keyword.len()).ok_or(PathError::Syntax)?;
     if !word.eq_ignore_ascii_case(keyword.as_bytes()) {
-        return Err(PathError::Form);
+        return Err(PathError::Syntax);
     }
-    let rest = rest.strip_prefix(b":").ok_or(PathError::Form)?.trim_ascii_start();
-    let inner = rest.strip_prefix(b"<").ok_or(PathError::Form)?;
-    let end = closing_bracket(inner).ok_or(PathError::Form)?;
+    let rest = rest.strip_prefix(b":").ok_or(PathError::Syntax)?.trim_ascii_start();
+    let inner = rest.strip_prefix(b"<").ok_or(PathError::Syntax)?;
+    let end = closing_bracket(inner).ok_or(PathError::Syntax)?;
     let (text, rest) = inner.split_at(end);
     let rest = rest.get(1..).unwrap_or_default();
     if !matches!(rest.first(), None | Some(b' ' | b'\r' | b'\n')) {
-        return Err(PathError::Form);
+        return Err(PathError::Syntax);
     }
     let text = std::str::from_utf8(text).map_err(|_| PathError::NotUtf8)?;
-    Ok(Cut { text: without_route(text), rest })
+    Ok(PathText { text: strip_source_route(text), parameters: rest })
 }
 
 /// Where the `>` stands that is not inside quotes.
@@ -78,7 +78,7 @@ fn closing_bracket(inner: &[u8]) -> Option<usize> {
 }
 
 /// RFC 5321 4.1.2 and appendix C: a source route is taken and ignored.
-fn without_route(text: &str) -> &str {
+fn strip_source_route(text: &str) -> &str {
     if text.starts_with('@') { text.split_once(':').map_or(text, |(_, rest)| rest) } else { text }
 }
 
@@ -86,27 +86,27 @@ fn without_route(text: &str) -> &str {
 ///
 /// # Errors
 /// Any [`PathError`] but [`PathError::Form`].
-pub fn reverse(text: &str, smtputf8: bool) -> Result<Path, PathError> {
+pub fn parse_reverse_path(text: &str, smtputf8: bool) -> Result<ReversePath, PathError> {
     if text.is_empty() {
-        return Ok(Path::Null);
+        return Ok(ReversePath::Null);
     }
-    fits(text, smtputf8)?;
-    Address::foreign(text).map(Path::Address).map_err(PathError::Address)
+    check_ascii(text, smtputf8)?;
+    Address::parse_lenient(text).map(ReversePath::Address).map_err(PathError::Address)
 }
 
 /// The address in a forward path; `postmaster` alone means ours (RFC 5321 4.5.1).
 ///
 /// # Errors
 /// Any [`PathError`] but [`PathError::Form`].
-pub fn forward(text: &str, smtputf8: bool, hostname: &Name) -> Result<Address, PathError> {
+pub fn parse_forward_path(text: &str, smtputf8: bool, hostname: &DomainName) -> Result<Address, PathError> {
     if text.eq_ignore_ascii_case("postmaster") {
         return Address::new("postmaster", hostname.clone()).map_err(PathError::Address);
     }
-    fits(text, smtputf8)?;
+    check_ascii(text, smtputf8)?;
     text.parse().map_err(PathError::Address)
 }
 
-fn fits(text: &str, smtputf8: bool) -> Result<(), PathError> {
+fn check_ascii(text: &str, smtputf8: bool) -> Result<(), PathError> {
     if smtputf8 || text.is_ascii() { Ok(()) } else { Err(PathError::NotAscii) }
 }
 
@@ -114,22 +114,20 @@ impl PathError {
     /// What the client is told. `form` is said when the form is wrong; `detail` is 7 for a sender's
     /// address, 3 for a recipient's (RFC 3463 3.2).
     #[must_use]
-    pub fn reply(self, form: &'static str, detail: u16) -> Reply {
+    pub fn reply(self, form: &'static str, detail: u16) -> SmtpReply {
         let bad = |code: u16, enhanced: (u16, u16), text: String| {
-            Reply::new(code, Enhanced::new(5, enhanced.0, enhanced.1), text)
+            SmtpReply::new(code, Enhanced::new(5, enhanced.0, enhanced.1), text)
         };
         match self {
-            Self::Form => bad(501, (5, 4), form.to_owned()),
+            Self::Syntax => bad(501, (5, 4), form.to_owned()),
             Self::NotUtf8 => bad(501, (5, 2), "The address is not UTF-8".to_owned()),
-            Self::NotAscii => {
-                bad(553, (6, 7), "An address outside ASCII needs the SMTPUTF8 parameter".to_owned())
-            }
-            Self::Address(error) => bad(501, (1, detail), sentence(error)),
+            Self::NotAscii => bad(553, (6, 7), "An address outside ASCII needs the SMTPUTF8 parameter".to_owned()),
+            Self::Address(error) => bad(501, (1, detail), capitalize(error)),
         }
     }
 }
 
-fn sentence(error: AddressError) -> String {
+fn capitalize(error: AddressError) -> String {
     let text = error.to_string();
     let mut chars = text.chars();
     chars.next().map_or_else(String::new, |first| first.to_uppercase().chain(chars).collect())
@@ -140,8 +138,8 @@ mod tests {
     use super::*;
 
     fn forward_of(line: &str) -> Result<String, PathError> {
-        let cut = cut(line.as_bytes(), "TO")?;
-        Ok(forward(cut.text, true, &"mx.example".parse().unwrap())?.to_string())
+        let cut = split_path(line.as_bytes(), "TO")?;
+        Ok(parse_forward_path(cut.text, true, &"mx.example".parse().unwrap())?.to_string())
     }
 
     #[test]
@@ -173,16 +171,10 @@ mod tests {
             "",
             "TO :<a@b.example>",
         ] {
-            assert_eq!(forward_of(line), Err(PathError::Form), "{line}");
+            assert_eq!(forward_of(line), Err(PathError::Syntax), "{line}");
         }
-        for line in [
-            "TO:<>",
-            "TO:<a>",
-            "TO:<a@b@c>",
-            "TO:<a@[127.0.0.1]>",
-            "TO:<a b@c.example>",
-            "TO:<a\rb@c.example>",
-        ] {
+        for line in ["TO:<>", "TO:<a>", "TO:<a@b@c>", "TO:<a@[127.0.0.1]>", "TO:<a b@c.example>", "TO:<a\rb@c.example>"]
+        {
             assert!(forward_of(line).is_err(), "{line}");
         }
     }

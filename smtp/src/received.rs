@@ -4,13 +4,13 @@ use std::fmt::Write as _;
 use std::net::IpAddr;
 
 use jiff::Timestamp;
-use mail::message::date;
+use mail::message::format_date;
 
-use crate::answers::Trace;
+use crate::answers::SessionTrace;
 
 /// The field for a message of this session that was complete at `now`, CRLF included.
 #[must_use]
-pub fn field(trace: &Trace, smtputf8: bool, now: Timestamp) -> String {
+pub fn received_field(trace: &SessionTrace, smtputf8: bool, now: Timestamp) -> String {
     let mut text = String::with_capacity(256);
     text.push_str("Received: from ");
     // What a client calls itself goes into a header: only what a name or literal may hold.
@@ -25,18 +25,18 @@ pub fn field(trace: &Trace, smtputf8: bool, now: Timestamp) -> String {
         IpAddr::V4(peer) => write!(text, " ([{peer}])"),
         IpAddr::V6(peer) => write!(text, " ([IPv6:{peer}])"),
     };
-    let _ = write!(text, "\r\n\tby {} with {}", trace.hostname, protocol(trace, smtputf8));
+    let _ = write!(text, "\r\n\tby {} with {}", trace.hostname, with_clause(trace, smtputf8));
     let _ = write!(text, " id {}", SessionId(trace.session));
     if let Some(tls) = trace.tls {
         let _ = write!(text, "\r\n\t({} {})", tls.version, tls.cipher);
     }
-    let _ = write!(text, ";\r\n\t{}\r\n", date(now));
+    let _ = write!(text, ";\r\n\t{}\r\n", format_date(now));
     text
 }
 
 /// The `with` clause: RFC 3848 1, RFC 6531 4.3.
-fn protocol(trace: &Trace, smtputf8: bool) -> String {
-    if !trace.extended {
+fn with_clause(trace: &SessionTrace, smtputf8: bool) -> String {
+    if !trace.is_esmtp {
         return "SMTP".to_owned();
     }
     let base = if smtputf8 { "UTF8SMTP" } else { "ESMTP" };
@@ -57,15 +57,15 @@ impl std::fmt::Display for SessionId {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::answers::TlsFacts;
+    use crate::answers::SessionTls;
 
-    fn trace() -> Trace {
-        Trace {
+    fn trace() -> SessionTrace {
+        SessionTrace {
             session: 0xab,
             peer: "192.0.2.1".parse().unwrap(),
             helo: "client.example".into(),
-            extended: true,
-            tls: Some(TlsFacts { version: "TLSv1.3", cipher: "TLS13_AES_256_GCM_SHA384" }),
+            is_esmtp: true,
+            tls: Some(SessionTls { version: "TLSv1.3", cipher: "TLS13_AES_256_GCM_SHA384" }),
             authenticated: true,
             hostname: "mx.example".parse().unwrap(),
         }
@@ -74,19 +74,19 @@ mod tests {
     #[test]
     fn the_field_says_how_it_came() {
         assert_eq!(
-            field(&trace(), false, Timestamp::UNIX_EPOCH),
+            received_field(&trace(), false, Timestamp::UNIX_EPOCH),
             "Received: from client.example ([192.0.2.1])\r\n\tby mx.example with ESMTPSA id sab\r\n\t\
              (TLSv1.3 TLS13_AES_256_GCM_SHA384);\r\n\tThu, 1 Jan 1970 00:00:00 +0000\r\n"
         );
-        let plain = Trace { tls: None, authenticated: false, extended: false, ..trace() };
-        assert!(field(&plain, false, Timestamp::UNIX_EPOCH).contains("with SMTP id"));
-        assert!(field(&trace(), true, Timestamp::UNIX_EPOCH).contains("with UTF8SMTPSA id"));
+        let plain = SessionTrace { tls: None, authenticated: false, is_esmtp: false, ..trace() };
+        assert!(received_field(&plain, false, Timestamp::UNIX_EPOCH).contains("with SMTP id"));
+        assert!(received_field(&trace(), true, Timestamp::UNIX_EPOCH).contains("with UTF8SMTPSA id"));
     }
 
     #[test]
     fn a_client_cannot_write_into_the_header() {
-        let odd = Trace { helo: "x;(y)".into(), peer: "2001:db8::1".parse().unwrap(), ..trace() };
-        let text = field(&odd, false, Timestamp::UNIX_EPOCH);
+        let odd = SessionTrace { helo: "x;(y)".into(), peer: "2001:db8::1".parse().unwrap(), ..trace() };
+        let text = received_field(&odd, false, Timestamp::UNIX_EPOCH);
         assert!(text.starts_with("Received: from unknown ([IPv6:2001:db8::1])\r\n"), "{text}");
     }
 }

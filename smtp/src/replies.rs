@@ -4,12 +4,12 @@
 //! Fixed replies are constants in wire form, so that saying one is a copy. Codes follow RFC 5321 4.2.3,
 //! enhanced codes RFC 3463 and the registry of RFC 5248.
 
-use mail::reply::Reply;
+use mail::reply::SmtpReply;
 
 pub(crate) const OK: &str = "250 2.0.0 OK\r\n";
 pub(crate) const SENDER_OK: &str = "250 2.1.0 Sender OK\r\n";
 pub(crate) const RECIPIENT_OK: &str = "250 2.1.5 Recipient OK\r\n";
-pub(crate) const TAKEN: &str = "250 2.0.0 OK\r\n";
+pub(crate) const MESSAGE_ACCEPTED: &str = "250 2.0.0 OK\r\n";
 pub(crate) const START_CONTENT: &str = "354 End data with <CR><LF>.<CR><LF>\r\n";
 pub(crate) const START_TLS: &str = "220 2.0.0 Ready to start TLS\r\n";
 pub(crate) const BYE: &str = "221 2.0.0 Bye\r\n";
@@ -27,11 +27,11 @@ pub(crate) const CHALLENGE_USERNAME: &str = "334 VXNlcm5hbWU6\r\n";
 pub(crate) const CHALLENGE_PASSWORD: &str = "334 UGFzc3dvcmQ6\r\n";
 
 pub(crate) const TIMED_OUT: &str = "421 4.4.2 Timeout: nothing complete came for too long\r\n";
-pub(crate) const NO_MESSAGE: &str = "421 4.4.2 Timeout: no message came for too long\r\n";
+pub(crate) const MESSAGE_TIMED_OUT: &str = "421 4.4.2 Timeout: no message came for too long\r\n";
 pub(crate) const TOO_SLOW: &str = "421 4.4.2 Timeout: the message comes too slowly\r\n";
-pub(crate) const CUT_OFF: &str =
+pub(crate) const ABORTED_SLOW: &str =
     "421 4.3.1 Memory is short and the message comes too slowly; try again in a minute\r\n";
-pub(crate) const NO_LOGIN: &str = "421 4.4.2 Timeout: no login came; connect again and log in at once\r\n";
+pub(crate) const LOGIN_TIMED_OUT: &str = "421 4.4.2 Timeout: no login came; connect again and log in at once\r\n";
 pub(crate) const CONTENT_AFTER_REFUSAL: &str =
     "421 4.5.0 DATA was refused and content follows; send content after 354 only\r\n";
 pub(crate) const SHUTTING_DOWN: &str = "421 4.3.2 Shutting down; try again in a minute\r\n";
@@ -40,29 +40,27 @@ pub(crate) const TOO_MANY_JUNK: &str = "421 4.7.0 Too many commands that lead no
 pub(crate) const TOO_MANY_COMMANDS: &str = "421 4.7.0 Enough commands for one session; connect again\r\n";
 pub(crate) const TOO_MANY_LOGINS: &str = "421 4.7.0 Too many failed logins\r\n";
 pub(crate) const TOO_MANY_MAILS: &str = "421 4.7.0 Enough messages for one session; connect again\r\n";
-pub(crate) const TOO_EARLY: &str = "554 5.5.1 You spoke before the greeting\r\n";
+pub(crate) const BEFORE_GREETING: &str = "554 5.5.1 You spoke before the greeting\r\n";
 /// No room for a session: all are taken.
 pub const TOO_MANY_SESSIONS: &str = "421 4.3.2 Too many connections; try again later\r\n";
 /// No room for a session from this address.
 pub const TOO_MANY_FROM_ADDRESS: &str = "421 4.7.0 Too many connections from your address\r\n";
 /// Too many connections lately from this address.
-pub const TOO_MANY_LATELY: &str =
+pub const CONNECTION_RATE_EXCEEDED: &str =
     "421 4.7.0 Too many connections from your address; try again in a minute\r\n";
 /// So many failed logins of this address wait for their answer that this one does not.
-pub const TOO_MANY_AUTH_FAILURES: &str =
-    "421 4.7.0 Too many failed logins from your address; try again later\r\n";
+pub const TOO_MANY_AUTH_FAILURES: &str = "421 4.7.0 Too many failed logins from your address; try again later\r\n";
 /// The login holds, and there is no place for another session of its account.
 pub const TOO_MANY_OF_ACCOUNT: &str =
     "421 4.7.0 Too many connections of your account; use those that are open or try again later\r\n";
 /// The peer is in none of a relay listener's networks.
-pub const NOT_YOUR_RELAY: &str = "554 5.7.1 This host takes mail from listed networks only\r\n";
+pub const RELAY_NOT_ALLOWED: &str = "554 5.7.1 This host takes mail from listed networks only\r\n";
 
-pub(crate) const FULL: &str = "452 4.3.1 Too much mail at once; try again in a minute\r\n";
-pub(crate) const TOO_MANY_RECIPIENTS: &str =
-    "452 4.5.3 Too many recipients; send the rest in another message\r\n";
+pub(crate) const INSUFFICIENT_MEMORY: &str = "452 4.3.1 Too much mail at once; try again in a minute\r\n";
+pub(crate) const TOO_MANY_RECIPIENTS: &str = "452 4.5.3 Too many recipients; send the rest in another message\r\n";
 
 pub(crate) const UNKNOWN: &str = "500 5.5.2 Command not recognised\r\n";
-pub(crate) const LINE_ENDLESS: &str = "421 4.7.0 The line does not end\r\n";
+pub(crate) const LINE_UNTERMINATED: &str = "421 4.7.0 The line does not end\r\n";
 pub(crate) const LINE_TOO_LONG: &str = "500 5.5.2 Line too long\r\n";
 pub(crate) const AUTH_LINE_TOO_LONG: &str = "500 5.5.6 Authentication exchange line is too long\r\n";
 pub(crate) const BARE_LINE_END: &str = "500 5.5.2 Lines end in <CR><LF>; a bare <CR> or <LF> is refused\r\n";
@@ -89,8 +87,7 @@ pub(crate) const BAD_MECHANISM: &str = "504 5.5.4 The mechanisms are PLAIN and L
 pub(crate) const TLS_FIRST: &str = "530 5.7.0 Must issue a STARTTLS command first\r\n";
 pub(crate) const AUTH_FIRST: &str = "530 5.7.0 Authentication required\r\n";
 pub(crate) const AUTH_NEEDS_TLS: &str = "538 5.7.11 Encryption required for AUTH; issue STARTTLS first\r\n";
-pub(crate) const BARE_IN_CONTENT: &str =
-    "550 5.6.11 The message has a bare <CR> or <LF>; lines end in <CR><LF>\r\n";
+pub(crate) const BARE_IN_CONTENT: &str = "550 5.6.11 The message has a bare <CR> or <LF>; lines end in <CR><LF>\r\n";
 pub(crate) const NUL_IN_CONTENT: &str = "550 5.6.0 The message has a NUL; encode such content in base 64\r\n";
 pub(crate) const TOO_LARGE: &str = "552 5.3.4 The message is larger than the limit that SIZE announces\r\n";
 pub(crate) const NO_RECIPIENTS: &str = "554 5.5.1 No valid recipients\r\n";
@@ -100,26 +97,26 @@ pub(crate) const PARAMETERS_NEED_EHLO: &str = "555 5.5.4 Parameters need EHLO\r\
 
 /// Replies on their way to the client, in wire form.
 #[derive(Debug, Default)]
-pub struct Replies {
+pub struct ReplyBuffer {
     wire: Vec<u8>,
     count: u64,
 }
 
-impl Replies {
+impl ReplyBuffer {
     /// Says a fixed reply.
-    pub fn say(&mut self, wire: &'static str) {
+    pub fn push_fixed(&mut self, wire: &'static str) {
         self.wire.extend_from_slice(wire.as_bytes());
         self.count += 1;
     }
 
     /// Says a reply that was made for the occasion.
-    pub fn say_reply(&mut self, reply: &Reply) {
+    pub fn push_reply(&mut self, reply: &SmtpReply) {
         reply.write_to(&mut self.wire);
         self.count += 1;
     }
 
     /// Says a reply in wire form.
-    pub(crate) fn say_wire(&mut self, wire: &[u8]) {
+    pub(crate) fn push_wire(&mut self, wire: &[u8]) {
         self.wire.extend_from_slice(wire);
         self.count += 1;
     }
@@ -138,7 +135,7 @@ impl Replies {
 
     /// Forgets the bytes that were sent; `true` when those were all. Then the memory goes with them: an
     /// idle session holds none.
-    pub fn sent(&mut self, bytes: usize) -> bool {
+    pub fn mark_sent(&mut self, bytes: usize) -> bool {
         if bytes >= self.wire.len() {
             self.wire = Vec::new();
             return true;
@@ -149,7 +146,7 @@ impl Replies {
 
     /// Takes the bytes to send.
     #[must_use]
-    pub fn take(&mut self) -> Vec<u8> {
+    pub fn take_wire(&mut self) -> Vec<u8> {
         std::mem::take(&mut self.wire)
     }
 }

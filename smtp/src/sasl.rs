@@ -6,7 +6,7 @@
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
 
-use crate::answers::Credentials;
+use crate::answers::SaslCredentials;
 use crate::replies;
 
 /// A name or password longer than this is none of ours, whatever the line's length.
@@ -14,7 +14,7 @@ const TEXT_BYTES_MAX: usize = 1_024;
 
 /// Where an exchange stands.
 #[derive(Debug)]
-pub(crate) enum Exchange {
+pub(crate) enum SaslExchange {
     /// AUTH PLAIN came without an initial response.
     Plain,
     /// AUTH LOGIN waits for the name.
@@ -25,60 +25,58 @@ pub(crate) enum Exchange {
 
 /// What a line brought.
 #[derive(Debug)]
-pub(crate) enum Progress {
+pub(crate) enum SaslProgress {
     /// Say this and wait for a line.
-    Challenge(&'static str, Exchange),
+    Challenge(&'static str, SaslExchange),
     /// All is there.
-    Complete(Credentials),
+    Complete(SaslCredentials),
     /// It failed; say this.
     Failed(&'static str),
 }
 
 /// Begins with what stands behind `AUTH`.
-pub(crate) fn begin(arguments: &[u8]) -> Progress {
+pub(crate) fn start_exchange(arguments: &[u8]) -> SaslProgress {
     let mut words = arguments.split(|b| *b == b' ').filter(|w| !w.is_empty());
-    let Some(mechanism) = words.next() else { return Progress::Failed(replies::ARGUMENT_MISSING) };
+    let Some(mechanism) = words.next() else { return SaslProgress::Failed(replies::ARGUMENT_MISSING) };
     let initial = words.next();
     if words.next().is_some() {
-        return Progress::Failed(replies::BAD_BASE64);
+        return SaslProgress::Failed(replies::BAD_BASE64);
     }
     let (first, challenge) = if mechanism.eq_ignore_ascii_case(b"PLAIN") {
-        (Exchange::Plain, replies::CHALLENGE_EMPTY)
+        (SaslExchange::Plain, replies::CHALLENGE_EMPTY)
     } else if mechanism.eq_ignore_ascii_case(b"LOGIN") {
-        (Exchange::LoginUsername, replies::CHALLENGE_USERNAME)
+        (SaslExchange::LoginUsername, replies::CHALLENGE_USERNAME)
     } else {
-        return Progress::Failed(replies::BAD_MECHANISM);
+        return SaslProgress::Failed(replies::BAD_MECHANISM);
     };
     match initial {
-        None => Progress::Challenge(challenge, first),
+        None => SaslProgress::Challenge(challenge, first),
         // RFC 4954 4: "=" is the empty initial response.
         Some(b"=") => first.step(b""),
-        Some(b"*") => Progress::Failed(replies::BAD_BASE64),
+        Some(b"*") => SaslProgress::Failed(replies::BAD_BASE64),
         Some(response) => first.step(response),
     }
 }
 
-impl Exchange {
+impl SaslExchange {
     /// Takes the client's next line, without its line end.
-    pub(crate) fn step(self, line: &[u8]) -> Progress {
+    pub(crate) fn step(self, line: &[u8]) -> SaslProgress {
         // RFC 4954 4: "*" cancels.
         if line == b"*" {
-            return Progress::Failed(replies::AUTH_CANCELLED);
+            return SaslProgress::Failed(replies::AUTH_CANCELLED);
         }
-        let Ok(bytes) = STANDARD.decode(line) else { return Progress::Failed(replies::BAD_BASE64) };
+        let Ok(bytes) = STANDARD.decode(line) else { return SaslProgress::Failed(replies::BAD_BASE64) };
         match self {
             Self::Plain => {
-                plain(&bytes).map_or(Progress::Failed(replies::BAD_CREDENTIALS_FORM), Progress::Complete)
+                parse_plain(&bytes).map_or(SaslProgress::Failed(replies::BAD_CREDENTIALS_FORM), SaslProgress::Complete)
             }
-            Self::LoginUsername => match text(&bytes) {
-                Some(username) => {
-                    Progress::Challenge(replies::CHALLENGE_PASSWORD, Self::LoginPassword(username))
-                }
-                None => Progress::Failed(replies::BAD_CREDENTIALS_FORM),
+            Self::LoginUsername => match parse_text(&bytes) {
+                Some(username) => SaslProgress::Challenge(replies::CHALLENGE_PASSWORD, Self::LoginPassword(username)),
+                None => SaslProgress::Failed(replies::BAD_CREDENTIALS_FORM),
             },
-            Self::LoginPassword(username) => match text(&bytes) {
-                Some(password) => Progress::Complete(Credentials { username, password }),
-                None => Progress::Failed(replies::BAD_CREDENTIALS_FORM),
+            Self::LoginPassword(username) => match parse_text(&bytes) {
+                Some(password) => SaslProgress::Complete(SaslCredentials { username, password }),
+                None => SaslProgress::Failed(replies::BAD_CREDENTIALS_FORM),
             },
         }
     }
@@ -86,16 +84,16 @@ impl Exchange {
 
 /// `[authzid] NUL authcid NUL passwd` (RFC 4616 2). Acting for another is not offered: an authzid may
 /// only repeat the authcid.
-fn plain(bytes: &[u8]) -> Option<Credentials> {
+fn parse_plain(bytes: &[u8]) -> Option<SaslCredentials> {
     let mut parts = bytes.split(|b| *b == 0);
     let (authzid, authcid, password) = (parts.next()?, parts.next()?, parts.next()?);
     if parts.next().is_some() || !(authzid.is_empty() || authzid == authcid) {
         return None;
     }
-    Some(Credentials { username: text(authcid)?, password: text(password)? })
+    Some(SaslCredentials { username: parse_text(authcid)?, password: parse_text(password)? })
 }
 
-fn text(bytes: &[u8]) -> Option<String> {
+fn parse_text(bytes: &[u8]) -> Option<String> {
     if bytes.len() > TEXT_BYTES_MAX || bytes.contains(&0) {
         return None;
     }
@@ -109,7 +107,7 @@ mod tests {
     #[test]
     fn plain_in_one_line() {
         // NUL postrider NUL secret
-        let Progress::Complete(read) = begin(b"plain AHBvc3RyaWRlcgBzZWNyZXQ=") else {
+        let SaslProgress::Complete(read) = start_exchange(b"plain AHBvc3RyaWRlcgBzZWNyZXQ=") else {
             panic!("not complete")
         };
         assert_eq!((read.username.as_str(), read.password.as_str()), ("postrider", "secret"));
@@ -118,20 +116,20 @@ mod tests {
 
     #[test]
     fn login_in_two_lines() {
-        let Progress::Challenge(_, exchange) = begin(b"LOGIN cG9zdHJpZGVy") else { panic!("no challenge") };
-        let Progress::Complete(read) = exchange.step(b"c2VjcmV0") else { panic!("not complete") };
+        let SaslProgress::Challenge(_, exchange) = start_exchange(b"LOGIN cG9zdHJpZGVy") else {
+            panic!("no challenge")
+        };
+        let SaslProgress::Complete(read) = exchange.step(b"c2VjcmV0") else { panic!("not complete") };
         assert_eq!((read.username.as_str(), read.password.as_str()), ("postrider", "secret"));
     }
 
     #[test]
     fn what_is_no_login_fails() {
-        for line in
-            ["", "CRAM-MD5", "PLAIN *", "PLAIN !!!", "PLAIN =", "PLAIN AAAAAA==", "PLAIN a b", "PLAIN eA=="]
-        {
-            assert!(matches!(begin(line.as_bytes()), Progress::Failed(_)), "{line}");
+        for line in ["", "CRAM-MD5", "PLAIN *", "PLAIN !!!", "PLAIN =", "PLAIN AAAAAA==", "PLAIN a b", "PLAIN eA=="] {
+            assert!(matches!(start_exchange(line.as_bytes()), SaslProgress::Failed(_)), "{line}");
         }
         // An authzid that is not the authcid.
         let other = STANDARD.encode(b"root\0postrider\0secret");
-        assert!(matches!(Exchange::Plain.step(other.as_bytes()), Progress::Failed(_)));
+        assert!(matches!(SaslExchange::Plain.step(other.as_bytes()), SaslProgress::Failed(_)));
     }
 }

@@ -15,23 +15,23 @@ use std::task::{Context, Poll};
 use std::time::Duration;
 
 use mail::id::AccountId;
-use mail::reply::Reply;
+use mail::reply::SmtpReply;
 use tokio::time::Instant;
 
-use crate::answers::{Answer, Question, TlsFacts, Trace};
-use crate::budget::Reservation;
-use crate::command::{self, Found, stage};
-use crate::inbox::Malformed;
-use crate::limits::{AUTH_LINE_BYTES_MAX, COMMAND_LINE_BYTES_MAX, Limits};
-use crate::quota::Holder;
-use crate::replies::{self, Replies};
-use crate::sasl::Exchange;
-use crate::settings::{Role, Settings};
+use crate::answers::{Hook, HookVerdict, SessionTls, SessionTrace};
+use crate::budget::MemoryReservation;
+use crate::command::{self, ParsedCommand, stage};
+use crate::inbox::MalformedLine;
+use crate::limits::{AUTH_LINE_BYTES_MAX, COMMAND_LINE_BYTES_MAX, SessionLimits};
+use crate::quota::QuotaHolder;
+use crate::replies::{self, ReplyBuffer};
+use crate::sasl::SaslExchange;
+use crate::settings::{ListenerRole, SessionSettings};
 
 pub(crate) mod greeting;
 pub(crate) mod transaction;
 
-use transaction::{Chunk, Receiving, Transaction};
+use transaction::{BdatChunk, DataContent, MailTransaction};
 
 /// What a session takes.
 #[derive(Debug)]
@@ -39,13 +39,13 @@ pub enum Input<'a> {
     /// A line, CRLF included, when [`Session::expects`] a line.
     Line(&'a [u8]),
     /// What came in place of a line.
-    Malformed(Malformed),
+    Malformed(MalformedLine),
     /// Content, when [`Session::expects`] bytes. Not empty.
     Bytes(&'a [u8]),
     /// The handshake is done.
-    Secured(TlsFacts),
+    TlsEstablished(SessionTls),
     /// The answer to the open question.
-    Answer(Answer),
+    Verdict(HookVerdict),
     /// What time it is, since the session began.
     Now(Duration),
     /// We are shutting down: end when the transaction under way is done.
@@ -54,11 +54,11 @@ pub enum Input<'a> {
 
 /// What comes next.
 #[derive(Debug)]
-pub enum Next {
+pub enum SessionAction {
     /// More input.
-    Listen,
+    Read,
     /// An answer. Replies may wait for it, so that a pipelined group goes out in one write.
-    Ask(Question),
+    CallHook(Hook),
     /// Send the replies, drop all bytes that came after the command, begin the handshake (RFC 3207 4.2).
     StartTls,
     /// Send the replies and hang up.
@@ -67,16 +67,16 @@ pub enum Next {
 
 /// What a step did.
 #[derive(Debug)]
-pub struct Step {
+pub struct StepOutput {
     /// How much of [`Input::Bytes`] it used; the whole of anything else.
-    pub used: usize,
+    pub consumed: usize,
     /// What comes next.
-    pub next: Next,
+    pub action: SessionAction,
 }
 
 /// What a session can take now.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Expect {
+pub enum ExpectedInput {
     /// A line of at most so many bytes, CRLF included; an AUTH command may be longer.
     Line {
         /// The bound for a command.
@@ -92,14 +92,14 @@ pub enum Expect {
 
 /// What the session waits for.
 #[derive(Debug)]
-enum Mode {
+enum InputMode {
     /// The greeting is held back.
     Greeting,
     Command,
-    Sasl(Exchange),
-    Data(Box<Receiving>),
-    Chunk(Chunk),
-    Asked(Asked),
+    Sasl(SaslExchange),
+    Data(Box<DataContent>),
+    BdatChunk(BdatChunk),
+    AwaitingHook(PendingHook),
     /// By STARTTLS, or, when it `greets` afterwards, at the very start.
     Handshake {
         greets: bool,
@@ -111,16 +111,16 @@ enum Mode {
 
 /// Which question is open, with what waits for its answer.
 #[derive(Debug)]
-pub(crate) enum Asked {
+pub(crate) enum PendingHook {
     Authenticate,
-    Sender(Box<Transaction>),
-    Recipient(Box<mail::draft::DraftRecipient>),
-    Take,
+    MailFrom(Box<MailTransaction>),
+    RcptTo(Box<mail::draft::DraftRecipient>),
+    Submit,
 }
 
 /// How much has been done, against the limits.
 #[derive(Debug, Default)]
-struct Counts {
+struct SessionCounters {
     commands: u64,
     mails: u64,
     junk: u32,
@@ -130,8 +130,8 @@ struct Counts {
 
 /// A session.
 #[derive(Debug)]
-pub struct Session {
-    settings: Arc<Settings>,
+pub struct SmtpSession {
+    settings: Arc<SessionSettings>,
     id: u64,
     peer: IpAddr,
     began: Instant,
@@ -139,41 +139,41 @@ pub struct Session {
     /// When the last complete thing happened.
     active_at: Duration,
     /// When it last brought a message.
-    brought_at: Duration,
-    mode: Mode,
+    last_message_at: Duration,
+    mode: InputMode,
     /// What it calls itself, once it did, and whether by EHLO.
-    greeted: Option<(Box<str>, bool)>,
-    tls: Option<TlsFacts>,
+    helo: Option<(Box<str>, bool)>,
+    tls: Option<SessionTls>,
     authenticated: bool,
     /// Whose login it was.
     account: Option<AccountId>,
     draining: bool,
     /// Places are short, and it is a stranger's.
-    hurried: bool,
+    overloaded: bool,
     /// The last command was a DATA that was refused: the next line may be content.
     refused_data: bool,
-    transaction: Option<Box<Transaction>>,
+    transaction: Option<Box<MailTransaction>>,
     /// What its messages hold, from the first on.
-    reservation: Option<Arc<Reservation>>,
-    counts: Counts,
+    reservation: Option<Arc<MemoryReservation>>,
+    counts: SessionCounters,
 }
 
-impl Session {
+impl SmtpSession {
     /// A session with a peer, under a number. It greets at once; with `implicit_tls` it waits for
     /// [`Input::Secured`] and greets then.
     #[must_use]
     pub fn new(
-        settings: Arc<Settings>,
+        settings: Arc<SessionSettings>,
         (id, peer): (u64, IpAddr),
         implicit_tls: bool,
-        replies: &mut Replies,
+        replies: &mut ReplyBuffer,
     ) -> Self {
         let mode = match (implicit_tls, settings.limits.greet_delay.is_zero()) {
-            (true, _) => Mode::Handshake { greets: true },
-            (false, false) => Mode::Greeting,
+            (true, _) => InputMode::Handshake { greets: true },
+            (false, false) => InputMode::Greeting,
             (false, true) => {
-                replies.say_wire(settings.greeting().as_bytes());
-                Mode::Command
+                replies.push_wire(settings.greeting().as_bytes());
+                InputMode::Command
             }
         };
         Self {
@@ -183,66 +183,68 @@ impl Session {
             began: Instant::now(),
             now: Duration::ZERO,
             active_at: Duration::ZERO,
-            brought_at: Duration::ZERO,
+            last_message_at: Duration::ZERO,
             mode,
-            greeted: None,
+            helo: None,
             tls: None,
             authenticated: false,
             account: None,
             draining: false,
-            hurried: false,
+            overloaded: false,
             refused_data: false,
             transaction: None,
             reservation: None,
-            counts: Counts::default(),
+            counts: SessionCounters::default(),
         }
     }
 
     /// Takes one input. An input that cannot come now changes nothing.
-    pub fn step(&mut self, input: Input<'_>, replies: &mut Replies) -> Step {
+    pub fn step(&mut self, input: Input<'_>, replies: &mut ReplyBuffer) -> StepOutput {
         let mut used = 0;
         let next = match input {
             Input::Line(line) => {
                 used = line.len();
-                self.line(line, replies)
+                self.handle_line(line, replies)
             }
-            Input::Malformed(malformed) => self.malformed(malformed, replies),
+            Input::Malformed(malformed) => self.handle_malformed(malformed, replies),
             Input::Bytes(bytes) => {
-                let (n, next) = self.bytes(bytes, replies);
+                let (n, next) = self.handle_content(bytes, replies);
                 used = n;
                 next
             }
-            Input::Secured(tls) => self.secured(tls, replies),
-            Input::Answer(answer) => self.answered(answer, replies),
-            Input::Now(now) => self.at(now, replies),
+            Input::TlsEstablished(tls) => self.handle_tls_established(tls, replies),
+            Input::Verdict(answer) => self.handle_verdict(answer, replies),
+            Input::Now(now) => self.handle_time(now, replies),
             Input::Drain => {
                 self.draining = true;
-                Next::Listen
+                SessionAction::Read
             }
         };
-        if matches!(next, Next::Close) {
-            if !matches!(self.mode, Mode::Quit) {
-                self.mode = Mode::Closed;
+        if matches!(next, SessionAction::Close) {
+            if !matches!(self.mode, InputMode::Quit) {
+                self.mode = InputMode::Closed;
             }
             self.transaction = None;
-        } else if self.draining && matches!(self.mode, Mode::Command) && self.transaction.is_none() {
-            return Step { used, next: self.close(replies::SHUTTING_DOWN, replies) };
+        } else if self.draining && matches!(self.mode, InputMode::Command) && self.transaction.is_none() {
+            return StepOutput { consumed: used, action: self.close(replies::SHUTTING_DOWN, replies) };
         }
-        Step { used, next }
+        StepOutput { consumed: used, action: next }
     }
 
     /// What it can take now.
     #[must_use]
-    pub fn expects(&self) -> Expect {
+    pub fn expected_input(&self) -> ExpectedInput {
         match self.mode {
-            Mode::Command | Mode::Greeting => {
-                Expect::Line { bytes_max: COMMAND_LINE_BYTES_MAX, auth_bytes_max: AUTH_LINE_BYTES_MAX }
+            InputMode::Command | InputMode::Greeting => {
+                ExpectedInput::Line { bytes_max: COMMAND_LINE_BYTES_MAX, auth_bytes_max: AUTH_LINE_BYTES_MAX }
             }
-            Mode::Sasl(_) => {
-                Expect::Line { bytes_max: AUTH_LINE_BYTES_MAX, auth_bytes_max: AUTH_LINE_BYTES_MAX }
+            InputMode::Sasl(_) => {
+                ExpectedInput::Line { bytes_max: AUTH_LINE_BYTES_MAX, auth_bytes_max: AUTH_LINE_BYTES_MAX }
             }
-            Mode::Data(_) | Mode::Chunk(_) => Expect::Bytes,
-            Mode::Asked(_) | Mode::Handshake { .. } | Mode::Closed | Mode::Quit => Expect::Nothing,
+            InputMode::Data(_) | InputMode::BdatChunk(_) => ExpectedInput::Bytes,
+            InputMode::AwaitingHook(_) | InputMode::Handshake { .. } | InputMode::Closed | InputMode::Quit => {
+                ExpectedInput::Nothing
+            }
         }
     }
 
@@ -251,24 +253,24 @@ impl Session {
     pub fn deadline(&self) -> Option<Duration> {
         let limits = self.limits();
         let patience = match &self.mode {
-            Mode::Greeting => Some(limits.greet_delay),
-            Mode::Command | Mode::Sasl(_) => {
-                let useless = || self.brought_at.saturating_add(limits.message_timeout);
-                Some(self.slow_at().unwrap_or_else(useless).min(self.active_at + limits.command_timeout))
+            InputMode::Greeting => Some(limits.greet_delay),
+            InputMode::Command | InputMode::Sasl(_) => {
+                let useless = || self.last_message_at.saturating_add(limits.message_timeout);
+                Some(self.too_slow_at().unwrap_or_else(useless).min(self.active_at + limits.command_timeout))
             }
-            Mode::Data(_) | Mode::Chunk(_) => {
+            InputMode::Data(_) | InputMode::BdatChunk(_) => {
                 let paused = self.active_at + limits.content_timeout;
-                Some(self.slow_at().map_or(paused, |slow| slow.min(paused)))
+                Some(self.too_slow_at().map_or(paused, |slow| slow.min(paused)))
             }
-            Mode::Handshake { .. } => Some(self.active_at + limits.handshake_timeout),
-            Mode::Asked(_) | Mode::Closed | Mode::Quit => None,
+            InputMode::Handshake { .. } => Some(self.active_at + limits.handshake_timeout),
+            InputMode::AwaitingHook(_) | InputMode::Closed | InputMode::Quit => None,
         };
         if self.awaits_login() { patience.map(|at| at.min(limits.login_timeout)) } else { patience }
     }
 
     /// When the content under way, between its chunks too, has come too slowly.
-    fn slow_at(&self) -> Option<Duration> {
-        let (limits, (began, seen)) = (self.limits(), self.received()?);
+    fn too_slow_at(&self) -> Option<Duration> {
+        let (limits, (began, seen)) = (self.limits(), self.content_progress()?);
         let earned = seen / limits.content_bytes_per_s_min.max(1);
         Some(began + limits.content_timeout + Duration::from_secs(earned))
     }
@@ -276,27 +278,27 @@ impl Session {
     /// Whether it is worth a place only once somebody has logged in.
     #[must_use]
     pub fn awaits_login(&self) -> bool {
-        self.settings.role() == Role::Submission && !self.authenticated
+        self.settings.role() == ListenerRole::Submission && !self.authenticated
     }
 
     /// Whether it has less time while places are short: at MX, and before a login.
     #[must_use]
-    pub fn is_strangers(&self) -> bool {
-        self.settings.role() == Role::Mx || self.awaits_login()
+    pub fn is_untrusted(&self) -> bool {
+        self.settings.role() == ListenerRole::Mx || self.awaits_login()
     }
 
     /// Says whether places are short, before it is told the time or asked for its deadline.
-    pub fn hurry(&mut self, is_short: bool) {
-        self.hurried = is_short && self.is_strangers();
+    pub fn set_overloaded(&mut self, is_short: bool) {
+        self.overloaded = is_short && self.is_untrusted();
     }
 
-    fn limits(&self) -> &Limits {
-        if self.hurried { &self.settings.limits_short } else { &self.settings.limits }
+    fn limits(&self) -> &SessionLimits {
+        if self.overloaded { &self.settings.overload_limits } else { &self.settings.limits }
     }
 
     /// Ready once the message under way was cut off, to make room for others: tell the session the time then.
-    pub fn poll_cut(&self, cx: &mut Context<'_>) -> Poll<()> {
-        self.reservation.as_ref().map_or(Poll::Pending, |reservation| reservation.poll_cut(cx))
+    pub fn poll_aborted(&self, cx: &mut Context<'_>) -> Poll<()> {
+        self.reservation.as_ref().map_or(Poll::Pending, |reservation| reservation.poll_aborted(cx))
     }
 
     /// Whether the last command was a DATA that was refused.
@@ -314,13 +316,14 @@ impl Session {
     /// Whether a message is under way.
     #[must_use]
     pub fn in_transaction(&self) -> bool {
-        self.transaction.is_some() || matches!(self.mode, Mode::Data(_) | Mode::Chunk(_) | Mode::Asked(_))
+        self.transaction.is_some()
+            || matches!(self.mode, InputMode::Data(_) | InputMode::BdatChunk(_) | InputMode::AwaitingHook(_))
     }
 
     /// Whether the client ended it, and has nothing more to say.
     #[must_use]
     pub fn has_quit(&self) -> bool {
-        matches!(self.mode, Mode::Quit)
+        matches!(self.mode, InputMode::Quit)
     }
 
     /// Who is at the other end.
@@ -335,7 +338,7 @@ impl Session {
         self.id
     }
 
-    pub(crate) fn settings(&self) -> &Settings {
+    pub(crate) fn settings(&self) -> &SessionSettings {
         &self.settings
     }
 
@@ -348,59 +351,59 @@ impl Session {
     }
 
     /// How far it has come.
-    pub(crate) fn stage(&self) -> u8 {
-        match (&self.transaction, &self.greeted) {
-            (Some(transaction), _) => transaction.stage(),
+    pub(crate) fn state(&self) -> u8 {
+        match (&self.transaction, &self.helo) {
+            (Some(transaction), _) => transaction.state(),
             (None, Some((_, true))) => stage::EHLO,
             (None, Some((_, false))) => stage::HELO,
             (None, None) => stage::FRESH,
         }
     }
 
-    fn trace(&self) -> Trace {
-        let (helo, extended) = self.greeted.clone().unwrap_or_default();
-        Trace {
+    fn trace(&self) -> SessionTrace {
+        let (helo, extended) = self.helo.clone().unwrap_or_default();
+        SessionTrace {
             session: self.id,
             peer: self.peer,
             helo,
-            extended,
+            is_esmtp: extended,
             tls: self.tls,
             authenticated: self.authenticated,
             hostname: self.settings.hostname().clone(),
         }
     }
 
-    fn line(&mut self, line: &[u8], replies: &mut Replies) -> Next {
+    fn handle_line(&mut self, line: &[u8], replies: &mut ReplyBuffer) -> SessionAction {
         self.active_at = self.now;
-        match std::mem::replace(&mut self.mode, Mode::Command) {
-            Mode::Command => self.command(line, replies),
-            Mode::Greeting => self.close(replies::TOO_EARLY, replies),
-            Mode::Sasl(exchange) => {
+        match std::mem::replace(&mut self.mode, InputMode::Command) {
+            InputMode::Command => self.handle_command(line, replies),
+            InputMode::Greeting => self.close(replies::BEFORE_GREETING, replies),
+            InputMode::Sasl(exchange) => {
                 let text = line.strip_suffix(b"\r\n").unwrap_or(line);
-                self.sasl(exchange.step(text), replies)
+                self.handle_sasl(exchange.step(text), replies)
             }
             other => {
                 self.mode = other;
-                Next::Listen
+                SessionAction::Read
             }
         }
     }
 
-    fn command(&mut self, line: &[u8], replies: &mut Replies) -> Next {
+    fn handle_command(&mut self, line: &[u8], replies: &mut ReplyBuffer) -> SessionAction {
         let limits = &self.settings.limits;
         let after_refused_data = std::mem::take(&mut self.refused_data);
         self.counts.commands += 1;
         if self.counts.commands > limits.commands_max {
             return self.close(replies::TOO_MANY_COMMANDS, replies);
         }
-        let (verb, arguments) = match command::find(line) {
-            Found::Verb(verb, arguments) => (verb, arguments),
-            Found::Http => return self.close(replies::NOT_HTTP, replies),
+        let (verb, arguments) = match command::parse_command(line) {
+            ParsedCommand::Verb(verb, arguments) => (verb, arguments),
+            ParsedCommand::Http => return self.close(replies::NOT_HTTP, replies),
             // Content begins with a field, which is no command: the client did not wait for 354.
-            Found::Unknown if after_refused_data => {
+            ParsedCommand::Unknown if after_refused_data => {
                 return self.close(replies::CONTENT_AFTER_REFUSAL, replies);
             }
-            Found::Unknown => return self.refuse(replies::UNKNOWN, replies),
+            ParsedCommand::Unknown => return self.refuse(replies::UNKNOWN, replies),
         };
         if verb.junk {
             self.counts.junk += 1;
@@ -408,11 +411,11 @@ impl Session {
                 return self.close(replies::TOO_MANY_JUNK, replies);
             }
         }
-        let at = self.stage();
+        let at = self.state();
         let refusal = match (verb.check)(self) {
-            _ if verb.stages & at == 0 => command::out_of_order(verb, at),
+            _ if verb.states & at == 0 => command::bad_sequence_reply(verb, at),
             Err(reply) => reply,
-            Ok(()) if verb.bare && !arguments.text().is_empty() => replies::NO_ARGUMENT,
+            Ok(()) if verb.no_argument && !arguments.text().is_empty() => replies::NO_ARGUMENT,
             Ok(()) => return (verb.run)(self, arguments, replies),
         };
         if verb.brings_content() { self.refuse_data(refusal, replies) } else { self.refuse(refusal, replies) }
@@ -420,27 +423,27 @@ impl Session {
 
     /// A line that is none. When its end was not CRLF, we and the client no longer agree on where lines
     /// end, and whatever follows could be read in two ways: so that ends the session.
-    fn malformed(&mut self, malformed: Malformed, replies: &mut Replies) -> Next {
+    fn handle_malformed(&mut self, malformed: MalformedLine, replies: &mut ReplyBuffer) -> SessionAction {
         self.active_at = self.now;
-        let in_sasl = matches!(self.mode, Mode::Sasl(_));
+        let in_sasl = matches!(self.mode, InputMode::Sasl(_));
         let after_refused_data = std::mem::take(&mut self.refused_data);
         match malformed {
-            _ if self.expects() == Expect::Nothing => Next::Listen,
-            _ if matches!(self.mode, Mode::Greeting) => self.close(replies::TOO_EARLY, replies),
-            Malformed::BareLineEnd => self.close(replies::BARE_LINE_END, replies),
-            Malformed::ClientHello => self.close(replies::NOT_PLAIN_TLS, replies),
-            Malformed::Content => self.close(replies::CONTENT_AFTER_REFUSAL, replies),
-            Malformed::Nul | Malformed::TooLong if after_refused_data => {
+            _ if self.expected_input() == ExpectedInput::Nothing => SessionAction::Read,
+            _ if matches!(self.mode, InputMode::Greeting) => self.close(replies::BEFORE_GREETING, replies),
+            MalformedLine::BareLineEnd => self.close(replies::BARE_LINE_END, replies),
+            MalformedLine::ClientHello => self.close(replies::NOT_PLAIN_TLS, replies),
+            MalformedLine::ContentAfterRefusedData => self.close(replies::CONTENT_AFTER_REFUSAL, replies),
+            MalformedLine::Nul | MalformedLine::TooLong if after_refused_data => {
                 self.close(replies::CONTENT_AFTER_REFUSAL, replies)
             }
-            Malformed::Endless => {
-                replies.say(replies::LINE_TOO_LONG);
-                self.close(replies::LINE_ENDLESS, replies)
+            MalformedLine::Unterminated => {
+                replies.push_fixed(replies::LINE_TOO_LONG);
+                self.close(replies::LINE_UNTERMINATED, replies)
             }
-            Malformed::Nul | Malformed::TooLong => {
-                self.mode = Mode::Command;
+            MalformedLine::Nul | MalformedLine::TooLong => {
+                self.mode = InputMode::Command;
                 let reply = match malformed {
-                    Malformed::Nul => replies::NUL,
+                    MalformedLine::Nul => replies::NUL,
                     _ if in_sasl => replies::AUTH_LINE_TOO_LONG,
                     _ => replies::LINE_TOO_LONG,
                 };
@@ -449,46 +452,48 @@ impl Session {
         }
     }
 
-    fn answered(&mut self, answer: Answer, replies: &mut Replies) -> Next {
+    fn handle_verdict(&mut self, answer: HookVerdict, replies: &mut ReplyBuffer) -> SessionAction {
         self.active_at = self.now;
-        match std::mem::replace(&mut self.mode, Mode::Command) {
-            Mode::Asked(Asked::Authenticate) => self.authenticated_as(answer, replies),
-            Mode::Asked(Asked::Sender(transaction)) => self.sender_judged(transaction, answer, replies),
-            Mode::Asked(Asked::Recipient(recipient)) => self.recipient_judged(*recipient, answer, replies),
-            Mode::Asked(Asked::Take) => self.taken(answer, replies),
+        match std::mem::replace(&mut self.mode, InputMode::Command) {
+            InputMode::AwaitingHook(PendingHook::Authenticate) => self.complete_auth(answer, replies),
+            InputMode::AwaitingHook(PendingHook::MailFrom(transaction)) => {
+                self.complete_mail(transaction, answer, replies)
+            }
+            InputMode::AwaitingHook(PendingHook::RcptTo(recipient)) => self.complete_rcpt(*recipient, answer, replies),
+            InputMode::AwaitingHook(PendingHook::Submit) => self.complete_submit(answer, replies),
             other => {
                 self.mode = other;
-                Next::Listen
+                SessionAction::Read
             }
         }
     }
 
-    fn at(&mut self, now: Duration, replies: &mut Replies) -> Next {
+    fn handle_time(&mut self, now: Duration, replies: &mut ReplyBuffer) -> SessionAction {
         self.now = now;
-        let is_open = self.expects() != Expect::Nothing;
-        if is_open && self.reservation.as_ref().is_some_and(|reservation| reservation.is_cut()) {
-            return self.close(replies::CUT_OFF, replies);
+        let is_open = self.expected_input() != ExpectedInput::Nothing;
+        if is_open && self.reservation.as_ref().is_some_and(|reservation| reservation.is_aborted()) {
+            return self.close(replies::ABORTED_SLOW, replies);
         }
         if self.deadline().is_none_or(|deadline| now < deadline) {
-            return Next::Listen;
+            return SessionAction::Read;
         }
         match self.mode {
             // Nothing can be said in the middle of a handshake.
-            Mode::Handshake { .. } => Next::Close,
+            InputMode::Handshake { .. } => SessionAction::Close,
             _ if self.awaits_login() && now >= self.limits().login_timeout => {
-                self.close(replies::NO_LOGIN, replies)
+                self.close(replies::LOGIN_TIMED_OUT, replies)
             }
-            Mode::Greeting => {
-                replies.say_wire(self.settings.greeting().as_bytes());
-                (self.mode, self.active_at) = (Mode::Command, now);
-                Next::Listen
+            InputMode::Greeting => {
+                replies.push_wire(self.settings.greeting().as_bytes());
+                (self.mode, self.active_at) = (InputMode::Command, now);
+                SessionAction::Read
             }
-            Mode::Data(_) | Mode::Chunk(_) if now >= self.active_at + self.limits().content_timeout => {
+            InputMode::Data(_) | InputMode::BdatChunk(_) if now >= self.active_at + self.limits().content_timeout => {
                 self.close(replies::TIMED_OUT, replies)
             }
-            _ if self.slow_at().is_some_and(|slow| now >= slow) => self.close(replies::TOO_SLOW, replies),
+            _ if self.too_slow_at().is_some_and(|slow| now >= slow) => self.close(replies::TOO_SLOW, replies),
             _ if now < self.active_at + self.limits().command_timeout => {
-                self.close(replies::NO_MESSAGE, replies)
+                self.close(replies::MESSAGE_TIMED_OUT, replies)
             }
             _ => self.close(replies::TIMED_OUT, replies),
         }
@@ -496,54 +501,56 @@ impl Session {
 
     /// Its messages are counted for the account; where there is no login for the client's site, and at MX for the
     /// network of that too.
-    fn reservation(&mut self) -> Arc<Reservation> {
+    fn reservation(&mut self) -> Arc<MemoryReservation> {
         let (peer, budget, began) = (self.peer, self.settings.budget(), self.began);
         Arc::clone(self.reservation.get_or_insert_with(|| match self.account {
-            Some(account) => budget.reserve([Holder::Account(account)], began),
-            None if self.settings.role() == Role::Mx => budget.reserve(Holder::stranger(peer), began),
-            None => budget.reserve([Holder::site(peer)], began),
+            Some(account) => budget.reserve([QuotaHolder::Account(account)], began),
+            None if self.settings.role() == ListenerRole::Mx => {
+                budget.reserve(QuotaHolder::untrusted_client(peer), began)
+            }
+            None => budget.reserve([QuotaHolder::for_site(peer)], began),
         }))
     }
 
-    fn ask(&mut self, asked: Asked, question: Question) -> Next {
-        self.mode = Mode::Asked(asked);
-        Next::Ask(question)
+    fn call_hook(&mut self, asked: PendingHook, question: Hook) -> SessionAction {
+        self.mode = InputMode::AwaitingHook(asked);
+        SessionAction::CallHook(question)
     }
 
     /// Says the last reply.
-    fn close(&mut self, reply: &'static str, replies: &mut Replies) -> Next {
-        replies.say(reply);
-        self.mode = Mode::Closed;
+    fn close(&mut self, reply: &'static str, replies: &mut ReplyBuffer) -> SessionAction {
+        replies.push_fixed(reply);
+        self.mode = InputMode::Closed;
         self.transaction = None;
-        Next::Close
+        SessionAction::Close
     }
 
     /// Refuses a command, and counts it: a client that gets everything wrong is not a mail client.
-    fn refuse(&mut self, reply: &'static str, replies: &mut Replies) -> Next {
-        if self.is_error_too_many() {
+    fn refuse(&mut self, reply: &'static str, replies: &mut ReplyBuffer) -> SessionAction {
+        if self.count_error() {
             return self.close(replies::TOO_MANY_ERRORS, replies);
         }
-        replies.say(reply);
-        Next::Listen
+        replies.push_fixed(reply);
+        SessionAction::Read
     }
 
     /// Refuses DATA, and the transaction is over. What comes behind it may be content that did not wait for 354
     /// (RFC 2920 3.1 lets nothing follow DATA in a group): it must not be read as commands.
-    fn refuse_data(&mut self, reply: &'static str, replies: &mut Replies) -> Next {
+    fn refuse_data(&mut self, reply: &'static str, replies: &mut ReplyBuffer) -> SessionAction {
         self.transaction = None;
         self.refused_data = true;
         self.refuse(reply, replies)
     }
 
-    fn refuse_reply(&mut self, reply: &Reply, replies: &mut Replies) -> Next {
-        if self.is_error_too_many() {
+    fn refuse_reply(&mut self, reply: &SmtpReply, replies: &mut ReplyBuffer) -> SessionAction {
+        if self.count_error() {
             return self.close(replies::TOO_MANY_ERRORS, replies);
         }
-        replies.say_reply(reply);
-        Next::Listen
+        replies.push_reply(reply);
+        SessionAction::Read
     }
 
-    fn is_error_too_many(&mut self) -> bool {
+    fn count_error(&mut self) -> bool {
         self.counts.errors += 1;
         self.counts.errors >= self.settings.limits.errors_max
     }

@@ -5,15 +5,15 @@
 use std::fmt::Write as _;
 use std::sync::Arc;
 
-use mail::address::Name;
+use mail::address::DomainName;
 use queue::accept::SCHEDULED_AHEAD_MAX;
 
-use crate::budget::Budget;
-use crate::limits::Limits;
+use crate::budget::ContentBudget;
+use crate::limits::SessionLimits;
 
 /// What a listener is for.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Role {
+pub enum ListenerRole {
     /// Submission (RFC 6409): AUTH before MAIL, TLS before AUTH; each recipient is asked for.
     Submission,
     /// Trusted hosts hand in mail without AUTH; the network decides who is one.
@@ -22,7 +22,7 @@ pub enum Role {
     Mx,
 }
 
-impl Role {
+impl ListenerRole {
     /// All of them.
     pub const ALL: [Self; 3] = [Self::Submission, Self::Relay, Self::Mx];
 
@@ -39,33 +39,38 @@ impl Role {
 
 /// What a session needs to know.
 #[derive(Debug)]
-pub struct Settings {
-    role: Role,
-    pub(crate) hostname: Name,
-    pub(crate) limits: Limits,
+pub struct SessionSettings {
+    role: ListenerRole,
+    pub(crate) hostname: DomainName,
+    pub(crate) limits: SessionLimits,
     /// While places are short.
-    pub(crate) limits_short: Limits,
-    budget: Arc<Budget>,
+    pub(crate) overload_limits: SessionLimits,
+    budget: Arc<ContentBudget>,
     tls_offered: bool,
     greeting: String,
-    capabilities_clear: String,
-    capabilities_secured: String,
+    capabilities_plain: String,
+    capabilities_tls: String,
 }
 
-impl Settings {
+impl SessionSettings {
     /// Puts them together. `tls_offered` says that the listener has a certificate.
     #[must_use]
-    pub fn new(role: Role, hostname: Name, limits: Limits, budget: Arc<Budget>, tls_offered: bool) -> Self {
+    pub fn new(
+        role: ListenerRole,
+        hostname: DomainName,
+        limits: SessionLimits,
+        budget: Arc<ContentBudget>,
+        tls_offered: bool,
+    ) -> Self {
         let greeting = format!("220 {hostname} ESMTP postrider\r\n");
-        let capabilities =
-            |secured: bool| capabilities(role, &hostname, &limits, (secured, tls_offered && !secured));
+        let capabilities = |secured: bool| capabilities(role, &hostname, &limits, (secured, tls_offered && !secured));
         Self {
-            capabilities_clear: capabilities(false),
-            capabilities_secured: capabilities(true),
+            capabilities_plain: capabilities(false),
+            capabilities_tls: capabilities(true),
             greeting,
             role,
             hostname,
-            limits_short: limits.while_short(),
+            overload_limits: limits.for_overload(),
             limits,
             budget,
             tls_offered,
@@ -74,25 +79,25 @@ impl Settings {
 
     /// What the listener is for.
     #[must_use]
-    pub fn role(&self) -> Role {
+    pub fn role(&self) -> ListenerRole {
         self.role
     }
 
     /// Our name.
     #[must_use]
-    pub fn hostname(&self) -> &Name {
+    pub fn hostname(&self) -> &DomainName {
         &self.hostname
     }
 
     /// The bounds.
     #[must_use]
-    pub fn limits(&self) -> &Limits {
+    pub fn limits(&self) -> &SessionLimits {
         &self.limits
     }
 
     /// The memory for content that all sessions of this kind of listener share.
     #[must_use]
-    pub fn budget(&self) -> &Arc<Budget> {
+    pub fn budget(&self) -> &Arc<ContentBudget> {
         &self.budget
     }
 
@@ -107,20 +112,25 @@ impl Settings {
     }
 
     pub(crate) fn capabilities(&self, secured: bool) -> &str {
-        if secured { &self.capabilities_secured } else { &self.capabilities_clear }
+        if secured { &self.capabilities_tls } else { &self.capabilities_plain }
     }
 }
 
 /// The reply to EHLO. AUTH stands in it only under TLS (RFC 4954 4), STARTTLS only before it
 /// (RFC 3207 4.2), REQUIRETLS only under it (RFC 8689 2).
-fn capabilities(role: Role, hostname: &Name, limits: &Limits, (secured, starttls): (bool, bool)) -> String {
+fn capabilities(
+    role: ListenerRole,
+    hostname: &DomainName,
+    limits: &SessionLimits,
+    (secured, starttls): (bool, bool),
+) -> String {
     let mut text = format!("250-{hostname}\r\n250-PIPELINING\r\n250-8BITMIME\r\n250-SMTPUTF8\r\n");
     // Writing to a String does not fail.
     let _ = write!(text, "250-SIZE {}\r\n", limits.message_bytes_max);
     text.push_str("250-CHUNKING\r\n250-BINARYMIME\r\n250-ENHANCEDSTATUSCODES\r\n");
     // Who asks for a report of success gets it from the host before us (RFC 3461 5.2.2): here mail ends, and
     // nothing is written to strangers.
-    if role != Role::Mx {
+    if role != ListenerRole::Mx {
         text.push_str("250-DSN\r\n250-DELIVERBY\r\n250-MT-PRIORITY\r\n");
         // RFC 4865 3: for how long, and until when at most; both hold.
         let ahead_max = SCHEDULED_AHEAD_MAX.as_secs();
@@ -131,7 +141,7 @@ fn capabilities(role: Role, hostname: &Name, limits: &Limits, (secured, starttls
     }
     if secured {
         text.push_str("250-REQUIRETLS\r\n");
-        if role == Role::Submission {
+        if role == ListenerRole::Submission {
             text.push_str("250-AUTH PLAIN LOGIN\r\n");
         }
     }

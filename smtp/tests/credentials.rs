@@ -11,95 +11,94 @@ use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
 use loopback::{Server, hear, say};
 use mail::account::{Account, Plan};
-use mail::address::Name;
-use mail::classify::Shaping;
-use mail::credential::{SMTP_PASSWORD_PREFIX, Secret, SecretHash, SmtpCredential, Terms};
-use mail::domain::{Dkim, Domain, DomainState, SealedKey};
+use mail::address::DomainName;
+use mail::classify::ReplyRules;
+use mail::credential::{CredentialPolicy, CredentialSecret, SMTP_PASSWORD_PREFIX, SecretHash, SmtpCredential};
+use mail::domain::{DomainState, SealedDkimKeys, SealedSecret, SendingDomain};
 use mail::id::{AccountId, DomainId, SmtpCredentialId};
-use mail::setup::Facts;
+use mail::setup::ServiceHosts;
 use mail::verp::VerpKey;
-use queue::accept::{Hall, HallParts, Signing};
+use queue::accept::{DkimSigning, Intake, IntakeParts};
 use queue::clock::Clock;
-use queue::courier::http::{Poster, PosterSettings};
-use queue::courier::smtp::{Dialer, TlsMode};
+use queue::courier::http::{HttpClient, HttpClientSettings};
+use queue::courier::smtp::{SmtpDialer, TlsSecurityLevel};
 use queue::domains::DomainsParts;
 use queue::entropy::Entropy;
-use queue::plan::{PlanSettings, Planner};
-use queue::retry::Schedule;
+use queue::plan::{MxRouter, RouterSettings};
+use queue::retry::RetrySchedule;
 use queue::smarthosts::Smarthosts;
-use queue::webhooks::{LADDER, WebhooksParts};
-use queue::worker::{Manners, Worker, WorkerParts, WorkerSettings};
-use smtp::limits::Limits;
-use smtp::policy::Submission;
-use smtp::settings::Role;
+use queue::webhooks::{RETRY_SCHEDULE, WebhooksParts};
+use queue::worker::{DeliveryPolicy, Worker, WorkerParts, WorkerSettings};
+use smtp::limits::SessionLimits;
+use smtp::policy::SubmissionHandler;
+use smtp::settings::ListenerRole;
 use store::engine::{Batch, Store};
 use tokio::net::TcpStream;
 use tokio_rustls::client::TlsStream;
 
 /// What webhooks need, where there are none.
-fn webhooks(settings: &dns::lookup::Settings) -> WebhooksParts {
+fn webhooks(settings: &dns::lookup::ResolverSettings) -> WebhooksParts {
     let resolver = dns::lookup::Resolver::new(settings).unwrap();
     WebhooksParts {
-        poster: Poster::new(resolver, PosterSettings::default()).unwrap(),
+        client: HttpClient::new(resolver, HttpClientSettings::default()).unwrap(),
         vault: Arc::new(dns::seal::Vault::new(&[2; 32]).unwrap()),
-        ladder: LADDER.to_vec(),
+        retry_schedule: RETRY_SCHEDULE.to_vec(),
     }
 }
 
 /// A hall whose worker is paused: what is accepted stays.
-async fn hall() -> Hall {
-    let hostname: Name = "mx.example.test".parse().unwrap();
-    let nobody =
-        dns::lookup::Settings { servers: vec!["127.0.0.1:9".parse().unwrap()], ..Default::default() };
-    let plan = PlanSettings { port: 25, smarthosts: Smarthosts::default(), own_names: Vec::new() };
+async fn hall() -> Intake {
+    let hostname: DomainName = "mx.example.test".parse().unwrap();
+    let nobody = dns::lookup::ResolverSettings { servers: vec!["127.0.0.1:9".parse().unwrap()], ..Default::default() };
+    let plan = RouterSettings { port: 25, smarthosts: Smarthosts::default(), own_names: Vec::new() };
     let parts = WorkerParts {
         store: Store::memory(),
         clock: Clock::default(),
         entropy: Entropy::default(),
-        planner: Planner::new(dns::lookup::Resolver::new(&nobody).unwrap(), plan),
-        dialer: Dialer::new(hostname.clone()).unwrap(),
+        router: MxRouter::new(dns::lookup::Resolver::new(&nobody).unwrap(), plan),
+        dialer: SmtpDialer::new(hostname.clone()).unwrap(),
         verp: VerpKey::new([1; 32]),
         webhooks: webhooks(&nobody),
         node: "test".to_owned(),
-        former_node: None,
+        predecessor_node: None,
     };
     let settings = WorkerSettings {
         hostname,
-        manners: Manners {
-            schedule: Schedule::default(),
+        delivery_policy: DeliveryPolicy {
+            schedule: RetrySchedule::default(),
             paused: true,
             retention: Duration::from_secs(3600),
-            shaping: Shaping::default(),
+            shaping: ReplyRules::default(),
         },
         pace: Vec::new(),
-        tls: TlsMode::Off,
+        tls: TlsSecurityLevel::Off,
         source_addresses: Vec::new(),
         pools: Vec::new(),
         connections_max: 1,
-        places_max: 100,
+        in_flight_max: 100,
         ready_max: 100,
         body_bytes_max: 1 << 20,
     };
     let worker = Worker::new(parts, settings);
-    worker.join().await.unwrap();
-    let rest = HallParts {
+    worker.join_cluster().await.unwrap();
+    let rest = IntakeParts {
         vault: Arc::new(dns::seal::Vault::new(&[2; 32]).unwrap()),
-        pool: dns::signing_pool::SigningPool::start(Some(1)).unwrap(),
-        signing: Signing::Off,
+        signing_pool: dns::signing_pool::SigningPool::start(Some(1)).unwrap(),
+        signing: DkimSigning::Off,
         sandbox_sender: None,
         message_bytes_max: 1 << 20,
-        links: mail::link::LinkKey::new([3; 32]),
+        link_key: mail::link::TokenKey::new([3; 32]),
         plans: mail::plan::Plans::default(),
         rate_limit: false,
         domains: DomainsParts {
             vault: Arc::new(dns::seal::Vault::new(&[2; 32]).unwrap()),
-            inspector: dns::setup::Inspector::new(dns::setup::Settings {
+            inspector: dns::setup::DomainChecker::new(dns::setup::DomainCheckSettings {
                 servers: vec!["127.0.0.1:9".parse().unwrap()],
                 ..Default::default()
             })
             .unwrap(),
             publisher: provider::Publisher::new(dns::lookup::Resolver::new(&nobody).unwrap(), true),
-            facts: Facts {
+            facts: ServiceHosts {
                 return_path_host: "rp.example.net".parse().unwrap(),
                 spf_include_host: "spf.example.net".parse().unwrap(),
                 ownership_label: "_service".to_owned(),
@@ -109,14 +108,14 @@ async fn hall() -> Hall {
             auto_verify: false,
         },
     };
-    Hall::new(worker, rest)
+    Intake::new(worker, rest)
 }
 
 /// An account with a domain and a credential, and a door that takes it.
 struct World {
-    hall: Hall,
+    hall: Intake,
     password: String,
-    server: Server<Submission>,
+    server: Server<SubmissionHandler>,
 }
 
 impl World {
@@ -134,8 +133,8 @@ impl World {
             suspended: false,
             created_at: now,
         };
-        let sealed = || SealedKey(String::new());
-        let dkim = Dkim {
+        let sealed = || SealedSecret(String::new());
+        let dkim = SealedDkimKeys {
             selector: "s".into(),
             rsa_record: String::new(),
             rsa: sealed(),
@@ -144,7 +143,7 @@ impl World {
             ed25519_published: false,
             rsa_bits: 2_048,
         };
-        let domain = Domain {
+        let domain = SendingDomain {
             id: DomainId::new(now, 1),
             account: id,
             name: "example.com".parse().unwrap(),
@@ -159,31 +158,31 @@ impl World {
             verified_at: Some(now),
             updated_at: now,
         };
-        let secret = Secret::new(SMTP_PASSWORD_PREFIX, [7; 32]);
+        let secret = CredentialSecret::new(SMTP_PASSWORD_PREFIX, [7; 32]);
         let credential = SmtpCredential {
             id: SmtpCredentialId::new(now, 1),
             account: id,
             name: "test".to_owned(),
             hint: secret.hint(),
             enabled: true,
-            terms: Terms::default(),
+            terms: CredentialPolicy::default(),
             created_at: now,
         };
         let mut batch = Batch::progress();
         store::account::create(&mut batch, &account);
         let count = store::domain::count(hall.store(), id).await.unwrap();
         store::domain::create(&mut batch, &domain, &count);
-        let hash = SecretHash::of_smtp_password(secret.expose()).unwrap();
+        let hash = SecretHash::from_smtp_password(secret.expose()).unwrap();
         store::credential::create_smtp(&mut batch, &credential, &hash);
         hall.store().commit(batch).await.unwrap();
-        let door = Submission::new(hall.clone(), "postrider".to_owned());
-        let server = Server::start(Role::Submission, Limits::default(), true, door);
+        let door = SubmissionHandler::new(hall.clone(), "postrider".to_owned());
+        let server = Server::start(ListenerRole::Submission, SessionLimits::default(), true, door);
         Self { hall, password: secret.expose().to_owned(), server }
     }
 
     async fn found(&self) -> SmtpCredential {
-        let hash = SecretHash::of_smtp_password(&self.password).unwrap();
-        store::credential::by_hash(self.hall.store(), &hash).await.unwrap().unwrap()
+        let hash = SecretHash::from_smtp_password(&self.password).unwrap();
+        store::credential::find_by_hash(self.hall.store(), &hash).await.unwrap().unwrap()
     }
 
     async fn change(&self, change: impl FnOnce(&mut SmtpCredential)) {

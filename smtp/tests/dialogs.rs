@@ -9,10 +9,10 @@ use std::path::{Path, PathBuf};
 use std::time::Duration;
 
 use conversation::{BUDGET_BYTES, Conversation};
-use mail::reply::{Enhanced, Reply};
-use smtp::limits::Limits;
+use mail::reply::{Enhanced, SmtpReply};
+use smtp::limits::SessionLimits;
 use smtp::session::Input;
-use smtp::settings::Role;
+use smtp::settings::ListenerRole;
 
 struct Line<'a> {
     number: usize,
@@ -85,18 +85,18 @@ fn matches(pattern: &str, text: &str) -> bool {
     }
 }
 
-fn reply_of(text: &str) -> Reply {
+fn reply_of(text: &str) -> SmtpReply {
     let (code, rest) = text.split_once(' ').unwrap();
-    let (enhanced, text) = Enhanced::split(rest).unwrap();
-    Reply::new(code.parse().unwrap(), enhanced, text.to_owned())
+    let (enhanced, text) = Enhanced::split_prefix(rest).unwrap();
+    SmtpReply::new(code.parse().unwrap(), enhanced, text.to_owned())
 }
 
 fn open(dialog: &Dialog<'_>) -> Conversation {
     let setting = |key: &str| dialog.lines.iter().find(|l| l.key == key).map(|l| l.value);
     let (role, mut limits) = match setting("role").unwrap_or("submission") {
-        "submission" => (Role::Submission, Limits::default()),
-        "relay" => (Role::Relay, Limits::relay()),
-        "mx" => (Role::Mx, Limits::default()),
+        "submission" => (ListenerRole::Submission, SessionLimits::default()),
+        "relay" => (ListenerRole::Relay, SessionLimits::for_relay()),
+        "mx" => (ListenerRole::Mx, SessionLimits::default()),
         other => panic!("unknown role {other}"),
     };
     for line in dialog.lines.iter().filter(|l| l.key == "limit") {
@@ -184,9 +184,7 @@ impl Run<'_> {
             }
             "open" => assert!(!self.conversation.closed, "{place}: the session is closed"),
             key if key.starts_with("taken") => self.taken(key, line.value, &place),
-            key if key.starts_with("mail ") || key.starts_with("rcpt ") => {
-                self.envelope(key, line.value, &place)
-            }
+            key if key.starts_with("mail ") || key.starts_with("rcpt ") => self.envelope(key, line.value, &place),
             other => panic!("{place}: unknown `{other}`"),
         }
     }
@@ -213,7 +211,7 @@ impl Run<'_> {
                 return;
             }
             "taken trace" => {
-                let field = smtp::received::field(
+                let field = smtp::received::received_field(
                     &message.trace,
                     message.envelope.smtputf8,
                     jiff::Timestamp::UNIX_EPOCH,
@@ -226,8 +224,7 @@ impl Run<'_> {
     }
 
     fn envelope(&mut self, key: &str, value: &str, place: &str) {
-        let message =
-            self.conversation.taken.get(self.taken.wrapping_sub(1)).unwrap_or_else(|| panic!("{place}"));
+        let message = self.conversation.taken.get(self.taken.wrapping_sub(1)).unwrap_or_else(|| panic!("{place}"));
         let (envelope, notify) = (&message.envelope, message.recipients.first().map(|r| &r.notify).unwrap());
         let shown = match key {
             "mail envid" => envelope.envelope_id.clone().unwrap_or_default(),
@@ -239,7 +236,7 @@ impl Run<'_> {
             "rcpt notify" => [
                 (notify.never, "NEVER"),
                 (notify.success, "SUCCESS"),
-                (notify.on_failure(), "FAILURE"),
+                (notify.wants_failure(), "FAILURE"),
                 (notify.delay, "DELAY"),
             ]
             .iter()
@@ -264,7 +261,7 @@ fn run(file: &str, dialog: &Dialog<'_>, bytewise: bool) {
     // No dialog leaves memory behind.
     let Conversation { session, taken, budget, .. } = run.conversation;
     drop((session, taken));
-    assert_eq!(budget.free(), BUDGET_BYTES, "{place}: the budget is given back");
+    assert_eq!(budget.free_bytes(), BUDGET_BYTES, "{place}: the budget is given back");
 }
 
 #[test]

@@ -7,8 +7,8 @@ mod loopback;
 use std::time::Duration;
 
 use loopback::{Remember, Server, hear, is_closed, say, shown};
-use smtp::limits::Limits;
-use smtp::settings::Role;
+use smtp::limits::SessionLimits;
+use smtp::settings::ListenerRole;
 use tokio::io::AsyncWriteExt;
 use tokio::net::{TcpSocket, TcpStream};
 use tokio::sync::Notify;
@@ -17,7 +17,7 @@ const MESSAGE: &str = "From: a@b.example\r\nSubject: hi\r\n\r\n..hello\r\n.\r\n"
 
 #[tokio::test]
 async fn a_message_over_starttls_and_auth() {
-    let server = Server::start(Role::Submission, Limits::default(), false, Remember::default());
+    let server = Server::start(ListenerRole::Submission, SessionLimits::default(), false, Remember::default());
     let mut clear = server.connect().await;
     assert!(hear(&mut clear, 1).await.starts_with("220 "));
     say(&mut clear, "EHLO client.example\r\n").await;
@@ -45,7 +45,7 @@ async fn a_message_over_starttls_and_auth() {
 
 #[tokio::test]
 async fn implicit_tls_and_a_new_certificate() {
-    let mut server = Server::start(Role::Submission, Limits::default(), true, Remember::default());
+    let mut server = Server::start(ListenerRole::Submission, SessionLimits::default(), true, Remember::default());
     let mut stream = server.secure(server.connect().await).await;
     assert!(hear(&mut stream, 1).await.starts_with("220 "));
     let fresh = rcgen::generate_simple_self_signed(["localhost".to_owned()]).unwrap();
@@ -60,7 +60,7 @@ async fn implicit_tls_and_a_new_certificate() {
 
 #[tokio::test]
 async fn bytes_behind_starttls_are_never_answered() {
-    let server = Server::start(Role::Relay, Limits::relay(), false, Remember::default());
+    let server = Server::start(ListenerRole::Relay, SessionLimits::for_relay(), false, Remember::default());
     let mut clear = server.connect().await;
     hear(&mut clear, 1).await;
     say(&mut clear, "EHLO x\r\n").await;
@@ -76,7 +76,7 @@ async fn bytes_behind_starttls_are_never_answered() {
 
 #[tokio::test]
 async fn a_large_message_in_many_pieces() {
-    let server = Server::start(Role::Relay, Limits::relay(), false, Remember::default());
+    let server = Server::start(ListenerRole::Relay, SessionLimits::for_relay(), false, Remember::default());
     let mut stream = server.connect().await;
     hear(&mut stream, 1).await;
     say(&mut stream, "EHLO x\r\nMAIL FROM:<a@b.example>\r\nRCPT TO:<c@d.example>\r\nDATA\r\n").await;
@@ -92,7 +92,7 @@ async fn a_large_message_in_many_pieces() {
 
 #[tokio::test]
 async fn a_flood_of_commands_is_answered_in_order() {
-    let server = Server::start(Role::Relay, Limits::relay(), false, Remember::default());
+    let server = Server::start(ListenerRole::Relay, SessionLimits::for_relay(), false, Remember::default());
     let stream = server.connect().await;
     let (mut read, mut write) = stream.into_split();
     let writer = tokio::spawn(async move {
@@ -111,7 +111,7 @@ async fn a_flood_of_commands_is_answered_in_order() {
 /// The client takes little at a time, so that replies wait in the socket, and in the TLS session before it.
 #[tokio::test]
 async fn under_tls_a_slow_reader_hears_all_replies_in_order() {
-    let server = Server::start(Role::Relay, Limits::relay(), true, Remember::default());
+    let server = Server::start(ListenerRole::Relay, SessionLimits::for_relay(), true, Remember::default());
     let socket = TcpSocket::new_v4().unwrap();
     socket.set_recv_buffer_size(4096).unwrap();
     let stream = server.secure(socket.connect(server.address).await.unwrap()).await;
@@ -132,7 +132,7 @@ async fn under_tls_a_slow_reader_hears_all_replies_in_order() {
 
 #[tokio::test]
 async fn a_fourth_failed_login_is_not_heard() {
-    let server = Server::start(Role::Submission, Limits::default(), true, Remember::default());
+    let server = Server::start(ListenerRole::Submission, SessionLimits::default(), true, Remember::default());
     let mut stream = server.secure(server.connect().await).await;
     hear(&mut stream, 1).await;
     say(&mut stream, "EHLO x\r\n").await;
@@ -146,8 +146,8 @@ async fn a_fourth_failed_login_is_not_heard() {
 
 #[tokio::test]
 async fn too_many_sessions_are_told_so() {
-    let limits = Limits { sessions_per_address_max: 2, ..Limits::relay() };
-    let server = Server::start(Role::Relay, limits, false, Remember::default());
+    let limits = SessionLimits { sessions_per_address_max: 2, ..SessionLimits::for_relay() };
+    let server = Server::start(ListenerRole::Relay, limits, false, Remember::default());
     let (mut one, mut two) = (server.connect().await, server.connect().await);
     hear(&mut one, 1).await;
     hear(&mut two, 1).await;
@@ -162,7 +162,7 @@ async fn too_many_sessions_are_told_so() {
 
 #[tokio::test]
 async fn outsiders_are_turned_away() {
-    let server = Server::start(Role::Relay, Limits::relay(), false, Remember::default());
+    let server = Server::start(ListenerRole::Relay, SessionLimits::for_relay(), false, Remember::default());
     let socket = tokio::net::TcpSocket::new_v4().unwrap();
     socket.bind("127.0.0.2:0".parse().unwrap()).unwrap();
     let mut stream = socket.connect(server.address).await.unwrap();
@@ -172,7 +172,7 @@ async fn outsiders_are_turned_away() {
 
 #[tokio::test]
 async fn a_panic_ends_one_session_only() {
-    let server = Server::start(Role::Relay, Limits::relay(), false, Remember::default());
+    let server = Server::start(ListenerRole::Relay, SessionLimits::for_relay(), false, Remember::default());
     let (mut bad, mut good) = (server.connect().await, server.connect().await);
     hear(&mut bad, 1).await;
     hear(&mut good, 1).await;
@@ -191,7 +191,8 @@ async fn a_panic_ends_one_session_only() {
 #[tokio::test]
 async fn shutdown_waits_for_a_message_that_is_being_taken() {
     let hold = Some((Notify::new(), Notify::new()));
-    let server = Server::start(Role::Relay, Limits::relay(), false, Remember { hold, ..Remember::default() });
+    let server =
+        Server::start(ListenerRole::Relay, SessionLimits::for_relay(), false, Remember { hold, ..Remember::default() });
     let (mut idle, mut busy) = (server.connect().await, server.connect().await);
     hear(&mut idle, 1).await;
     hear(&mut busy, 1).await;
@@ -212,8 +213,8 @@ async fn shutdown_waits_for_a_message_that_is_being_taken() {
 
 #[tokio::test]
 async fn an_idle_session_is_told_before_it_is_closed() {
-    let limits = Limits { command_timeout: Duration::from_millis(50), ..Limits::relay() };
-    let server = Server::start(Role::Relay, limits, false, Remember::default());
+    let limits = SessionLimits { command_timeout: Duration::from_millis(50), ..SessionLimits::for_relay() };
+    let server = Server::start(ListenerRole::Relay, limits, false, Remember::default());
     let mut stream = server.connect().await;
     assert!(hear(&mut stream, 2).await.contains("\r\n421 4.4.2 "));
     assert!(is_closed(&mut stream).await);
@@ -221,7 +222,7 @@ async fn an_idle_session_is_told_before_it_is_closed() {
 
 #[tokio::test]
 async fn a_browser_hears_no_more_than_one_line() {
-    let server = Server::start(Role::Relay, Limits::relay(), false, Remember::default());
+    let server = Server::start(ListenerRole::Relay, SessionLimits::for_relay(), false, Remember::default());
     let mut stream = server.connect().await;
     hear(&mut stream, 1).await;
     say(&mut stream, "POST / HTTP/1.1\r\nHost: x\r\n\r\nEHLO x\r\nMAIL FROM:<a@b.example>\r\n").await;
@@ -230,14 +231,14 @@ async fn a_browser_hears_no_more_than_one_line() {
 
 #[tokio::test]
 async fn a_submission_session_without_a_login_ends() {
-    let limits = Limits { login_timeout: Duration::from_millis(50), ..Limits::default() };
-    let server = Server::start(Role::Submission, limits.clone(), false, Remember::default());
+    let limits = SessionLimits { login_timeout: Duration::from_millis(50), ..SessionLimits::default() };
+    let server = Server::start(ListenerRole::Submission, limits.clone(), false, Remember::default());
     let mut stream = server.connect().await;
     let heard = hear(&mut stream, 2).await;
     assert!(heard.starts_with("220 ") && heard.contains("\r\n421 4.4.2 Timeout: no login"), "{heard}");
     assert!(is_closed(&mut stream).await);
     // Nor is a handshake waited for any longer.
-    let server = Server::start(Role::Submission, limits, true, Remember::default());
+    let server = Server::start(ListenerRole::Submission, limits, true, Remember::default());
     assert!(is_closed(&mut server.connect().await).await);
     while server.peers.sessions() > 0 {
         tokio::task::yield_now().await;
@@ -247,24 +248,24 @@ async fn a_submission_session_without_a_login_ends() {
 /// Of an address from which 100 logins have failed a right one was refused for a quarter of an hour.
 #[tokio::test]
 async fn a_right_login_is_heard_at_once_whatever_others_failed_with() {
-    let server = Server::start(Role::Submission, Limits::default(), true, Remember::default());
+    let server = Server::start(ListenerRole::Submission, SessionLimits::default(), true, Remember::default());
     let (logins, here) = (server.peers.logins(), "127.0.0.1".parse().unwrap());
     for n in 0..1_000 {
-        let _ = logins.failed(here, n, tokio::time::Instant::now());
+        let _ = logins.record_failure(here, n, tokio::time::Instant::now());
     }
     let mut stream = server.secure(server.connect().await).await;
     hear(&mut stream, 1).await;
     say(&mut stream, "EHLO x\r\nAUTH PLAIN AHBvc3RyaWRlcgBzZWNyZXQ=\r\n").await;
     let heard = hear(&mut stream, 2).await;
     assert!(heard.contains("\r\n235 2.7.0 "), "{heard}");
-    assert!(logins.known(here, tokio::time::Instant::now()).is_some());
+    assert!(logins.known_holder(here, tokio::time::Instant::now()).is_some());
 }
 
 #[tokio::test]
 async fn failed_logins_that_wait_have_a_number_and_a_right_one_does_not_wait() {
-    let server = Server::start(Role::Submission, Limits::default(), true, Remember::default());
+    let server = Server::start(ListenerRole::Submission, SessionLimits::default(), true, Remember::default());
     let here = "127.0.0.1".parse().unwrap();
-    let waiting: Vec<_> = std::iter::from_fn(|| server.peers.logins().wait(here)).collect();
+    let waiting: Vec<_> = std::iter::from_fn(|| server.peers.logins().acquire_tarpit(here)).collect();
     assert_eq!(waiting.len(), 16);
     let log_in = async |password: &str| {
         let mut stream = server.secure(server.connect().await).await;

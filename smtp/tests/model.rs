@@ -7,8 +7,8 @@ mod conversation;
 
 use conversation::{BUDGET_BYTES, Conversation};
 use proptest::prelude::*;
-use smtp::limits::Limits;
-use smtp::settings::Role;
+use smtp::limits::SessionLimits;
+use smtp::settings::ListenerRole;
 
 #[derive(Debug, Clone, Copy, PartialEq)]
 enum Command {
@@ -129,11 +129,7 @@ impl Model {
             Some((0, ..)) => vec![554],
             Some((_, _, true)) => vec![503],
             Some(_) => {
-                wire.extend_from_slice(if bare {
-                    b"hi\n.\nNOOP\r\n.\r\n"
-                } else {
-                    b"hi\r\n..\r\nNOOP\r\n.\r\n"
-                });
+                wire.extend_from_slice(if bare { b"hi\n.\nNOOP\r\n.\r\n" } else { b"hi\r\n..\r\nNOOP\r\n.\r\n" });
                 self.taken += usize::from(!bare);
                 vec![354, if bare { 550 } else { 250 }]
             }
@@ -184,7 +180,7 @@ impl Model {
             235
         } else {
             self.failures += 1;
-            self.closed = self.failures == Limits::default().auth_failures_max;
+            self.closed = self.failures == SessionLimits::default().auth_failures_max;
             535
         };
         let last_word = self.closed.then_some(421);
@@ -214,17 +210,14 @@ fn command() -> impl Strategy<Value = Command> {
     ]
 }
 
-fn limits() -> Limits {
-    Limits { errors_max: u32::MAX, junk_max: u32::MAX, ..Limits::default() }
+fn limits() -> SessionLimits {
+    SessionLimits { errors_max: u32::MAX, junk_max: u32::MAX, ..SessionLimits::default() }
 }
 
 fn codes(wire: &[u8]) -> Vec<u16> {
     let text = std::str::from_utf8(wire).unwrap();
     assert!(text.is_empty() || text.ends_with("\r\n"));
-    text.split_terminator("\r\n")
-        .filter(|l| l.as_bytes()[3] == b' ')
-        .map(|l| l[..3].parse().unwrap())
-        .collect()
+    text.split_terminator("\r\n").filter(|l| l.as_bytes()[3] == b' ').map(|l| l[..3].parse().unwrap()).collect()
 }
 
 /// Words and pieces that commands are made of, and bytes that should not be there.
@@ -266,7 +259,7 @@ proptest! {
         submission in proptest::bool::ANY,
         grouped in proptest::bool::ANY,
     ) {
-        let role = if submission { Role::Submission } else { Role::Relay };
+        let role = if submission { ListenerRole::Submission } else { ListenerRole::Relay };
         let mut talk = Conversation::new(role, limits(), true, false);
         prop_assert_eq!(codes(&talk.heard()), vec![220]);
         let mut model = Model {
@@ -302,13 +295,13 @@ proptest! {
     ) {
         // STARTTLS is left out: what comes in one piece behind it is dropped, and what comes later is not.
         let run = |chunks: &mut dyn Iterator<Item = &[u8]>| {
-            let mut talk = Conversation::new(Role::Relay, limits(), false, false);
+            let mut talk = Conversation::new(ListenerRole::Relay, limits(), false, false);
             chunks.for_each(|chunk| talk.send(chunk));
             let taken: Vec<_> = talk.taken.iter().map(|m| (m.recipients.len(), m.content.clone())).collect();
             let heard = talk.heard();
             let budget = std::sync::Arc::clone(&talk.budget);
             drop(talk);
-            assert_eq!(budget.free(), BUDGET_BYTES);
+            assert_eq!(budget.free_bytes(), BUDGET_BYTES);
             (String::from_utf8(heard).unwrap(), taken)
         };
         let whole = run(&mut std::iter::once(bytes.as_slice()));

@@ -2,11 +2,11 @@
 
 #![allow(clippy::unwrap_used, reason = "a test")]
 
-use mail::address::{Address, Name};
+use mail::address::{Address, DomainName};
 use proptest::prelude::*;
 use smtp::parameter;
-use smtp::path::{self, Path};
-use smtp::settings::Role;
+use smtp::path::{self, ReversePath};
+use smtp::settings::ListenerRole;
 
 /// Near enough to an address to be one now and then.
 fn near_address() -> impl Strategy<Value = String> {
@@ -62,16 +62,16 @@ proptest! {
     #[test]
     fn a_path_is_read_as_it_was_written(address in near_address(), tail in "( [ -~]{0,10})?") {
         let line = format!("TO:<{address}>{tail}\r\n");
-        let hostname: Name = "mx.example".parse().unwrap();
-        if let Ok(cut) = path::cut(line.as_bytes(), "TO") {
+        let hostname: DomainName = "mx.example".parse().unwrap();
+        if let Ok(cut) = path::split_path(line.as_bytes(), "TO") {
             prop_assert!(address.ends_with(cut.text) || address.contains('>'));
-            if let Ok(read) = path::forward(cut.text, true, &hostname) {
+            if let Ok(read) = path::parse_forward_path(cut.text, true, &hostname) {
                 prop_assert_eq!(read.to_string().parse::<Address>(), Ok(read));
             }
-            if let Ok(Path::Address(read)) = path::reverse(cut.text, true) {
+            if let Ok(ReversePath::Address(read)) = path::parse_reverse_path(cut.text, true) {
                 let shown = read.to_string();
                 prop_assert!(!shown.chars().any(|c| c.is_control() || c == '\r' || c == '\n'));
-                prop_assert_eq!(Address::foreign(&shown), Ok(read));
+                prop_assert_eq!(Address::parse_lenient(&shown), Ok(read));
             }
         }
     }
@@ -79,20 +79,20 @@ proptest! {
     #[test]
     fn any_bytes_behind_a_keyword_are_a_path_or_none(bytes in prop::collection::vec(any::<u8>(), 0..80)) {
         let line = [b"FROM:", &bytes[..]].concat();
-        if let Ok(cut) = path::cut(&line, "FROM") {
-            let _ = path::reverse(cut.text, true);
-            let _ = path::reverse(cut.text, false);
+        if let Ok(cut) = path::split_path(&line, "FROM") {
+            let _ = path::parse_reverse_path(cut.text, true);
+            let _ = path::parse_reverse_path(cut.text, false);
         }
     }
 
     #[test]
     fn parameters_are_read_or_refused(all in prop::collection::vec(near_parameter(), 0..5)) {
         let tail = with_parameters(&all);
-        for role in [Role::Submission, Role::Relay, Role::Mx] {
-            if let Err(refusal) = parameter::mail(&tail, role) {
+        for role in [ListenerRole::Submission, ListenerRole::Relay, ListenerRole::Mx] {
+            if let Err(refusal) = parameter::parse_mail_parameters(&tail, role) {
                 prop_assert!((500..600).contains(&refusal.reply().code));
             }
-            if let Err(refusal) = parameter::rcpt(&tail, true, role) {
+            if let Err(refusal) = parameter::parse_rcpt_parameters(&tail, true, role) {
                 prop_assert!((500..600).contains(&refusal.reply().code));
             }
         }

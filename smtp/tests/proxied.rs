@@ -6,8 +6,8 @@
 mod loopback;
 
 use loopback::{Remember, Server, hear, is_closed, say};
-use smtp::limits::Limits;
-use smtp::settings::Role;
+use smtp::limits::SessionLimits;
+use smtp::settings::ListenerRole;
 use tokio::io::AsyncWriteExt;
 use tokio::net::{TcpSocket, TcpStream};
 
@@ -17,7 +17,7 @@ const OUTSIDER: &str = "PROXY TCP4 192.0.2.1 198.51.100.1 56324 25\r\n";
 const DIALOG: &str = "EHLO x\r\nMAIL FROM:<a@b.example>\r\nRCPT TO:<c@d.example>\r\nDATA\r\n";
 const MESSAGE: &str = "From: a@b.example\r\nSubject: hi\r\n\r\nhello\r\n.\r\nQUIT\r\n";
 
-fn server(role: Role, limits: Limits, implicit_tls: bool) -> Server {
+fn server(role: ListenerRole, limits: SessionLimits, implicit_tls: bool) -> Server {
     let proxies = ["127.0.0.1".parse().unwrap()];
     Server::behind(&proxies, (role, limits, implicit_tls), Remember::default())
 }
@@ -31,8 +31,7 @@ async fn connect_from(server: &Server, address: &str) -> TcpStream {
 
 /// A header of version 2: the command, and a client at 127.0.0.1 or, for LOCAL, nothing.
 fn v2(command: u8) -> Vec<u8> {
-    let addresses: &[u8] =
-        if command == 0x20 { &[] } else { &[127, 0, 0, 1, 198, 51, 100, 1, 220, 4, 0, 25] };
+    let addresses: &[u8] = if command == 0x20 { &[] } else { &[127, 0, 0, 1, 198, 51, 100, 1, 220, 4, 0, 25] };
     let family = if command == 0x20 { 0 } else { 0x11 };
     let length = u8::try_from(addresses.len()).unwrap();
     [b"\r\n\r\n\0\r\nQUIT\n", &[command, family, 0, length][..], addresses].concat()
@@ -40,7 +39,7 @@ fn v2(command: u8) -> Vec<u8> {
 
 #[tokio::test]
 async fn the_client_is_who_the_header_names() {
-    let server = server(Role::Submission, Limits::default(), true);
+    let server = server(ListenerRole::Submission, SessionLimits::default(), true);
     let mut clear = server.connect().await;
     say(&mut clear, "PROXY TCP6 2001:db8::9 2001:db8::1 56324 465\r\n").await;
     let mut stream = server.secure(clear).await;
@@ -58,7 +57,7 @@ async fn the_client_is_who_the_header_names() {
 
 #[tokio::test]
 async fn header_and_dialog_in_one_packet_and_byte_by_byte() {
-    let server = server(Role::Relay, Limits::relay(), false);
+    let server = server(ListenerRole::Relay, SessionLimits::for_relay(), false);
     for header in [INSIDER.as_bytes().to_vec(), v2(0x21), v2(0x20), b"PROXY UNKNOWN\r\n".to_vec()] {
         let said = [&header, DIALOG.as_bytes(), MESSAGE.as_bytes()].concat();
         for piece in [said.len(), 1] {
@@ -76,7 +75,7 @@ async fn header_and_dialog_in_one_packet_and_byte_by_byte() {
 
 #[tokio::test]
 async fn relay_networks_are_asked_about_the_client() {
-    let server = server(Role::Relay, Limits::relay(), false);
+    let server = server(ListenerRole::Relay, SessionLimits::for_relay(), false);
     let mut stream = server.connect().await;
     say(&mut stream, OUTSIDER).await;
     assert!(hear(&mut stream, 1).await.starts_with("554 5.7.1 "));
@@ -85,8 +84,8 @@ async fn relay_networks_are_asked_about_the_client() {
 
 #[tokio::test]
 async fn sessions_are_counted_for_the_client() {
-    let limits = Limits { sessions_per_address_max: 1, ..Limits::default() };
-    let server = server(Role::Submission, limits, false);
+    let limits = SessionLimits { sessions_per_address_max: 1, ..SessionLimits::default() };
+    let server = server(ListenerRole::Submission, limits, false);
     let arrive = async |header: &str| {
         let mut stream = server.connect().await;
         say(&mut stream, header).await;
@@ -103,7 +102,7 @@ async fn sessions_are_counted_for_the_client() {
 
 #[tokio::test]
 async fn without_a_header_not_a_word_is_said() {
-    let server = server(Role::Relay, Limits::relay(), false);
+    let server = server(ListenerRole::Relay, SessionLimits::for_relay(), false);
     let long = format!("PROXY UNKNOWN {}\r\n", "x".repeat(200));
     for bytes in ["EHLO x\r\nQUIT\r\n", "PROXY TCP4 127.0.0.1\r\nQUIT\r\n", long.as_str()] {
         let mut stream = server.connect().await;
@@ -119,7 +118,7 @@ async fn without_a_header_not_a_word_is_said() {
 
 #[tokio::test]
 async fn a_header_from_elsewhere_is_no_command() {
-    let server = server(Role::Submission, Limits::default(), false);
+    let server = server(ListenerRole::Submission, SessionLimits::default(), false);
     let mut stream = connect_from(&server, "127.0.0.2").await;
     assert!(hear(&mut stream, 1).await.starts_with("220 "));
     say(&mut stream, INSIDER).await;
@@ -128,8 +127,8 @@ async fn a_header_from_elsewhere_is_no_command() {
 
 #[tokio::test]
 async fn who_is_silent_has_a_place_among_all_and_no_longer_than_the_server() {
-    let server = server(Role::Relay, Limits::relay(), false);
-    server.peers.set_sessions_max(Role::Relay, 4);
+    let server = server(ListenerRole::Relay, SessionLimits::for_relay(), false);
+    server.peers.set_sessions_max(ListenerRole::Relay, 4);
     // As many as there are places: those whose header is awaited hold them all.
     let mut silent = Vec::new();
     for _ in 0..4 {

@@ -14,12 +14,12 @@ use std::time::Duration;
 use conversation::Conversation;
 use loopback::{Remember, Server, hear, say};
 use mail::id::AccountId;
-use smtp::budget::Budget;
-use smtp::capacity::{Capacity, Sizes};
-use smtp::limits::Limits;
-use smtp::peers::Guest;
+use smtp::budget::ContentBudget;
+use smtp::capacity::{Capacity, CapacityLimits};
+use smtp::limits::SessionLimits;
+use smtp::peers::ConnectionPermit;
 use smtp::session::Input;
-use smtp::settings::{Role, Settings};
+use smtp::settings::{ListenerRole, SessionSettings};
 use tokio::time::Instant;
 
 const MIB: usize = 1 << 20;
@@ -32,27 +32,27 @@ const ENVELOPE: &str = "MAIL FROM:<a@b.example>\r\nRCPT TO:<c@d.example>\r\nDATA
 /// Submission and MX, as the server opens them.
 struct World {
     capacity: Capacity,
-    submission: Arc<Settings>,
-    mx: Arc<Settings>,
+    submission: Arc<SessionSettings>,
+    mx: Arc<SessionSettings>,
 }
 
 impl World {
     fn new() -> Self {
-        let sizes = Sizes {
+        let sizes = CapacityLimits {
             sessions_max: 10_000,
             bytes_max: BYTES,
             message_bytes_max: LARGEST as u64,
             mx_message_bytes_max: LARGEST_AT_MX as u64,
         };
         let capacity = Capacity::new(sizes, 1);
-        let settings = |role: Role, limits: Limits, largest: usize| {
-            capacity.open(role);
-            let limits = Limits { message_bytes_max: largest as u64, ..limits };
-            let budget = Arc::clone(capacity.budget(role));
-            Arc::new(Settings::new(role, "mx.example".parse().unwrap(), limits, budget, true))
+        let settings = |role: ListenerRole, limits: SessionLimits, largest: usize| {
+            capacity.add_listener(role);
+            let limits = SessionLimits { message_bytes_max: largest as u64, ..limits };
+            let budget = Arc::clone(capacity.content_budget(role));
+            Arc::new(SessionSettings::new(role, "mx.example".parse().unwrap(), limits, budget, true))
         };
-        let submission = settings(Role::Submission, Limits::default(), LARGEST);
-        let mx = settings(Role::Mx, Limits::mx(), LARGEST_AT_MX);
+        let submission = settings(ListenerRole::Submission, SessionLimits::default(), LARGEST);
+        let mx = settings(ListenerRole::Mx, SessionLimits::for_mx(), LARGEST_AT_MX);
         Self { capacity, submission, mx }
     }
 
@@ -110,7 +110,7 @@ fn unfinished_messages_at_mx_leave_submission_its_memory() {
         assert!(mail(&mut world.customer(n), LARGEST).starts_with("250 2.0.0 "));
     }
     // No address has more than its largest message takes: others bring theirs.
-    assert!(world.capacity.budget(Role::Mx).used() <= 4 * LARGEST_AT_MX);
+    assert!(world.capacity.content_budget(ListenerRole::Mx).used_bytes() <= 4 * LARGEST_AT_MX);
     let mut other = world.stranger("203.0.113.99");
     pour(&mut other, MIB);
     other.send(b".\r\n");
@@ -122,7 +122,7 @@ fn a_site_of_ipv6_has_one_share_of_the_memory() {
     let world = World::new();
     let mut strangers: Vec<_> = (0..16).map(|n| world.stranger(&format!("2001:db8:0:{n:x}::1"))).collect();
     strangers.iter_mut().for_each(|stranger| pour(stranger, MIB));
-    assert!(world.capacity.budget(Role::Mx).used() <= LARGEST_AT_MX);
+    assert!(world.capacity.content_budget(ListenerRole::Mx).used_bytes() <= LARGEST_AT_MX);
     assert_eq!(mail_end(&mut strangers[15]), "452 4.3.1 ");
     let mut other = world.stranger("2001:db8:0:100::1");
     pour(&mut other, MIB);
@@ -133,24 +133,24 @@ fn a_site_of_ipv6_has_one_share_of_the_memory() {
 #[test]
 fn a_network_has_a_share_of_the_memory_and_of_the_sessions_at_mx() {
     let world = World::new();
-    let mx = world.capacity.budget(Role::Mx);
+    let mx = world.capacity.content_budget(ListenerRole::Mx);
     let site = |n: usize| format!("2001:db8:0:{:x}::1", n << 8);
     let mut strangers: Vec<_> = (0..16).map(|n| world.stranger(&site(n))).collect();
     strangers.iter_mut().for_each(|stranger| pour(stranger, 2 * MIB));
-    assert!((3 * MIB..=2 * LARGEST_AT_MX).contains(&mx.used()), "{}", mx.used());
+    assert!((3 * MIB..=2 * LARGEST_AT_MX).contains(&mx.used_bytes()), "{}", mx.used_bytes());
     let mut other = world.stranger("2001:db8:1::1");
     pour(&mut other, 2 * MIB);
     assert_eq!(mail_end(&mut other), "250 2.0.0 ");
 
-    let peers = world.capacity.peers();
+    let peers = world.capacity.connection_limiter();
     let come = |address: String| {
         let (address, now) = (address.parse().unwrap(), Instant::now());
-        peers.enter(Role::Mx, Some(address), now)?.admit(address, 50, now)
+        peers.acquire_slot(ListenerRole::Mx, Some(address), now)?.admit(address, 50, now)
     };
-    let idle: Vec<Guest> =
+    let idle: Vec<ConnectionPermit> =
         (0..256).flat_map(|n| (0..50).map(move |_| n)).filter_map(|n| come(site(n))).collect();
     assert_eq!(idle.len(), 5_000 / 16 * 2);
-    let more: Vec<Guest> = (0..12_800).filter_map(|n| come(format!("192.0.2.{}", n / 50))).collect();
+    let more: Vec<ConnectionPermit> = (0..12_800).filter_map(|n| come(format!("192.0.2.{}", n / 50))).collect();
     assert_eq!(more.len(), 5_000 / 16 * 4);
     assert!(come("192.0.3.1".to_owned()).is_some() && come("2001:db8:1::1".to_owned()).is_some());
 }
@@ -169,7 +169,7 @@ fn one_tenant_leaves_memory_to_the_others() {
         pour(session, 3 * MIB / 2);
     }
     // Alone it has half.
-    let used = world.capacity.budget(Role::Submission).used();
+    let used = world.capacity.content_budget(ListenerRole::Submission).used_bytes();
     assert!((BYTES / 8..=BYTES / 4).contains(&used), "{used}");
     for other in 2..5 {
         assert!(mail(&mut world.customer(other), LARGEST).starts_with("250 2.0.0 "));
@@ -192,7 +192,7 @@ fn strangers_who_are_just_fast_enough_make_room_for_a_newcomer() {
         }
     }
     assert!(strangers.iter_mut().all(|stranger| heard(stranger).is_empty()));
-    let used = world.capacity.budget(Role::Mx).used();
+    let used = world.capacity.content_budget(ListenerRole::Mx).used_bytes();
     assert!(used > 13 * MIB, "{used}");
     let mut newcomer = world.stranger("198.51.100.1");
     newcomer.step(Input::Now(Duration::from_secs(61)));
@@ -208,20 +208,20 @@ fn strangers_who_are_just_fast_enough_make_room_for_a_newcomer() {
 /// Room was doubled: of two messages that were a little below half of what an address may have one was refused.
 #[test]
 fn room_for_large_messages_grows_in_steps() {
-    let sizes = Sizes {
+    let sizes = CapacityLimits {
         sessions_max: 100,
         bytes_max: 256 * MIB,
         message_bytes_max: 0,
         mx_message_bytes_max: 36 * MIB as u64,
     };
     let capacity = Capacity::new(sizes, 1);
-    capacity.open(Role::Mx);
-    let limits = Limits::mx();
-    let settings = Settings::new(
-        Role::Mx,
+    capacity.add_listener(ListenerRole::Mx);
+    let limits = SessionLimits::for_mx();
+    let settings = SessionSettings::new(
+        ListenerRole::Mx,
         "mx.example".parse().unwrap(),
         limits,
-        Arc::clone(capacity.budget(Role::Mx)),
+        Arc::clone(capacity.content_budget(ListenerRole::Mx)),
         false,
     );
     let settings = Arc::new(settings);
@@ -255,7 +255,7 @@ fn an_announced_size_is_refused_before_it_comes() {
 
 /// A listener of its own with a mebibyte, of which each of these sessions has some.
 struct Slow {
-    settings: Arc<Settings>,
+    settings: Arc<SessionSettings>,
     sessions: Vec<Conversation>,
 }
 
@@ -293,16 +293,17 @@ impl Slow {
 /// Memory was held by whoever sent 500 bytes a second, for as long as it liked.
 #[test]
 fn slow_messages_are_cut_off_when_memory_is_short_the_slowest_first() {
-    let budget = Budget::new(MIB);
-    let limits = Limits::mx();
-    let settings = Settings::new(Role::Mx, "mx.example".parse().unwrap(), limits, Arc::clone(&budget), false);
+    let budget = ContentBudget::new(MIB);
+    let limits = SessionLimits::for_mx();
+    let settings =
+        SessionSettings::new(ListenerRole::Mx, "mx.example".parse().unwrap(), limits, Arc::clone(&budget), false);
     let mut all = Slow { settings: Arc::new(settings), sessions: Vec::new() };
     let (silent, slow, slower) = (all.begin(0, 240), all.begin(0, 240), all.begin(0, 110));
     let (fast, small) = (all.begin(0, 80), all.begin(50, 60));
     all.send(slow, 30, 10_000);
     all.send(slower, 30, 100);
     all.send(fast, 59, 32_000);
-    assert!(budget.free() < MIB / 4);
+    assert!(budget.free_bytes() < MIB / 4);
     assert_eq!(all.cut(60), [0; 0], "nobody asks for more");
     // A newcomer: the slowest makes room, and then memory is no longer short.
     let newcomer = all.begin(61, 20);
@@ -314,7 +315,7 @@ fn slow_messages_are_cut_off_when_memory_is_short_the_slowest_first() {
         assert_eq!(mail_end(&mut all.sessions[session]), "250 2.0.0 ", "{session}");
     }
     drop(all);
-    assert_eq!(budget.free(), MIB);
+    assert_eq!(budget.free_bytes(), MIB);
 }
 
 #[test]
@@ -333,9 +334,14 @@ fn a_slow_message_is_received_while_memory_is_not_short() {
 /// Chunks hold memory while the next one is awaited.
 #[test]
 fn between_two_chunks_a_message_is_under_way_too() {
-    let budget = Budget::new(MIB);
-    let settings =
-        Settings::new(Role::Mx, "mx.example".parse().unwrap(), Limits::mx(), Arc::clone(&budget), false);
+    let budget = ContentBudget::new(MIB);
+    let settings = SessionSettings::new(
+        ListenerRole::Mx,
+        "mx.example".parse().unwrap(),
+        SessionLimits::for_mx(),
+        Arc::clone(&budget),
+        false,
+    );
     let settings = Arc::new(settings);
     let mut idle = Conversation::with(Arc::clone(&settings), "192.0.2.1", false);
     idle.send(b"EHLO x\r\nMAIL FROM:<a@b.example>\r\nRCPT TO:<c@d.example>\r\nBDAT 512000\r\n");
@@ -350,20 +356,25 @@ fn between_two_chunks_a_message_is_under_way_too() {
 /// The session that is cut off waits for its client: it is woken.
 #[tokio::test]
 async fn a_message_that_is_cut_off_is_told_so_at_once() {
-    let budget = Budget::new(MIB);
-    let parts = (smtp::peers::Peers::new(64, 1), Arc::clone(&budget));
-    let server = Server::sharing(parts, &[], (Role::Mx, Limits::mx(), false), Remember::default());
+    let budget = ContentBudget::new(MIB);
+    let parts = (smtp::peers::ConnectionLimiter::new(64, 1), Arc::clone(&budget));
+    let server = Server::sharing(parts, &[], (ListenerRole::Mx, SessionLimits::for_mx(), false), Remember::default());
     let mut slow = server.connect().await;
     hear(&mut slow, 1).await;
     say(&mut slow, &format!("EHLO x\r\n{ENVELOPE}")).await;
     hear(&mut slow, 4).await;
     say(&mut slow, &String::from_utf8(lines(500 << 10)).unwrap()).await;
-    while budget.used() < 500 << 10 {
+    while budget.used_bytes() < 500 << 10 {
         tokio::task::yield_now().await;
     }
     // A newcomer a minute later, as its own clock tells.
-    let settings =
-        Settings::new(Role::Mx, "mx.example".parse().unwrap(), Limits::mx(), Arc::clone(&budget), false);
+    let settings = SessionSettings::new(
+        ListenerRole::Mx,
+        "mx.example".parse().unwrap(),
+        SessionLimits::for_mx(),
+        Arc::clone(&budget),
+        false,
+    );
     let mut all = Slow { settings: Arc::new(settings), sessions: Vec::new() };
     let newcomer = all.begin(120, 300);
     assert_eq!(mail_end(&mut all.sessions[newcomer]), "250 2.0.0 ");
@@ -375,11 +386,11 @@ async fn a_message_that_is_cut_off_is_told_so_at_once() {
 #[test]
 fn strangers_have_less_time_while_places_are_short() {
     let world = World::new();
-    let at = |settings: &Arc<Settings>, is_short: bool, said: &str, seconds: u64| {
+    let at = |settings: &Arc<SessionSettings>, is_short: bool, said: &str, seconds: u64| {
         let mut session = Conversation::with(Arc::clone(settings), "192.0.2.1", true);
         session.send(said.as_bytes());
         heard(&mut session);
-        session.session.hurry(is_short);
+        session.session.set_overloaded(is_short);
         session.step(Input::Now(Duration::from_secs(seconds)));
         heard(&mut session)
     };
@@ -412,7 +423,7 @@ fn while_places_are_short_a_session_at_mx_has_to_bring_something() {
     let mut ended = [None; 3];
     for second in (10..=300).step_by(10) {
         for (session, ended) in [&mut idler, &mut sender, &mut slow].into_iter().zip(&mut ended) {
-            session.session.hurry(true);
+            session.session.set_overloaded(true);
             session.step(Input::Now(Duration::from_secs(second)));
             if session.closed {
                 ended.get_or_insert(second);
@@ -441,7 +452,7 @@ fn a_message_in_chunks_has_as_long_as_one_without_while_places_are_short() {
     let mut ended = [None; 3];
     for second in (4..=40 * 4).step_by(4) {
         for (session, ended) in [&mut fast, &mut slow, &mut silent].into_iter().zip(&mut ended) {
-            session.session.hurry(true);
+            session.session.set_overloaded(true);
             session.step(Input::Now(Duration::from_secs(second)));
             if session.closed {
                 ended.get_or_insert(second);
@@ -464,12 +475,12 @@ fn a_message_in_chunks_has_as_long_as_one_without_while_places_are_short() {
 #[tokio::test(start_paused = true)]
 async fn sessions_that_wait_make_room_once_places_are_short() {
     for (role, limits, implicit_tls, patience) in [
-        (Role::Mx, Limits::mx(), false, 30),
-        (Role::Submission, Limits::default(), false, 5),
-        (Role::Submission, Limits::default(), true, 5),
+        (ListenerRole::Mx, SessionLimits::for_mx(), false, 30),
+        (ListenerRole::Submission, SessionLimits::default(), false, 5),
+        (ListenerRole::Submission, SessionLimits::default(), true, 5),
     ] {
-        let peers = smtp::peers::Peers::new(64, 1);
-        let parts = (Arc::clone(&peers), Budget::new(MIB));
+        let peers = smtp::peers::ConnectionLimiter::new(64, 1);
+        let parts = (Arc::clone(&peers), ContentBudget::new(MIB));
         let server = Server::sharing(parts, &[], (role, limits, implicit_tls), Remember::default());
         let began = Instant::now();
         let mut silent = server.connect().await;
@@ -479,7 +490,7 @@ async fn sessions_that_wait_make_room_once_places_are_short() {
         while peers.sessions() == 0 {
             tokio::task::yield_now().await;
         }
-        let held: Vec<_> = std::iter::from_fn(|| peers.enter(role, None, Instant::now())).collect();
+        let held: Vec<_> = std::iter::from_fn(|| peers.acquire_slot(role, None, Instant::now())).collect();
         let heard = hear(&mut silent, 1).await;
         assert!(heard.starts_with("421 4.4.2 ") || implicit_tls && heard.is_empty(), "{heard}");
         let took = began.elapsed();
@@ -491,12 +502,12 @@ async fn sessions_that_wait_make_room_once_places_are_short() {
 #[test]
 fn one_relay_host_leaves_sessions_and_memory_to_the_others() {
     let world = World::new();
-    world.capacity.open(Role::Relay);
-    let (budget, peers) = (world.capacity.budget(Role::Relay), world.capacity.peers());
-    let limits = Limits { message_bytes_max: LARGEST as u64, ..Limits::relay() };
+    world.capacity.add_listener(ListenerRole::Relay);
+    let (budget, peers) = (world.capacity.content_budget(ListenerRole::Relay), world.capacity.connection_limiter());
+    let limits = SessionLimits { message_bytes_max: LARGEST as u64, ..SessionLimits::for_relay() };
     let per_address_max = limits.sessions_per_address_max;
     let settings =
-        Settings::new(Role::Relay, "mx.example".parse().unwrap(), limits, Arc::clone(budget), false);
+        SessionSettings::new(ListenerRole::Relay, "mx.example".parse().unwrap(), limits, Arc::clone(budget), false);
     let settings = Arc::new(settings);
     let host = |address: &str| {
         let mut host = Conversation::with(Arc::clone(&settings), address, false);
@@ -510,18 +521,18 @@ fn one_relay_host_leaves_sessions_and_memory_to_the_others() {
         pour(session, MIB);
     }
     // A fifth of all is the relay listener's, and half of that one host's while it is alone.
-    assert!((BYTES / 15..=BYTES / 10).contains(&budget.used()), "{}", budget.used());
+    assert!((BYTES / 15..=BYTES / 10).contains(&budget.used_bytes()), "{}", budget.used_bytes());
     assert!(mail(&mut host("198.51.100.2"), MIB).starts_with("250 2.0.0 "));
     drop(busy);
     assert!(mail(&mut host("198.51.100.1"), LARGEST).starts_with("250 2.0.0 "));
 
     let come = |address: IpAddr| {
         let now = Instant::now();
-        peers.enter(Role::Relay, Some(address), now)?.admit(address, per_address_max, now)
+        peers.acquire_slot(ListenerRole::Relay, Some(address), now)?.admit(address, per_address_max, now)
     };
-    let held: Vec<Guest> = (0..2_000).filter_map(|_| come([198, 51, 100, 1].into())).collect();
+    let held: Vec<ConnectionPermit> = (0..2_000).filter_map(|_| come([198, 51, 100, 1].into())).collect();
     assert_eq!(held.len(), 1_000);
-    let others: Vec<Guest> = (0..2_000).filter_map(|_| come([198, 51, 100, 2].into())).collect();
+    let others: Vec<ConnectionPermit> = (0..2_000).filter_map(|_| come([198, 51, 100, 2].into())).collect();
     assert_eq!(others.len(), 500);
     assert!(come([198, 51, 100, 3].into()).is_some());
 }
@@ -530,20 +541,19 @@ fn one_relay_host_leaves_sessions_and_memory_to_the_others() {
 #[tokio::test]
 async fn idle_sessions_at_mx_leave_submission_its_places() {
     let world = World::new();
-    let peers = world.capacity.peers();
-    let stranger = |address: IpAddr| -> Option<Guest> {
+    let peers = world.capacity.connection_limiter();
+    let stranger = |address: IpAddr| -> Option<ConnectionPermit> {
         let now = Instant::now();
-        peers.enter(Role::Mx, Some(address), now)?.admit(address, 50, now)
+        peers.acquire_slot(ListenerRole::Mx, Some(address), now)?.admit(address, 50, now)
     };
     let addresses: Vec<IpAddr> = (0..210).map(|n| [192, 0, n, 1].into()).collect();
-    let idle: Vec<_> =
-        addresses.iter().flat_map(|address| (0..50).filter_map(|_| stranger(*address))).collect();
-    assert_eq!(peers.sessions_of(Role::Mx), idle.len());
+    let idle: Vec<_> = addresses.iter().flat_map(|address| (0..50).filter_map(|_| stranger(*address))).collect();
+    assert_eq!(peers.sessions_for(ListenerRole::Mx), idle.len());
     assert!((4_000..=5_000).contains(&idle.len()), "{}", idle.len());
 
-    let parts = (Arc::clone(peers), Arc::clone(world.capacity.budget(Role::Submission)));
+    let parts = (Arc::clone(peers), Arc::clone(world.capacity.content_budget(ListenerRole::Submission)));
     let server =
-        Server::sharing(parts, &[], (Role::Submission, Limits::default(), true), Remember::default());
+        Server::sharing(parts, &[], (ListenerRole::Submission, SessionLimits::default(), true), Remember::default());
     let mut stream = server.secure(server.connect().await).await;
     assert!(hear(&mut stream, 1).await.starts_with("220 "));
     say(&mut stream, "EHLO x\r\nAUTH PLAIN AHBvc3RyaWRlcgBzZWNyZXQ=\r\n").await;

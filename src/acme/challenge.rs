@@ -18,14 +18,14 @@ pub const ALPN: &[u8] = b"acme-tls/1";
 
 /// How a name is proved.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Way {
+pub enum ChallengeMethod {
     /// By the API's listener on port 443.
     TlsAlpn,
     /// By a listener on port 80.
     Http,
 }
 
-impl Way {
+impl ChallengeMethod {
     /// As the protocol names it.
     #[must_use]
     pub fn name(self) -> &'static str {
@@ -35,7 +35,7 @@ impl Way {
         }
     }
 
-    pub(super) fn kind(self) -> ChallengeType {
+    pub(super) fn challenge_type(self) -> ChallengeType {
         match self {
             Self::TlsAlpn => ChallengeType::TlsAlpn01,
             Self::Http => ChallengeType::Http01,
@@ -45,7 +45,7 @@ impl Way {
 
 /// What is answered to the authority about one name.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
-pub(super) struct Proof {
+pub(super) struct ChallengeResponse {
     /// By which HTTP-01 asks.
     pub(super) token: String,
     /// The answer (RFC 8555 8.1). It is no secret.
@@ -53,27 +53,27 @@ pub(super) struct Proof {
 }
 
 /// What is answered about each name of an order.
-pub(super) type Proofs = BTreeMap<String, Proof>;
+pub(super) type ChallengeResponses = BTreeMap<String, ChallengeResponse>;
 
 /// The proofs of this moment, by name.
 #[derive(Debug, Default)]
-pub struct Challenges {
-    proofs: RwLock<HashMap<String, Shown>>,
+pub struct ActiveChallenges {
+    responses: RwLock<HashMap<String, ActiveChallenge>>,
 }
 
 /// A proof, and the certificate that shows it.
-type Shown = (Proof, Option<Arc<CertifiedKey>>);
+type ActiveChallenge = (ChallengeResponse, Option<Arc<CertifiedKey>>);
 
-impl Challenges {
+impl ActiveChallenges {
     /// Answers with these, and with nothing else, from now on.
-    pub(super) fn show(&self, wanted: Proofs) {
-        let mut proofs = self.proofs.write().unwrap_or_else(PoisonError::into_inner);
+    pub(super) fn set_responses(&self, wanted: ChallengeResponses) {
+        let mut proofs = self.responses.write().unwrap_or_else(PoisonError::into_inner);
         proofs.retain(|name, (known, _)| wanted.get(name) == Some(&*known));
         for (name, proof) in wanted {
             if proofs.contains_key(&name) {
                 continue;
             }
-            let shown = certificate(&name, &proof);
+            let shown = challenge_certificate(&name, &proof);
             if let Err(error) = &shown {
                 tracing::warn!(name, error, "no certificate for the challenge can be made");
             }
@@ -82,19 +82,19 @@ impl Challenges {
     }
 
     /// The answer to HTTP-01.
-    pub(super) fn answer(&self, name: &str, token: &str) -> Option<String> {
-        let proofs = self.proofs.read().unwrap_or_else(PoisonError::into_inner);
+    pub(super) fn http_response(&self, name: &str, token: &str) -> Option<String> {
+        let proofs = self.responses.read().unwrap_or_else(PoisonError::into_inner);
         let (proof, _) = proofs.get(name).filter(|(proof, _)| proof.token == token)?;
         Some(proof.key_authorization.clone())
     }
 
-    fn shown(&self, name: &str) -> Option<Arc<CertifiedKey>> {
-        self.proofs.read().unwrap_or_else(PoisonError::into_inner).get(name)?.1.clone()
+    fn tls_alpn_certificate(&self, name: &str) -> Option<Arc<CertifiedKey>> {
+        self.responses.read().unwrap_or_else(PoisonError::into_inner).get(name)?.1.clone()
     }
 }
 
 /// The certificate of a challenge: self-signed, the name, and the digest of the key authorization (RFC 8737 3).
-fn certificate(name: &str, proof: &Proof) -> Result<Arc<CertifiedKey>, String> {
+fn challenge_certificate(name: &str, proof: &ChallengeResponse) -> Result<Arc<CertifiedKey>, String> {
     let failed = |error: &dyn std::fmt::Display| error.to_string();
     let digest = aws_lc_rs::digest::digest(&aws_lc_rs::digest::SHA256, proof.key_authorization.as_bytes());
     let mut asked = CertificateParams::new([name.to_owned()]).map_err(|error| failed(&error))?;
@@ -109,17 +109,17 @@ fn certificate(name: &str, proof: &Proof) -> Result<Arc<CertifiedKey>, String> {
 
 /// Shows a certificate to everybody, and proofs to who looks for them.
 #[derive(Debug)]
-pub(crate) struct Resolver {
-    pub(crate) usual: Arc<CertifiedKey>,
-    pub(crate) challenges: Arc<Challenges>,
+pub(crate) struct CertificateResolver {
+    pub(crate) default_certificate: Arc<CertifiedKey>,
+    pub(crate) challenges: Arc<ActiveChallenges>,
 }
 
-impl ResolvesServerCert for Resolver {
+impl ResolvesServerCert for CertificateResolver {
     fn resolve(&self, hello: ClientHello<'_>) -> Option<Arc<CertifiedKey>> {
         let mut offered = hello.alpn().into_iter().flatten();
         if (offered.next(), offered.next()) == (Some(ALPN), None) {
-            return self.challenges.shown(&hello.server_name()?.to_ascii_lowercase());
+            return self.challenges.tls_alpn_certificate(&hello.server_name()?.to_ascii_lowercase());
         }
-        Some(Arc::clone(&self.usual))
+        Some(Arc::clone(&self.default_certificate))
     }
 }

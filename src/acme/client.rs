@@ -17,7 +17,7 @@ use hyper::header::{HOST, HeaderValue};
 use hyper::{Request, Response, Uri};
 use hyper_util::rt::TokioIo;
 use instant_acme::{BodyWrapper, BytesResponse, Error, HttpClient};
-use mail::address::Name;
+use mail::address::DomainName;
 use rustls::{ClientConfig, RootCertStore};
 use rustls_pki_types::ServerName;
 use tokio::io::{AsyncRead, AsyncWrite};
@@ -35,28 +35,28 @@ const ANSWER_BYTES_MAX: usize = 1024 * 1024;
 
 /// Why a request came to nothing.
 #[derive(Debug, thiserror::Error)]
-enum Trouble {
+enum AcmeClientError {
     #[error("{0} is no https address")]
     Address(Uri),
     #[error("{host}: {error}")]
     Connect { host: String, error: io::Error },
     #[error("no answer within {} s", REQUEST_MAX.as_secs())]
-    Late,
+    Timeout,
 }
 
 /// Asks.
 #[derive(Clone)]
-pub(super) struct Client {
+pub(super) struct AcmeHttpClient {
     tls: TlsConnector,
     resolver: Resolver,
 }
 
-impl Client {
+impl AcmeHttpClient {
     /// A client that trusts the public roots, or only those in a PEM file.
     pub(super) fn new(roots: Option<&Path>, resolver: Resolver) -> Result<Self, String> {
         let trusted = match roots {
             None => RootCertStore { roots: webpki_roots::TLS_SERVER_ROOTS.into() },
-            Some(file) => certificate::roots(file)?,
+            Some(file) => certificate::load_roots(file)?,
         };
         let provider = Arc::new(rustls::crypto::aws_lc_rs::default_provider());
         let config = ClientConfig::builder_with_provider(provider)
@@ -69,7 +69,7 @@ impl Client {
 
     /// A connection to one of the host's addresses.
     async fn connect(&self, host: &str, port: u16) -> io::Result<TcpStream> {
-        let addresses = match (host.parse::<IpAddr>(), host.parse::<Name>()) {
+        let addresses = match (host.parse::<IpAddr>(), host.parse::<DomainName>()) {
             (Ok(address), _) => vec![address],
             (_, Ok(name)) => self.resolver.addresses(&name).await.map_err(io::Error::other)?.data,
             (_, Err(error)) => return Err(io::Error::other(error)),
@@ -85,9 +85,9 @@ impl Client {
         Err(last)
     }
 
-    async fn ask(self, request: Request<BodyWrapper<Bytes>>) -> Result<BytesResponse, Error> {
+    async fn send(self, request: Request<BodyWrapper<Bytes>>) -> Result<BytesResponse, Error> {
         let uri = request.uri().clone();
-        let bad = || Error::Other(Box::new(Trouble::Address(uri.clone())));
+        let bad = || Error::Other(Box::new(AcmeClientError::Address(uri.clone())));
         let host = uri.host().ok_or_else(bad)?.trim_matches(['[', ']']).to_owned();
         let local = host.parse::<IpAddr>().is_ok_and(|address| address.is_loopback());
         let secure = match uri.scheme_str() {
@@ -96,24 +96,23 @@ impl Client {
             _ => return Err(bad()),
         };
         let port = uri.port_u16().unwrap_or(if secure { 443 } else { 80 });
-        let failed = |error| Error::Other(Box::new(Trouble::Connect { host: host.clone(), error }));
+        let failed = |error| Error::Other(Box::new(AcmeClientError::Connect { host: host.clone(), error }));
         let stream = self.connect(&host, port).await.map_err(failed)?;
         if !secure {
-            return exchange(stream, request).await;
+            return send_over(stream, request).await;
         }
         let name = ServerName::try_from(host.clone()).map_err(|_| bad())?;
-        exchange(self.tls.connect(name, stream).await.map_err(failed)?, request).await
+        send_over(self.tls.connect(name, stream).await.map_err(failed)?, request).await
     }
 }
 
 /// One request and its answer (RFC 9112).
-async fn exchange<S>(stream: S, request: Request<BodyWrapper<Bytes>>) -> Result<BytesResponse, Error>
+async fn send_over<S>(stream: S, request: Request<BodyWrapper<Bytes>>) -> Result<BytesResponse, Error>
 where
     S: AsyncRead + AsyncWrite + Unpin + Send + 'static,
 {
     let other = |error: hyper::Error| Error::Other(Box::new(error));
-    let (mut sender, connection) =
-        hyper::client::conn::http1::handshake(TokioIo::new(stream)).await.map_err(other)?;
+    let (mut sender, connection) = hyper::client::conn::http1::handshake(TokioIo::new(stream)).await.map_err(other)?;
     // It ends with the sender.
     tokio::spawn(connection);
     let (mut parts, body) = request.into_parts();
@@ -129,15 +128,15 @@ where
     Ok(BytesResponse::from(Response::from_parts(parts, Full::new(body))))
 }
 
-impl HttpClient for Client {
+impl HttpClient for AcmeHttpClient {
     fn request(
         &self,
         request: Request<BodyWrapper<Bytes>>,
     ) -> Pin<Box<dyn Future<Output = Result<BytesResponse, Error>> + Send>> {
-        let asking = self.clone().ask(request);
+        let asking = self.clone().send(request);
         Box::pin(async move {
             let answered = tokio::time::timeout(REQUEST_MAX, asking).await;
-            answered.unwrap_or_else(|_| Err(Error::Other(Box::new(Trouble::Late))))
+            answered.unwrap_or_else(|_| Err(Error::Other(Box::new(AcmeClientError::Timeout))))
         })
     }
 }

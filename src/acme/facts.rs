@@ -9,12 +9,8 @@ use x509_cert::der::Decode as _;
 use x509_cert::time::Time;
 
 /// The waits after failures; the last one repeats. An authority counts failures by the hour.
-const WAITS: [Duration; 4] = [
-    Duration::from_secs(60),
-    Duration::from_secs(15 * 60),
-    Duration::from_secs(3600),
-    Duration::from_secs(6 * 3600),
-];
+const RETRY_DELAYS: [Duration; 4] =
+    [Duration::from_secs(60), Duration::from_secs(15 * 60), Duration::from_secs(3600), Duration::from_secs(6 * 3600)];
 
 /// From when until when a certificate holds.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -25,12 +21,12 @@ pub(super) struct Validity {
 
 impl Validity {
     /// That of a chain's first certificate.
-    pub(super) fn of(chain: &[u8]) -> Result<Self, String> {
+    pub(super) fn from_chain(chain: &[u8]) -> Result<Self, String> {
         let leaf = CertificateDer::pem_slice_iter(chain).next().ok_or("there is no certificate")?;
         let leaf = leaf.map_err(|error| error.to_string())?;
         let leaf = x509_cert::Certificate::from_der(&leaf).map_err(|error| error.to_string())?;
         let validity = leaf.tbs_certificate.validity;
-        Ok(Self { not_before: moment(validity.not_before)?, not_after: moment(validity.not_after)? })
+        Ok(Self { not_before: to_timestamp(validity.not_before)?, not_after: to_timestamp(validity.not_after)? })
     }
 
     /// When it is renewed: when two thirds of its life are over.
@@ -40,15 +36,15 @@ impl Validity {
     }
 }
 
-fn moment(time: Time) -> Result<Timestamp, String> {
+fn to_timestamp(time: Time) -> Result<Timestamp, String> {
     let seconds = i64::try_from(time.to_unix_duration().as_secs()).map_err(|error| error.to_string())?;
     Timestamp::from_second(seconds).map_err(|error| error.to_string())
 }
 
 /// When it is tried again after so many failures in a row.
-pub(super) fn again_at(failures: u32, now: Timestamp) -> Timestamp {
-    let nth = usize::try_from(failures.saturating_sub(1)).unwrap_or(usize::MAX).min(WAITS.len() - 1);
-    let wait = WAITS.get(nth).copied().unwrap_or(Duration::from_secs(3600));
+pub(super) fn retry_at(failures: u32, now: Timestamp) -> Timestamp {
+    let nth = usize::try_from(failures.saturating_sub(1)).unwrap_or(usize::MAX).min(RETRY_DELAYS.len() - 1);
+    let wait = RETRY_DELAYS.get(nth).copied().unwrap_or(Duration::from_secs(3600));
     now.checked_add(wait).unwrap_or(Timestamp::MAX)
 }
 
@@ -64,16 +60,16 @@ mod tests {
         assert_eq!(validity.renew_at(), at(60 * 86_400));
         // rcgen's own: 1975 to 4096.
         let made = Certificate::self_signed(&["localhost"]).unwrap();
-        let validity = Validity::of(&made.chain).unwrap();
+        let validity = Validity::from_chain(&made.chain).unwrap();
         assert_eq!(validity.not_before.to_string(), "1975-01-01T00:00:00Z");
         assert_eq!(validity.not_after.to_string(), "4096-01-01T00:00:00Z");
-        assert!(Validity::of(b"").is_err() && Validity::of(&made.key).is_err());
+        assert!(Validity::from_chain(b"").is_err() && Validity::from_chain(&made.key).is_err());
     }
 
     #[test]
     fn failures_are_tried_again_ever_more_rarely() {
         let now = Timestamp::UNIX_EPOCH;
-        let waits = [1, 2, 3, 4, 5, u32::MAX].map(|failures| again_at(failures, now).as_second());
+        let waits = [1, 2, 3, 4, 5, u32::MAX].map(|failures| retry_at(failures, now).as_second());
         assert_eq!(waits, [60, 900, 3_600, 21_600, 21_600, 21_600]);
     }
 }

@@ -5,158 +5,158 @@ use std::path::{Path, PathBuf};
 use std::time::Duration;
 
 use ::queue::domains::NewDomain;
-use api::operator::Ask;
+use api::operator::OwnerRequest;
 use mail::account::Plan;
-use mail::address::{Address, Name};
-use mail::classify::Heard;
+use mail::address::{Address, DomainName};
+use mail::classify::ClassifierInput;
 use mail::destination::Destination;
-use mail::domain::Domain;
+use mail::domain::SendingDomain;
 use mail::id::EmailId;
-use mail::outcome::Phase;
-use mail::reply::Reply;
+use mail::outcome::AttemptPhase;
+use mail::reply::SmtpReply;
 use mail::tls_report::Day;
 use serde_json::{Value, json};
 use store::access::AccessError;
 use store::engine::Batch;
-use store::tls_day::Slice;
+use store::tls_day::TlsStatsPage;
 use tokio::sync::mpsc;
 
 use super::{
-    DomainChange, PageAsked, Question, Refused, Rights, check, clock, pool, queue, search, show, status,
+    AdminError, AdminRequest, DomainChange, PageAsked, Permissions, check, clock, pool, queue, search, show, status,
 };
-use crate::world::World;
+use crate::world::Services;
 
 /// A line of progress for so many messages.
 const PROGRESS_EVERY: u64 = 1_000;
 
 /// What is answered, or why it is not done.
-pub(super) type Answered = Result<Value, Refused>;
+pub(super) type AdminResult = Result<Value, AdminError>;
 
-pub(super) fn said(error: impl Display) -> String {
+pub(super) fn error_text(error: impl Display) -> String {
     error.to_string()
 }
 
 /// Answers one question.
-pub(super) async fn answer(
-    world: &World,
-    rights: &Rights,
-    question: Question,
+pub(super) async fn handle_request(
+    world: &Services,
+    rights: &Permissions,
+    question: AdminRequest,
     progress: mpsc::Sender<String>,
-) -> Answered {
+) -> AdminResult {
     match question {
-        Question::AccountCreate { email, plan, production } => {
+        AdminRequest::AccountCreate { email, plan, production } => {
             account_create(world, rights, &email, (plan, production)).await
         }
-        Question::AccountUpdate { account, plan, production, suspended } => {
+        AdminRequest::AccountUpdate { account, plan, production, suspended } => {
             account_update(world, &account, (plan, production, suspended)).await
         }
-        Question::SessionCreate { account } => session_create(world, account.as_deref()).await,
-        Question::UserReset { email } => user_reset(world, &email).await,
-        Question::Owner { account, method, target, body } => {
+        AdminRequest::SessionCreate { account } => session_create(world, account.as_deref()).await,
+        AdminRequest::UserReset { email } => user_reset(world, &email).await,
+        AdminRequest::Owner { account, method, target, body } => {
             let method = method.parse().map_err(|_| format!("{method} is no method"))?;
             // A file is sent as a text, everything else as an object.
             let body = body.as_str().map_or_else(|| body.to_string(), str::to_owned).into();
-            as_owner(world, rights, account.as_deref(), Ask { method, target, body }).await
+            call_as_owner(world, rights, account.as_deref(), OwnerRequest { method, target, body }).await
         }
-        Question::TlsReports { domain, day, limit } => tls_reports(world, (domain, day), limit).await,
-        Question::CertificateShow => certificate_show(rights),
-        Question::DomainCreate { name, account, verified } => {
-            domain_create(world, &name, &account, verified).await
+        AdminRequest::TlsReports { domain, day, limit } => tls_reports(world, (domain, day), limit).await,
+        AdminRequest::CertificateShow => certificate_show(rights),
+        AdminRequest::DomainCreate { name, account, verified } => domain_create(world, &name, &account, verified).await,
+        AdminRequest::DomainVerify { name, force } => domain_verify(world, &name, force).await,
+        AdminRequest::DomainUpdate { name, change } => domain_update(world, &name, change).await,
+        AdminRequest::DomainShow { name } => {
+            let domain = find_domain(world, &parse_name(&name)?).await?;
+            let domains = world.intake.domains();
+            let known = domains.get(domain.account, domain.id).await.map_err(error_text)?;
+            Ok(json!({"domain": show::domain_view(&known, domains.facts())}))
         }
-        Question::DomainVerify { name, force } => domain_verify(world, &name, force).await,
-        Question::DomainUpdate { name, change } => domain_update(world, &name, change).await,
-        Question::DomainShow { name } => {
-            let domain = domain_of(world, &name_of(&name)?).await?;
-            let domains = world.hall.domains();
-            let known = domains.get(domain.account, domain.id).await.map_err(said)?;
-            Ok(json!({"domain": show::domain(&known, domains.facts())}))
+        AdminRequest::AccountList { page } => search::accounts(world, page).await,
+        AdminRequest::DomainList { account, page } => search::domains(world, account, page).await,
+        AdminRequest::EmailList { filter, page } => search::emails(world, filter, page).await,
+        AdminRequest::Status => status::status(world, rights).await,
+        AdminRequest::QueueList { limit, filter, search, cursor } => {
+            queue::list_queue(world, filter, search, PageAsked { limit, cursor }).await
         }
-        Question::AccountList { page } => search::accounts(world, page).await,
-        Question::DomainList { account, page } => search::domains(world, account, page).await,
-        Question::EmailList { filter, page } => search::emails(world, filter, page).await,
-        Question::Status => status::status(world, rights).await,
-        Question::QueueList { limit, filter, search, cursor } => {
-            queue::list(world, filter, search, PageAsked { limit, cursor }).await
+        AdminRequest::QueueTop { limit } => queue::top_destinations(world, limit, progress).await,
+        AdminRequest::Queue { order, email } => queue::run_command(world, &order, &email).await,
+        AdminRequest::QueueCount { filter } => queue::count_matching(world, filter, progress).await,
+        AdminRequest::QueueMany { order, filter } => {
+            queue::run_command_on_matching(world, &order, filter, progress).await
         }
-        Question::QueueTop { limit } => queue::top(world, limit, progress).await,
-        Question::Queue { order, email } => queue::order(world, &order, &email).await,
-        Question::QueueCount { filter } => queue::count(world, filter, progress).await,
-        Question::QueueMany { order, filter } => queue::order_many(world, &order, filter, progress).await,
-        Question::DestinationList => Ok(queue::destinations(world)),
-        Question::Destination { to, mail_host, order } => {
+        AdminRequest::DestinationList => Ok(queue::list_destinations(world)),
+        AdminRequest::Destination { to, mail_host, order } => {
             let host = mail_host.map(Destination::MailHost);
             let destination = to.map(Destination::Domain).or(host).ok_or("no destination is named")?;
-            queue::order_destination(world, &destination, order).await
+            queue::change_destination(world, &destination, order).await
         }
-        Question::PoolList => Ok(pool::list(world)),
-        Question::PoolAssign { account, pool } => pool::assign(world, &account, pool).await,
-        Question::PoolWarmUp { pool, warm_up } => pool::warm_up(world, pool, warm_up).await,
-        Question::Trace { email } => {
-            let trace = world.worker.trace(email_id(&email)?).await.map_err(said)?;
-            Ok(show::trace(&trace))
+        AdminRequest::PoolList => Ok(pool::list_pools(world)),
+        AdminRequest::PoolAssign { account, pool } => pool::assign_pool(world, &account, pool).await,
+        AdminRequest::PoolWarmUp { pool, warm_up } => pool::set_warm_up(world, pool, warm_up).await,
+        AdminRequest::Trace { email } => {
+            let trace = world.worker.trace_email(parse_email_id(&email)?).await.map_err(error_text)?;
+            Ok(show::trace_view(&trace))
         }
-        Question::Reply { reply, host } => meaning(world, &reply, host.as_deref()),
-        Question::Backup { file } => backup(world, file, &rights.data_dir, progress).await,
-        Question::StoreCheck => check::check(&world.store, &rights.checking, progress).await,
-        Question::ClockShow => Ok(clock::show(world)),
-        Question::ClockAdvance { seconds } => clock::advance(world, rights, seconds).await,
+        AdminRequest::Reply { reply, host } => explain_reply(world, &reply, host.as_deref()),
+        AdminRequest::Backup { file } => backup(world, file, &rights.data_dir, progress).await,
+        AdminRequest::StoreCheck => check::check(&world.store, &rights.checking, progress).await,
+        AdminRequest::ClockShow => Ok(clock::clock_view(world)),
+        AdminRequest::ClockAdvance { seconds } => clock::advance_clock(world, rights, seconds).await,
     }
 }
 
 async fn account_create(
-    world: &World,
-    rights: &Rights,
+    world: &Services,
+    rights: &Permissions,
     email: &str,
     (plan, production): (Option<Plan>, bool),
-) -> Answered {
+) -> AdminResult {
     let email: Address = email.parse().map_err(|error| format!("{email}: {error}"))?;
     let plan = plan.unwrap_or(rights.default_plan);
-    let enrolled = world.enrolment.account(email, plan, production).await.map_err(said)?;
-    Ok(show::enrolled(&enrolled, &rights.submission_username))
+    let enrolled = world.provisioning.create_account(email, plan, production).await.map_err(error_text)?;
+    Ok(show::provisioned_account_view(&enrolled, &rights.submission_username))
 }
 
 async fn account_update(
-    world: &World,
+    world: &Services,
     account: &str,
     (plan, production, suspended): (Option<Plan>, Option<bool>, Option<bool>),
-) -> Answered {
+) -> AdminResult {
     let change = |account: &mut mail::account::Account| {
         account.plan = plan.unwrap_or(account.plan);
         account.production = production.unwrap_or(account.production);
         account.suspended = suspended.unwrap_or(account.suspended);
     };
-    let account = world.enrolment.change_account(account, change).await.map_err(said)?;
-    let nearest = world.hall.quotas().nearest(&account).await.map_err(said)?;
+    let account = world.provisioning.change_account(account, change).await.map_err(error_text)?;
+    let nearest = world.intake.storage_quotas().nearest(&account).await.map_err(error_text)?;
     let nearest = nearest.map(|full| json!({"limit": full.noun.word(), "used": full.used, "cap": full.cap}));
-    let mut shown = json!({"account": show::account(&account), "nearest_to_full": nearest});
+    let mut shown = json!({"account": show::account_view(&account), "nearest_to_full": nearest});
     if let Some(suspended) = suspended {
-        let waiting = world.worker.count_waiting(Some(account.id)).await.map_err(said)?;
-        shown[if suspended { "held" } else { "released" }] = show::waiting(waiting);
+        let waiting = world.worker.count_held(Some(account.id)).await.map_err(error_text)?;
+        shown[if suspended { "held" } else { "released" }] = show::held_mail_view(waiting);
     }
     Ok(shown)
 }
 
-fn certificate_show(rights: &Rights) -> Answered {
+fn certificate_show(rights: &Permissions) -> AdminResult {
     match &rights.certificate {
-        Some(standing) => Ok(serde_json::to_value(&*standing.borrow()).map_err(said)?),
+        Some(standing) => Ok(serde_json::to_value(&*standing.borrow()).map_err(error_text)?),
         None => Err("[tls.acme] is not configured: certificates are files, read again on SIGHUP".into()),
     }
 }
 
-fn name_of(text: &str) -> Result<Name, String> {
+fn parse_name(text: &str) -> Result<DomainName, String> {
     text.parse().map_err(|_| format!("`{text}` is not a domain name"))
 }
 
-pub(super) fn email_id(text: &str) -> Result<EmailId, String> {
-    text.parse().map_err(said)
+pub(super) fn parse_email_id(text: &str) -> Result<EmailId, String> {
+    text.parse().map_err(error_text)
 }
 
 /// The account that is meant: the one that is named, or the only one.
-async fn meant(world: &World, account: Option<&str>) -> Result<String, Refused> {
+async fn resolve_account(world: &Services, account: Option<&str>) -> Result<String, AdminError> {
     if let Some(account) = account {
         return Ok(account.to_owned());
     }
-    match store::account::page(&world.store, None, 2).await.map_err(said)?.as_slice() {
+    match store::account::list_ids(&world.store, None, 2).await.map_err(error_text)?.as_slice() {
         [only] => Ok(only.to_string()),
         [] => Err("there is no account".into()),
         _ => Err("there are several accounts: say which with --account".into()),
@@ -164,87 +164,92 @@ async fn meant(world: &World, account: Option<&str>) -> Result<String, Refused> 
 }
 
 /// Asks in the stead of an account's owner: the status and the body that the endpoint answers.
-async fn as_owner(world: &World, rights: &Rights, account: Option<&str>, asked: Ask) -> Answered {
-    let id = meant(world, account).await?;
-    let owner =
-        store::access::by_operator_as_owner(&world.store, &id).await.map_err(|error| match error {
-            AccessError::Unavailable(error) => said(error),
-            AccessError::Denied(_) | AccessError::Elsewhere => format!("there is no account {id}"),
-        })?;
-    let (status, body) = api::operator::ask(&rights.room, owner, asked).await;
+async fn call_as_owner(
+    world: &Services,
+    rights: &Permissions,
+    account: Option<&str>,
+    asked: OwnerRequest,
+) -> AdminResult {
+    let id = resolve_account(world, account).await?;
+    let owner = store::access::operator_tenant_as_owner(&world.store, &id).await.map_err(|error| match error {
+        AccessError::Unavailable(error) => error_text(error),
+        AccessError::Denied(_) | AccessError::AddressNotAllowed => format!("there is no account {id}"),
+    })?;
+    let (status, body) = api::operator::call_as_owner(&rights.api_state, owner, asked).await;
     // Of what was deleted there is nothing to say.
-    let body = if body.is_empty() { Value::Null } else { serde_json::from_slice(&body).map_err(said)? };
+    let body = if body.is_empty() { Value::Null } else { serde_json::from_slice(&body).map_err(error_text)? };
     Ok(json!({"status": status.as_u16(), "body": body}))
 }
 
 /// A session for scripts: of an owner, for a quarter of an hour, used or not.
-async fn session_create(world: &World, account: Option<&str>) -> Answered {
-    let id = meant(world, account).await?;
-    let account = store::account::find(&world.store, &id).await.map_err(said)?;
+async fn session_create(world: &Services, account: Option<&str>) -> AdminResult {
+    let id = resolve_account(world, account).await?;
+    let account = store::account::find(&world.store, &id).await.map_err(error_text)?;
     let account = account.ok_or_else(|| format!("there is no account {id}"))?;
-    let people = world.enrolment.people();
-    let owner = people.owner_of(&account).await.map_err(said)?;
-    let start = mail::user::SessionStart::by_operator();
+    let people = world.provisioning.users();
+    let owner = people.owner(&account).await.map_err(error_text)?;
+    let start = mail::user::SessionStart::for_operator();
     let begun = people.begin_session(&owner, start, Batch::progress()).await;
-    let (token, session) = begun.map_err(said)?;
+    let (token, session) = begun.map_err(error_text)?;
     Ok(json!({
-        "cookie": api::auth::cookie::pair(&token),
+        "cookie": api::auth::cookie::cookie_pair(&token),
         "csrf_token": token.csrf(),
         "expires_at": session.expires_at,
     }))
 }
 
 /// How long the link of a reset user works: the operator has to hand it over.
-const RESET_LINK_HOLDS: Duration = Duration::from_secs(3_600);
+const RESET_LINK_TTL: Duration = Duration::from_secs(3_600);
 
-async fn user_reset(world: &World, email: &str) -> Answered {
+async fn user_reset(world: &Services, email: &str) -> AdminResult {
     let address: Address = email.parse().map_err(|error| format!("{email}: {error}"))?;
-    let (token, ended) = world.enrolment.people().reset(&address, RESET_LINK_HOLDS).await.map_err(said)?;
+    let (token, ended) =
+        world.provisioning.users().reset_password(&address, RESET_LINK_TTL).await.map_err(error_text)?;
     Ok(json!({
         "email": address,
         "sessions_ended": ended,
-        "link": format!("{}/auth/link/{}", world.hall.pages_at(), token.text()),
+        "link": format!("{}/auth/link/{}", world.intake.base_url_or_empty(), token.text()),
         "expires_at": token.expires_at,
     }))
 }
 
-async fn domain_create(world: &World, name: &str, account: &str, verified: bool) -> Answered {
-    let name = name_of(name)?;
+async fn domain_create(world: &Services, name: &str, account: &str, verified: bool) -> AdminResult {
+    let name = parse_name(name)?;
     let account = store::account::find(&world.store, account)
         .await
-        .map_err(said)?
+        .map_err(error_text)?
         .ok_or_else(|| format!("there is no account {account}"))?;
-    let domains = world.hall.domains();
-    let mut known = domains.create(account.id, NewDomain::named(name.clone()), None).await.map_err(said)?;
+    let domains = world.intake.domains();
+    let mut known = domains.create(account.id, NewDomain::with_name(name.clone()), None).await.map_err(error_text)?;
     if verified {
-        known = domains.force(&name).await.map_err(said)?;
+        known = domains.force_verify(&name).await.map_err(error_text)?;
     }
-    Ok(json!({"domain": show::domain(&known, domains.facts())}))
+    Ok(json!({"domain": show::domain_view(&known, domains.facts())}))
 }
 
-async fn domain_verify(world: &World, name: &str, force: bool) -> Answered {
-    let (domains, name) = (world.hall.domains(), name_of(name)?);
+async fn domain_verify(world: &Services, name: &str, force: bool) -> AdminResult {
+    let (domains, name) = (world.intake.domains(), parse_name(name)?);
     let known = if force {
-        domains.force(&name).await.map_err(said)?
+        domains.force_verify(&name).await.map_err(error_text)?
     } else {
-        let domain = domain_of(world, &name).await?;
-        domains.verify(domain.account, domain.id).await.map_err(said)?
+        let domain = find_domain(world, &name).await?;
+        domains.verify(domain.account, domain.id).await.map_err(error_text)?
     };
-    Ok(json!({"domain": show::domain(&known, domains.facts())}))
+    Ok(json!({"domain": show::domain_view(&known, domains.facts())}))
 }
 
-async fn domain_of(world: &World, name: &Name) -> Result<Domain, String> {
-    let found = store::domain::by_name(&world.store, name).await.map_err(said)?;
+async fn find_domain(world: &Services, name: &DomainName) -> Result<SendingDomain, String> {
+    let found = store::domain::find_by_name(&world.store, name).await.map_err(error_text)?;
     found.ok_or_else(|| format!("{name} does not exist"))
 }
 
-async fn domain_update(world: &World, name: &str, change: DomainChange) -> Answered {
+async fn domain_update(world: &Services, name: &str, change: DomainChange) -> AdminResult {
     let tracking_host = match change.tracking_host.as_deref() {
         None => None,
         Some("none") => Some(None),
-        Some(host) => Some(Some(name_of(host)?)),
+        Some(host) => Some(Some(parse_name(host)?)),
     };
-    let apply = |domain: &mut Domain| {
+    let apply = |domain: &mut SendingDomain| {
         let settings = &mut domain.delivery;
         settings.open_tracking = change.open_tracking.unwrap_or(settings.open_tracking);
         settings.click_tracking = change.click_tracking.unwrap_or(settings.click_tracking);
@@ -253,42 +258,38 @@ async fn domain_update(world: &World, name: &str, change: DomainChange) -> Answe
             settings.tracking_host.clone_from(host);
         }
     };
-    let (domains, domain) = (world.hall.domains(), domain_of(world, &name_of(name)?).await?);
-    let known = domains.change(domain.account, domain.id, apply).await.map_err(said)?;
-    Ok(json!({"domain": show::domain(&known, domains.facts())}))
+    let (domains, domain) = (world.intake.domains(), find_domain(world, &parse_name(name)?).await?);
+    let known = domains.change(domain.account, domain.id, apply).await.map_err(error_text)?;
+    Ok(json!({"domain": show::domain_view(&known, domains.facts())}))
 }
 
 /// How TLS went: of a day or of all that are kept, of a domain or of all; without either of today and yesterday.
-async fn tls_reports(
-    world: &World,
-    (domain, day): (Option<String>, Option<String>),
-    limit: usize,
-) -> Answered {
-    let today = Day::of(world.clock.now());
-    let day = day.map(|text| Day::read(&text).ok_or_else(|| format!("`{text}` is no day, like 2026-01-31")));
+async fn tls_reports(world: &Services, (domain, day): (Option<String>, Option<String>), limit: usize) -> AdminResult {
+    let today = Day::containing(world.clock.now());
+    let day = day.map(|text| Day::parse(&text).ok_or_else(|| format!("`{text}` is no day, like 2026-01-31")));
     let day = day.transpose()?;
     let limit = limit.clamp(1, 10_000);
-    let domain = domain.map(|name| name_of(&name)).transpose()?;
-    let kept = i64::try_from(mail::tls_report::KEPT.as_secs() / 86_400).unwrap_or(0);
+    let domain = domain.map(|name| parse_name(&name)).transpose()?;
+    let kept = i64::try_from(mail::tls_report::RETENTION.as_secs() / 86_400).unwrap_or(0);
     let (first, last) = match (day, &domain) {
         (Some(day), _) => (day, day),
-        (None, Some(_)) => (today.earlier(kept), today),
-        (None, None) => (today.earlier(1), today),
+        (None, Some(_)) => (today.days_before(kept), today),
+        (None, None) => (today.days_before(1), today),
     };
     let slice = match &domain {
         Some(domain) => {
             let mut found = Vec::new();
             for day in (first.0..=last.0).map(Day) {
-                found.extend(store::tls_day::get(&world.store, day, domain).await.map_err(said)?);
+                found.extend(store::tls_day::get(&world.store, day, domain).await.map_err(error_text)?);
             }
-            Slice { found, ..Slice::default() }
+            TlsStatsPage { found, ..TlsStatsPage::default() }
         }
-        None => store::tls_day::slice(&world.store, (first, last), None, limit).await.map_err(said)?,
+        None => store::tls_day::list(&world.store, (first, last), None, limit).await.map_err(error_text)?,
     };
     let received = store::tls_heard::list(&world.store, (first, last), domain.as_ref(), limit);
-    let received = received.await.map_err(said)?;
+    let received = received.await.map_err(error_text)?;
     Ok(json!({
-        "days": slice.found.iter().map(show::tls_day).collect::<Vec<_>>(),
+        "days": slice.found.iter().map(show::tls_day_view).collect::<Vec<_>>(),
         "has_more": slice.next.is_some() || received.len() >= limit,
         "damaged": slice.damaged,
         "received": received.iter().map(|(domain, heard)| json!({"domain": domain, "report": heard})).collect::<Vec<_>>(),
@@ -296,10 +297,11 @@ async fn tls_reports(
 }
 
 /// What a reply to RCPT means, by the rows of this moment.
-fn meaning(world: &World, reply: &str, host: Option<&str>) -> Answered {
-    let read = Reply::of_line(reply).filter(|reply| reply.code >= 400);
+fn explain_reply(world: &Services, reply: &str, host: Option<&str>) -> AdminResult {
+    let read = SmtpReply::parse_line(reply).filter(|reply| reply.code >= 400);
     let reply = read.ok_or_else(|| format!("`{reply}` is no refusal (say, \"550 5.1.1 user unknown\")"))?;
-    let meaning = world.worker.manners().shaping.meaning(&Heard::new(host, &reply, Phase::Rcpt));
+    let meaning =
+        world.worker.delivery_policy().shaping.classify(&ClassifierInput::new(host, &reply, AttemptPhase::Rcpt));
     Ok(json!({
         "reply": reply.to_string(),
         "category": meaning.reason,
@@ -308,17 +310,16 @@ fn meaning(world: &World, reply: &str, host: Option<&str>) -> Answered {
     }))
 }
 
-async fn backup(world: &World, file: PathBuf, data_dir: &Path, progress: mpsc::Sender<String>) -> Answered {
+async fn backup(world: &Services, file: PathBuf, data_dir: &Path, progress: mpsc::Sender<String>) -> AdminResult {
     let shown = file.display().to_string();
-    let report = move |done: store::engine::Progress| {
+    let report = move |done: store::engine::BackupProgress| {
         if !done.bodies.is_multiple_of(PROGRESS_EVERY) {
             return;
         }
         // A slow reader of progress does not hold up the backup.
-        let _ =
-            progress.try_send(format!("{} rows, {} messages, {} bytes", done.rows, done.bodies, done.bytes));
+        let _ = progress.try_send(format!("{} rows, {} messages, {} bytes", done.rows, done.bodies, done.bytes));
     };
-    let done = world.store.backup(&file, report).await.map_err(said)?;
+    let done = world.store.backup(&file, report).await.map_err(error_text)?;
     store::engine::private::give_file(&file, data_dir).map_err(|error| format!("{shown}: {error}"))?;
     Ok(json!({"file": shown, "rows": done.rows, "bodies": done.bodies, "bytes": done.bytes}))
 }

@@ -10,18 +10,18 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use serde_json::{Value, json};
-use store::engine::{Progress, Report, Store};
+use store::engine::{BackupProgress, Report, Store};
 use tokio::sync::{Semaphore, mpsc, watch};
 use tokio::time::Instant;
 
-use super::Refused;
+use super::AdminError;
 
 /// How often is told how far it is.
 const TOLD_EVERY: Duration = Duration::from_secs(1);
 
 /// How far a check is, in words.
 #[must_use]
-pub fn progress(done: Progress) -> String {
+pub fn progress(done: BackupProgress) -> String {
     format!("{} rows, {} messages, {} MiB read", done.rows, done.bodies, done.bytes >> 20)
 }
 
@@ -43,11 +43,11 @@ pub(super) async fn check(
     store: &Store,
     checking: &Arc<Semaphore>,
     steps: mpsc::Sender<String>,
-) -> Result<Value, Refused> {
+) -> Result<Value, AdminError> {
     let Ok(only) = Arc::clone(checking).try_acquire_owned() else {
-        return Err(Refused::of("busy", "a check of the store is under way: wait until it is done"));
+        return Err(AdminError::with_code("busy", "a check of the store is under way: wait until it is done"));
     };
-    let (sender, receiver) = watch::channel(Progress::default());
+    let (sender, receiver) = watch::channel(BackupProgress::default());
     let watched = move |done| {
         // The next one may begin when this one has ended, not when its asker is gone.
         let _held = &only;
@@ -78,14 +78,14 @@ pub(super) async fn check(
 
 #[cfg(test)]
 mod tests {
-    use store::engine::{Batch, Options};
+    use store::engine::{Batch, RedbOptions};
 
     use super::*;
 
     #[tokio::test(flavor = "multi_thread")]
     async fn one_at_a_time_and_none_for_nobody() {
         let directory = tempfile::tempdir().unwrap();
-        let store = Store::open(&Options::new(directory.path())).unwrap();
+        let store = Store::open(&RedbOptions::new(directory.path())).unwrap();
         for n in 0..20_u8 {
             let mut batch = Batch::intake();
             batch.put(vec![1, n].into(), vec![n]).put_body(vec![1, n].into(), vec![n; 2_000]);
@@ -102,10 +102,7 @@ mod tests {
         // It ends, though nobody waits for it; then the next may begin.
         drop(checking.acquire().await.unwrap());
         let shown = check(&store, &checking, steps()).await.unwrap();
-        assert_eq!(
-            (&shown["sound"], &shown["rows"], &shown["bodies"]),
-            (&json!(true), &json!(20), &json!(20))
-        );
+        assert_eq!((&shown["sound"], &shown["rows"], &shown["bodies"]), (&json!(true), &json!(20), &json!(20)));
         store.close().await;
     }
 }

@@ -1,6 +1,6 @@
 //! Where an email stands, in the operator's words.
 
-use mail::email::{EmailStatus, Rollup};
+use mail::email::{EmailRollup, EmailStatus};
 use mail::recipient::Recipient;
 use serde::{Deserialize, Serialize};
 
@@ -29,7 +29,7 @@ impl EmailState {
     /// Of an email with these recipients.
     #[must_use]
     pub fn of(recipients: &[Recipient]) -> Self {
-        match Rollup::of(recipients).status {
+        match EmailRollup::from_recipients(recipients).status {
             EmailStatus::Scheduled => Self::Scheduled,
             EmailStatus::Queued => Self::Queued,
             EmailStatus::Sent if recipients.iter().any(|recipient| recipient.attempts > 0) => Self::Deferred,

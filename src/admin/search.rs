@@ -10,8 +10,8 @@
 use std::time::Duration;
 
 use jiff::Timestamp;
-use mail::address::{Address, Name};
-use mail::catalog::Filter;
+use mail::address::{Address, DomainName};
+use mail::catalog::EmailFilter;
 use mail::email::{Email, EmailStatus};
 use mail::id::{AccountId, EmailId};
 use mail::task::Task;
@@ -19,10 +19,10 @@ use serde::{Deserialize, Serialize};
 use serde_json::{Value, json};
 use store::email::EmailWithRecipients;
 
-use super::answer::{Answered, said};
+use super::answer::{AdminResult, error_text};
 use super::email_state::EmailState;
-use super::{PageAsked, Refused, show};
-use crate::world::World;
+use super::{AdminError, PageAsked, show};
+use crate::world::Services;
 
 /// Rows in a page at most.
 const LISTED_MAX: usize = 1_000;
@@ -125,15 +125,15 @@ impl Cursor {
 }
 
 /// All accounts, in the order of their birth.
-pub(super) async fn accounts(world: &World, PageAsked { limit, cursor }: PageAsked) -> Answered {
-    let after = cursor.map(|id| id.parse::<AccountId>().map_err(said)).transpose()?;
+pub(super) async fn accounts(world: &Services, PageAsked { limit, cursor }: PageAsked) -> AdminResult {
+    let after = cursor.map(|id| id.parse::<AccountId>().map_err(error_text)).transpose()?;
     let limit = limit.clamp(1, LISTED_MAX);
-    let mut found = store::account::list(&world.store, after, limit + 1).await.map_err(said)?;
+    let mut found = store::account::list(&world.store, after, limit + 1).await.map_err(error_text)?;
     let has_more = found.len() > limit;
     found.truncate(limit);
     let next = found.last().filter(|_| has_more).map(|last| last.id);
     Ok(json!({
-        "accounts": found.iter().map(show::account).collect::<Vec<_>>(),
+        "accounts": found.iter().map(show::account_view).collect::<Vec<_>>(),
         "has_more": has_more,
         "next_cursor": next,
     }))
@@ -141,20 +141,20 @@ pub(super) async fn accounts(world: &World, PageAsked { limit, cursor }: PageAsk
 
 /// The sending domains of all accounts, or of one, in the order of their names.
 pub(super) async fn domains(
-    world: &World,
+    world: &Services,
     account: Option<String>,
     PageAsked { limit, cursor }: PageAsked,
-) -> Answered {
+) -> AdminResult {
     let account = match account {
         Some(account) => Some(account_of(world, &account).await?),
         None => None,
     };
-    let after = cursor.map(|name| name.parse::<Name>().map_err(|_| format!("`{name}` is not a domain name")));
+    let after = cursor.map(|name| name.parse::<DomainName>().map_err(|_| format!("`{name}` is not a domain name")));
     let mut after = after.transpose()?;
     let limit = limit.clamp(1, LISTED_MAX);
     let (mut found, mut read) = (Vec::new(), 0);
     let has_more = loop {
-        let page = store::domain::by_names(&world.store, after.as_ref(), READ_AT_ONCE).await.map_err(said)?;
+        let page = store::domain::by_names(&world.store, after.as_ref(), READ_AT_ONCE).await.map_err(error_text)?;
         let is_last = page.len() < READ_AT_ONCE;
         read += page.len();
         for domain in page {
@@ -181,18 +181,18 @@ pub(super) async fn domains(
     }))
 }
 
-pub(super) async fn account_of(world: &World, named: &str) -> Result<AccountId, Refused> {
-    let found = store::account::find(&world.store, named).await.map_err(said)?;
-    Ok(found.ok_or_else(|| Refused::of("not_found", format!("there is no account {named}")))?.id)
+pub(super) async fn account_of(world: &Services, named: &str) -> Result<AccountId, AdminError> {
+    let found = store::account::find(&world.store, named).await.map_err(error_text)?;
+    Ok(found.ok_or_else(|| AdminError::with_code("not_found", format!("there is no account {named}")))?.id)
 }
 
 /// Emails that are meant, newest first within each account.
 pub(super) async fn emails(
-    world: &World,
+    world: &Services,
     asked: EmailsAsked,
     PageAsked { limit, cursor }: PageAsked,
-) -> Answered {
-    let as_of = world.hall.tell_within(TOLD_WITHIN).await;
+) -> AdminResult {
+    let as_of = world.intake.dispatch_outbox_within(TOLD_WITHIN).await;
     let mut search = Search::new(world, asked, limit.clamp(1, LISTED_MAX)).await?;
     let next = search.run(cursor.as_deref().map(Cursor::read).transpose()?).await?;
     Ok(json!({
@@ -207,9 +207,9 @@ pub(super) async fn emails(
 }
 
 struct Search<'a> {
-    world: &'a World,
+    world: &'a Services,
     account: Option<AccountId>,
-    filter: Filter,
+    filter: EmailFilter,
     /// The filter's statuses do not tell queued and deferred emails apart.
     state: Option<EmailState>,
     message_id: Option<String>,
@@ -223,18 +223,18 @@ struct Search<'a> {
 }
 
 impl<'a> Search<'a> {
-    async fn new(world: &'a World, asked: EmailsAsked, limit: usize) -> Result<Self, Refused> {
+    async fn new(world: &'a Services, asked: EmailsAsked, limit: usize) -> Result<Self, AdminError> {
         let EmailsAsked { account, status, recipient, sender, message_id, since } = asked;
         let account = match account {
             Some(account) => Some(account_of(world, &account).await?),
             None => None,
         };
-        let filter = Filter {
+        let filter = EmailFilter {
             statuses: status.map(EmailState::statuses).unwrap_or_default(),
             to: recipient.into_iter().collect(),
             from: sender.into_iter().collect(),
             after: since,
-            ..Filter::default()
+            ..EmailFilter::default()
         };
         let message_id = message_id.map(|id| bare(&id).to_owned());
         Ok(Self {
@@ -253,9 +253,9 @@ impl<'a> Search<'a> {
     }
 
     /// Searches; where to go on, when there may be more.
-    async fn run(&mut self, cursor: Option<Cursor>) -> Result<Option<Cursor>, Refused> {
+    async fn run(&mut self, cursor: Option<Cursor>) -> Result<Option<Cursor>, AdminError> {
         if let Some(id) = self.message_id.as_deref().and_then(our_own)
-            && let Some(email) = store::email::find(&self.world.store, id).await.map_err(said)?
+            && let Some(email) = store::email::find_in_any_account(&self.world.store, id).await.map_err(error_text)?
             && self.is_meant(&email)
         {
             self.found.push(email);
@@ -294,24 +294,20 @@ impl<'a> Search<'a> {
             || self.costly >= COSTLY_MAX
     }
 
-    async fn next_account(&self, after: Option<AccountId>) -> Result<Option<Cursor>, Refused> {
-        let next = store::account::page(&self.world.store, after, 1).await.map_err(said)?;
+    async fn next_account(&self, after: Option<AccountId>) -> Result<Option<Cursor>, AdminError> {
+        let next = store::account::list_ids(&self.world.store, after, 1).await.map_err(error_text)?;
         Ok(next.first().map(|account| Cursor { account: *account, before: None }))
     }
 
     /// Searches an account once more; where to go on in it, when there may be more.
-    async fn step(
-        &mut self,
-        account: AccountId,
-        before: Option<EmailId>,
-    ) -> Result<Option<EmailId>, Refused> {
+    async fn step(&mut self, account: AccountId, before: Option<EmailId>) -> Result<Option<EmailId>, AdminError> {
         // What has to be read to be known is read in larger steps.
         let missing = self.limit.saturating_sub(self.found.len());
-        let is_read = self.message_id.is_some()
-            || self.state.is_some_and(|state| state.statuses().contains(&EmailStatus::Sent));
+        let is_read =
+            self.message_id.is_some() || self.state.is_some_and(|state| state.statuses().contains(&EmailStatus::Sent));
         let at_once = if is_read { READ_AT_ONCE } else { missing.min(READ_AT_ONCE) };
         let page = store::catalog::search::search(&self.world.store, account, &self.filter, before, at_once);
-        let page = page.await.map_err(said)?;
+        let page = page.await.map_err(error_text)?;
         self.read += page.emails.len();
         self.costly += usize::from(page.next.is_some() && page.emails.len() < at_once);
         self.back_to = page.emails.last().map(|email| email.email.created_at).or(self.back_to);
@@ -332,7 +328,7 @@ impl<'a> Search<'a> {
         self.account.is_none_or(|account| account == email.account)
             && self.message_id.as_ref().is_none_or(|id| *id == email.facts.message_id)
             && self.state.is_none_or(|state| state == EmailState::of(recipients))
-            && self.filter.holds(email, recipients)
+            && self.filter.matches(email, recipients)
             && self.filter.after.is_none_or(|after| email.created_at > after)
     }
 }
@@ -367,7 +363,7 @@ mod tests {
     fn our_own_message_ids_name_their_email() {
         let id = EmailId::new(Timestamp::from_second(1_767_261_601).unwrap(), 7);
         let author = "ada@example.com".parse().unwrap();
-        assert_eq!(our_own(&mail::message::message_id(id, &author)), Some(id));
+        assert_eq!(our_own(&mail::message::generate_message_id(id, &author)), Some(id));
         assert_eq!(our_own("CAB+xyz@mail.example.com"), None);
         assert_eq!(our_own(""), None);
     }

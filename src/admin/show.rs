@@ -1,26 +1,26 @@
 //! What the operator is shown of each noun.
 
-use ::queue::domains::Known;
-use ::queue::enrol::Enrolled;
-use ::queue::holds::Waiting;
-use ::queue::operate::{TopDestination, Trace};
-use ::queue::pace::Rest;
-use ::queue::site::{Resting, SiteStanding};
+use ::queue::domains::DomainWithSetup;
+use ::queue::enrol::ProvisionedAccount;
+use ::queue::holds::HeldMail;
+use ::queue::operate::{EmailTrace, TopDestination};
+use ::queue::pace::Backoff;
+use ::queue::site::{BackoffState, SiteStanding};
 use ::queue::worker::Worker;
 use jiff::Timestamp;
 use mail::account::Account;
 use mail::attempt::Attempt;
-use mail::destination::{Destination, Standing, Way};
-use mail::domain::{Domain, DomainState};
+use mail::destination::{Destination, DestinationOverrides, RouteOverride};
+use mail::domain::{DomainState, SendingDomain};
 use mail::event::{Event, EventKind};
 use mail::recipient::Recipient;
-use mail::setup::{Facts, RecordStatus};
+use mail::setup::{RecordStatus, ServiceHosts};
 use mail::task::Task;
 use serde_json::{Value, json};
 
 use super::email_state::EmailState;
 
-pub(super) fn account(account: &Account) -> Value {
+pub(super) fn account_view(account: &Account) -> Value {
     json!({
         "id": account.id,
         "email": account.email,
@@ -32,19 +32,19 @@ pub(super) fn account(account: &Account) -> Value {
     })
 }
 
-pub(super) fn enrolled(enrolled: &Enrolled, username: &str) -> Value {
+pub(super) fn provisioned_account_view(enrolled: &ProvisionedAccount, username: &str) -> Value {
     json!({
-        "account": account(&enrolled.account),
+        "account": account_view(&enrolled.account),
         "api_key": {"secret": enrolled.api_key.expose()},
         "smtp_credential": {"username": username, "password": enrolled.smtp_password.expose()},
     })
 }
 
-pub(super) fn domain(known: &Known, facts: &Facts) -> Value {
+pub(super) fn domain_view(known: &DomainWithSetup, facts: &ServiceHosts) -> Value {
     let (domain, setup) = (&known.domain, &known.setup);
-    let records = facts.records(domain).into_iter().map(|record| {
+    let records = facts.required_records(domain).into_iter().map(|record| {
         let mut shown = json!(record);
-        let finding = setup.of(&record);
+        let finding = setup.finding(&record);
         shown["status"] = json!(finding.map_or(RecordStatus::Pending, |finding| finding.status));
         shown["error"] = json!(finding.and_then(|finding| finding.error.as_deref()));
         shown
@@ -68,7 +68,7 @@ pub(super) fn domain(known: &Known, facts: &Facts) -> Value {
 }
 
 /// A domain as a list shows it.
-pub(super) fn domain_in_list(domain: &Domain) -> Value {
+pub(super) fn domain_in_list(domain: &SendingDomain) -> Value {
     json!({
         "id": domain.id,
         "name": domain.name,
@@ -88,11 +88,11 @@ fn domain_status(state: DomainState) -> &'static str {
 }
 
 /// How much of the queue is meant, and since when it waits.
-pub(super) fn waiting(waiting: Waiting) -> Value {
+pub(super) fn held_mail_view(waiting: HeldMail) -> Value {
     json!({"recipients": waiting.recipients, "oldest": waiting.oldest})
 }
 
-pub(super) fn task(task: &Task, worker: &Worker) -> Value {
+pub(super) fn task_view(task: &Task, worker: &Worker) -> Value {
     json!({
         "email": task.id.email,
         "recipient": task.address,
@@ -103,23 +103,23 @@ pub(super) fn task(task: &Task, worker: &Worker) -> Value {
         "expires_at": task.expires_at,
         "size_bytes": task.size_bytes,
         "held": task.held,
-        "held_by": held_by(task, worker),
-        "way": task.way.as_ref().map(way),
+        "held_by": blocked_by(task, worker),
+        "way": task.way.as_ref().map(route_text),
     })
 }
 
 /// What keeps a task from being tried, if something does: in the words of a trace.
-fn held_by(task: &Task, worker: &Worker) -> Option<&'static str> {
+fn blocked_by(task: &Task, worker: &Worker) -> Option<&'static str> {
     if task.held {
         Some("operator")
-    } else if worker.holds_account(task.account) {
+    } else if worker.is_account_held(task.account) {
         Some("account_suspended")
     } else {
         worker.queue_hold().map(|_| "queue_held")
     }
 }
 
-pub(super) fn site(site: &SiteStanding) -> Value {
+pub(super) fn ready_queue_view(site: &SiteStanding) -> Value {
     json!({
         "name": site.name,
         "pool": site.pool,
@@ -130,30 +130,30 @@ pub(super) fn site(site: &SiteStanding) -> Value {
         "last_error": site.last_error,
         "messages_per_second": site.messages_per_second,
         "dead_until": site.dead_until,
-        "resting": site.resting.as_ref().map(resting),
+        "resting": site.resting.as_ref().map(backoff_view),
         "rate_until": site.rate_until,
         "warm_up_until": site.warm_up.map(|(until, _)| until),
         "parked_queues": site.parked,
     })
 }
 
-fn resting(resting: &Resting) -> Value {
-    let action = match resting.rest {
-        Rest::BackOff => "back-off",
-        Rest::Pause(_) => "pause",
+fn backoff_view(resting: &BackoffState) -> Value {
+    let action = match resting.kind {
+        Backoff::Exponential => "back-off",
+        Backoff::Fixed(_) => "pause",
     };
-    json!({"action": action, "until": resting.until, "because": resting.because})
+    json!({"action": action, "until": resting.until, "because": resting.reason})
 }
 
-fn way(way: &Way) -> String {
+fn route_text(way: &RouteOverride) -> String {
     match way {
-        Way::MailHosts => "mx".to_owned(),
-        Way::Smarthost(name) => format!("smarthost {name}"),
+        RouteOverride::MailHosts => "mx".to_owned(),
+        RouteOverride::Smarthost(name) => format!("smarthost {name}"),
     }
 }
 
 /// How long ago, in the two largest units.
-pub(super) fn age(then: Timestamp, now: Timestamp) -> String {
+pub(super) fn age_text(then: Timestamp, now: Timestamp) -> String {
     let seconds = now.duration_since(then).as_secs().max(0);
     let (days, hours, minutes) = (seconds / 86_400, seconds / 3_600 % 24, seconds / 60 % 60);
     match (days, hours, minutes) {
@@ -164,13 +164,13 @@ pub(super) fn age(then: Timestamp, now: Timestamp) -> String {
     }
 }
 
-pub(super) fn top_destination(destination: &TopDestination, now: Timestamp) -> Value {
+pub(super) fn top_destination_view(destination: &TopDestination, now: Timestamp) -> Value {
     json!({
         "name": destination.name,
         "tasks": destination.tasks,
         "held": destination.held,
         "oldest": destination.oldest,
-        "oldest_age": age(destination.oldest, now),
+        "oldest_age": age_text(destination.oldest, now),
         "next_due": destination.next_due,
         "connections": destination.connections,
         "limit": destination.limit.word(),
@@ -180,23 +180,23 @@ pub(super) fn top_destination(destination: &TopDestination, now: Timestamp) -> V
     })
 }
 
-pub(super) fn destination(destination: &Destination, standing: &Standing, now: Timestamp) -> Value {
+pub(super) fn destination_view(destination: &Destination, standing: &DestinationOverrides, now: Timestamp) -> Value {
     let (to, mail_host) = match destination {
         Destination::Domain(name) => (Some(name), None),
         Destination::MailHost(name) => (None, Some(name)),
     };
-    let suspension = standing.suspension.as_ref().filter(|suspension| suspension.holds(now));
+    let suspension = standing.suspension.as_ref().filter(|suspension| suspension.is_active(now));
     json!({
         "to": to,
         "mail_host": mail_host,
         "suspended": suspension.map(|s| json!({"since": s.since, "until": s.until, "because": s.because})),
         "connections_max": standing.pace.connections_max,
         "messages_per_second": standing.pace.messages_per_second,
-        "way": standing.way.as_ref().map(way),
+        "way": standing.way.as_ref().map(route_text),
     })
 }
 
-fn recipient(recipient: &Recipient) -> Value {
+fn recipient_view(recipient: &Recipient) -> Value {
     json!({
         "index": recipient.index,
         "email": recipient.address,
@@ -209,7 +209,7 @@ fn recipient(recipient: &Recipient) -> Value {
     })
 }
 
-fn attempt(attempt: &Attempt) -> Value {
+fn attempt_view(attempt: &Attempt) -> Value {
     json!({
         "recipient": attempt.recipient,
         "n": attempt.number,
@@ -228,7 +228,7 @@ fn attempt(attempt: &Attempt) -> Value {
 }
 
 /// A domain's day: its sessions by policy, and how its report stands.
-pub(super) fn tls_day(found: &store::tls_day::Found) -> Value {
+pub(super) fn tls_day_view(found: &store::tls_day::StoredTlsStats) -> Value {
     json!({
         "day": found.day.to_string(),
         "domain": found.domain,
@@ -250,11 +250,11 @@ fn event(event: &Event) -> Value {
     })
 }
 
-pub(super) fn trace(trace: &Trace) -> Value {
+pub(super) fn trace_view(trace: &EmailTrace) -> Value {
     let email = &trace.email.email;
     let events: Vec<Value> = trace.events.iter().map(event).collect();
     let waiting: Vec<Value> = trace
-        .waiting
+        .waits
         .iter()
         .map(|waiting| {
             json!({
@@ -262,7 +262,7 @@ pub(super) fn trace(trace: &Trace) -> Value {
                 "for": waiting.cause.to_string(),
                 "cause": waiting.cause.word(),
                 "destination": waiting.destination,
-                "place": waiting.place,
+                "place": waiting.position,
                 "until": waiting.until,
                 "destination_error": waiting.destination_error,
             })
@@ -277,9 +277,9 @@ pub(super) fn trace(trace: &Trace) -> Value {
         "size_bytes": email.size_bytes,
         "created_at": email.created_at,
         "status": EmailState::of(&trace.email.recipients),
-        "recipients": trace.email.recipients.iter().map(recipient).collect::<Vec<_>>(),
+        "recipients": trace.email.recipients.iter().map(recipient_view).collect::<Vec<_>>(),
         "events": events,
-        "attempts": trace.attempts.iter().map(attempt).collect::<Vec<_>>(),
+        "attempts": trace.attempts.iter().map(attempt_view).collect::<Vec<_>>(),
         "waiting": waiting,
     })
 }
@@ -287,7 +287,7 @@ pub(super) fn trace(trace: &Trace) -> Value {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use mail::recipient::{Notify, RecipientKind, RecipientState};
+    use mail::recipient::{DsnOptions, RecipientKind, RecipientState};
 
     #[test]
     fn what_was_never_attempted_is_not_called_sent() {
@@ -305,7 +305,7 @@ mod tests {
             bounced_at: None,
             complained_at: None,
             next_attempt_at: None,
-            notify: Notify::default(),
+            notify: DsnOptions::default(),
         };
         assert_eq!(EmailState::of(&[recipient(RecipientState::Queued, 0)]), EmailState::Queued);
         assert_eq!(EmailState::of(&[recipient(RecipientState::Deferred, 1)]), EmailState::Deferred);

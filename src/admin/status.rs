@@ -12,18 +12,18 @@ use std::path::{Path, PathBuf};
 use std::time::Duration;
 
 use jiff::{SignedDuration, Timestamp};
-use mail::address::Name;
+use mail::address::DomainName;
 use rustls_pki_types::CertificateDer;
 use rustls_pki_types::pem::PemObject as _;
 use serde_json::{Value, json};
 use tokio::net::TcpStream;
 use tokio::time::{Instant, timeout};
 
-use super::answer::{Answered, said};
-use super::{Rights, queue, show};
+use super::answer::{AdminResult, error_text};
+use super::{Permissions, queue, show};
 use crate::config::Config;
 use crate::doctor::der;
-use crate::world::World;
+use crate::world::Services;
 
 /// Tasks of the queue that are read.
 const QUEUE_READ_MAX: usize = 100_000;
@@ -41,7 +41,7 @@ const CERTIFICATE_LEFT: SignedDuration = SignedDuration::from_hours(7 * 24);
 /// What the configuration says about a status.
 #[derive(Debug, Clone)]
 pub struct StatusFacts {
-    hostname: Name,
+    hostname: DomainName,
     /// Where we listen, and by which key of the configuration.
     listeners: Vec<(&'static str, SocketAddr)>,
     reserve_bytes: u64,
@@ -53,9 +53,8 @@ impl StatusFacts {
     /// Of a configuration.
     #[must_use]
     pub fn of(config: &Config) -> Self {
-        let named = |name: &'static str, listen: &[SocketAddr]| -> Vec<_> {
-            listen.iter().map(|at| (name, *at)).collect()
-        };
+        let named =
+            |name: &'static str, listen: &[SocketAddr]| -> Vec<_> { listen.iter().map(|at| (name, *at)).collect() };
         let relays: Vec<SocketAddr> = config.relay.iter().flat_map(|relay| relay.listen.clone()).collect();
         let listeners = [
             named("submission", &config.submission.listen),
@@ -78,9 +77,9 @@ impl StatusFacts {
 type Problems = Vec<String>;
 
 /// Whether all is well, and what there is to see.
-pub(super) async fn status(world: &World, rights: &Rights) -> Answered {
+pub(super) async fn status(world: &Services, rights: &Permissions) -> AdminResult {
     let (facts, mut problems) = (&rights.status, Problems::new());
-    if let Err(why) = api::health::reason(&world.store.health()) {
+    if let Err(why) = api::health::unhealthy_reason(&world.store.health()) {
         problems.push(format!("the store is {why}"));
     }
     let (open, answer, waiting) = tokio::join!(listeners(facts), dns(world, facts), waiting(world));
@@ -153,9 +152,9 @@ fn listeners_shown(open: Vec<Open>, problems: &mut Problems) -> Vec<Value> {
 }
 
 /// Asks for a name that no cache can know: any answer will do.
-async fn dns(world: &World, facts: &StatusFacts) -> (Duration, Result<(), String>) {
+async fn dns(world: &Services, facts: &StatusFacts) -> (Duration, Result<(), String>) {
     let began = Instant::now();
-    let name = format!("{:016x}.{}", world.entropy.u64(), facts.hostname).parse::<Name>();
+    let name = format!("{:016x}.{}", world.entropy.u64(), facts.hostname).parse::<DomainName>();
     let answer = match name {
         Err(_) => Err("the hostname is too long to be asked for".to_owned()),
         Ok(name) => match timeout(ASKED_WITHIN, world.inbound.resolver().txt(&name)).await {
@@ -186,18 +185,18 @@ struct QueueCount {
     has_more: bool,
 }
 
-async fn waiting(world: &World) -> Result<QueueCount, String> {
+async fn waiting(world: &Services) -> Result<QueueCount, String> {
     let now = world.clock.now();
     let overdue = now.checked_sub(OVERDUE).unwrap_or(Timestamp::MIN);
     let (mut count, mut from) = (QueueCount::default(), None);
     loop {
-        let slice = store::task::page(&world.store, from, READ_AT_ONCE).await.map_err(said)?;
+        let slice = store::task::list_all(&world.store, from, READ_AT_ONCE).await.map_err(error_text)?;
         for (task, _) in &slice.tasks {
             count.recipients += 1;
             count.oldest = Some(count.oldest.map_or(task.accepted_at, |oldest| oldest.min(task.accepted_at)));
-            if task.held || world.worker.holds_account(task.account) {
+            if task.held || world.worker.is_account_held(task.account) {
                 count.held += 1;
-            } else if task.due <= now && !world.worker.is_put_off(&task.queue()) {
+            } else if task.due <= now && !world.worker.is_deferred(&task.queue_name()) {
                 count.due += 1;
                 count.overdue += usize::from(task.due < overdue);
             }
@@ -212,9 +211,9 @@ async fn waiting(world: &World) -> Result<QueueCount, String> {
 }
 
 impl QueueCount {
-    async fn shown(self, world: &World, problems: &mut Problems) -> Result<Value, String> {
-        let hold = queue::hold(world).await?;
-        let paused = world.worker.manners().paused;
+    async fn shown(self, world: &Services, problems: &mut Problems) -> Result<Value, String> {
+        let hold = queue::hold_view(world).await?;
+        let paused = world.worker.delivery_policy().paused;
         if hold.is_object() {
             problems.push("the queue is held since a restore: `queue release --all` resumes it".to_owned());
         } else if paused {
@@ -232,14 +231,14 @@ impl QueueCount {
             "held": self.held,
             "due": self.due,
             "oldest": self.oldest,
-            "oldest_age": self.oldest.map(|oldest| show::age(oldest, world.clock.now())),
+            "oldest_age": self.oldest.map(|oldest| show::age_text(oldest, world.clock.now())),
             "hold": hold,
             "paused": paused,
         }))
     }
 }
 
-fn disk(rights: &Rights, problems: &mut Problems) -> Value {
+fn disk(rights: &Permissions, problems: &mut Problems) -> Value {
     let reserve = rights.status.reserve_bytes;
     match rustix::fs::statvfs(&rights.data_dir) {
         Ok(space) => {
@@ -257,7 +256,7 @@ fn disk(rights: &Rights, problems: &mut Problems) -> Value {
 }
 
 /// The certificate that is shown: by ACME, or the file's.
-fn certificate(rights: &Rights, now: Timestamp, problems: &mut Problems) -> Value {
+fn certificate(rights: &Permissions, now: Timestamp, problems: &mut Problems) -> Value {
     let (source, expires_at) = match (&rights.certificate, &rights.status.certificate) {
         (Some(standing), _) => {
             let standing = standing.borrow();
@@ -290,8 +289,8 @@ fn certificate(rights: &Rights, now: Timestamp, problems: &mut Problems) -> Valu
 }
 
 fn expires(file: &Path) -> Result<Timestamp, String> {
-    let pem = std::fs::read(file).map_err(said)?;
+    let pem = std::fs::read(file).map_err(error_text)?;
     let leaf = CertificateDer::pem_slice_iter(&pem).next().ok_or("there is no certificate in it")?;
-    let leaf = leaf.map_err(said)?;
-    der::facts(&leaf).map(|facts| facts.not_after).ok_or_else(|| "it cannot be read".to_owned())
+    let leaf = leaf.map_err(error_text)?;
+    der::parse_certificate(&leaf).map(|facts| facts.not_after).ok_or_else(|| "it cannot be read".to_owned())
 }

@@ -11,7 +11,7 @@ use clap::{Args, Subcommand};
 use mail::account::Plan;
 use mail::domain::TlsMode;
 use serde_json::{Value, json};
-use store::engine::{BackupError, Database, Options, Progress, Store};
+use store::engine::{BackupError, BackupProgress, PostgresOptions, RedbOptions, Store};
 use store::queue_hold;
 
 use super::AdminArguments;
@@ -20,11 +20,11 @@ use super::destination::{self, DestinationCommand};
 use super::listing::{self, EmailCommand, EmailFilter, PageArguments};
 use super::pool::{self, PoolCommand};
 use super::progress::ProgressLine;
-use super::queue::{self, QueueCommand};
+use super::queue::{self, QueueSubcommand};
 use super::secrets::{self, Kind, SecretCommand};
 use super::{store_check, table};
 use crate::admin::check::progress;
-use crate::admin::{DomainChange, Line, PageAsked, Question, Refused, SOCKET};
+use crate::admin::{AdminError, AdminRequest, DomainChange, PageAsked, ResponseLine, SOCKET};
 use crate::config;
 use crate::dev::directory::Directory;
 
@@ -48,7 +48,7 @@ pub enum AdminCommand {
     Domain(DomainCommand),
     /// The queue
     #[command(subcommand)]
-    Queue(QueueCommand),
+    Queue(QueueSubcommand),
     /// Destinations: leave them alone, pace them, send their mail another way
     #[command(subcommand)]
     Destination(DestinationCommand),
@@ -289,24 +289,24 @@ pub enum ClockCommand {
 /// Carries out the command; the exit code is 0 when it was done.
 #[must_use]
 pub fn run(arguments: &AdminArguments) -> ExitCode {
-    super::run::make_private_files();
+    super::run::set_private_umask();
     if let AdminCommand::Affiliate(asked) = &arguments.command {
-        let ask = |question: &Question| ask(&directory(arguments)?, question);
+        let ask = |question: &AdminRequest| send_request(&data_directory(arguments)?, question);
         return affiliate::run(asked, arguments.json, &ask);
     }
     if matches!(arguments.command, AdminCommand::Store(StoreCommand::Check)) {
         return check_store(arguments);
     }
     if matches!(arguments.command, AdminCommand::Status) {
-        return super::status::run(arguments.json, &|question| ask(&directory(arguments)?, question));
+        return super::status::run(arguments.json, &|question| send_request(&data_directory(arguments)?, question));
     }
     let done = match &arguments.command {
         AdminCommand::Store(StoreCommand::Copy { from, to, cluster }) => {
-            super::copy::run(from, to, cluster.as_deref(), &|| configuration(arguments))
-                .map_err(Refused::from)
+            super::copy::run_copy(from, to, cluster.as_deref(), &|| load_configuration(arguments))
+                .map_err(AdminError::from)
         }
         _ => {
-            directory(arguments).map_err(Refused::from).and_then(|directory| carry_out(arguments, &directory))
+            data_directory(arguments).map_err(AdminError::from).and_then(|directory| run_command(arguments, &directory))
         }
     };
     let mut out = std::io::stdout().lock();
@@ -327,8 +327,8 @@ pub fn run(arguments: &AdminArguments) -> ExitCode {
 /// An answer for people.
 fn text(command: &AdminCommand, shown: &Value) -> String {
     match command {
-        AdminCommand::Queue(QueueCommand::Top { .. }) => queue::top(shown),
-        AdminCommand::Queue(QueueCommand::List { .. }) => queue::tasks(shown),
+        AdminCommand::Queue(QueueSubcommand::Top { .. }) => queue::top(shown),
+        AdminCommand::Queue(QueueSubcommand::List { .. }) => queue::tasks(shown),
         AdminCommand::Account(AccountCommand::List(_)) => listing::accounts(shown),
         AdminCommand::Domain(DomainCommand::List { .. }) => listing::domains(shown),
         AdminCommand::Email(_) => listing::emails(shown),
@@ -336,11 +336,11 @@ fn text(command: &AdminCommand, shown: &Value) -> String {
         AdminCommand::Trace { .. } if shown["emails"].is_array() => listing::emails(shown),
         AdminCommand::Key(SecretCommand::List { .. }) => secrets::secrets(Kind::ApiKey, shown),
         AdminCommand::Credential(SecretCommand::List { .. }) => secrets::secrets(Kind::SmtpCredential, shown),
-        _ => super::run::readable(shown),
+        _ => super::run::render_readable(shown),
     }
 }
 
-fn directory(arguments: &AdminArguments) -> Result<PathBuf, String> {
+fn data_directory(arguments: &AdminArguments) -> Result<PathBuf, String> {
     if let Some(directory) = &arguments.data_dir {
         return Ok(directory.clone());
     }
@@ -350,13 +350,11 @@ fn directory(arguments: &AdminArguments) -> Result<PathBuf, String> {
     {
         return Ok(directory);
     }
-    let config = configuration(arguments);
-    config
-        .map(|config| config.data_dir)
-        .map_err(|error| format!("{error} (or name the directory with --data-dir)"))
+    let config = load_configuration(arguments);
+    config.map(|config| config.data_dir).map_err(|error| format!("{error} (or name the directory with --data-dir)"))
 }
 
-fn configuration(arguments: &AdminArguments) -> Result<config::Config, String> {
+fn load_configuration(arguments: &AdminArguments) -> Result<config::Config, String> {
     let file = arguments.config.clone().unwrap_or_else(|| PathBuf::from(CONFIGURATION));
     config::from_file_alone(&file).map_err(|problems| {
         let first = problems.first().map(ToString::to_string).unwrap_or_default();
@@ -364,12 +362,12 @@ fn configuration(arguments: &AdminArguments) -> Result<config::Config, String> {
     })
 }
 
-fn store_options(directory: &Path) -> Options {
-    Options::new(directory.join(crate::world::STORE_DIRECTORY))
+fn store_options(directory: &Path) -> RedbOptions {
+    RedbOptions::new(directory.join(crate::world::STORE_DIRECTORY))
 }
 
 fn check_store(arguments: &AdminArguments) -> ExitCode {
-    let directory = match directory(arguments) {
+    let directory = match data_directory(arguments) {
         Ok(directory) => directory,
         Err(error) => {
             eprintln!("postrider: {error}");
@@ -377,68 +375,62 @@ fn check_store(arguments: &AdminArguments) -> ExitCode {
         }
     };
     let options = store_options(&directory);
-    let target = store_check::Target { directory: &directory, database: database(arguments), options };
-    store_check::run(target, arguments.json, &|question| ask(&directory, question))
+    let target = store_check::Target { directory: &directory, database: configured_database(arguments), options };
+    store_check::run(target, arguments.json, &|question| send_request(&directory, question))
 }
 
-fn carry_out(arguments: &AdminArguments, directory: &Path) -> Result<Value, Refused> {
+fn run_command(arguments: &AdminArguments, directory: &Path) -> Result<Value, AdminError> {
     let options = || store_options(directory);
     match &arguments.command {
-        AdminCommand::Restore { .. } if database(arguments).is_some() => {
-            Err("a backup is restored into a data directory; `store copy` moves that into the database"
-                .into())
+        AdminCommand::Restore { .. } if configured_database(arguments).is_some() => {
+            Err("a backup is restored into a data directory; `store copy` moves that into the database".into())
         }
         AdminCommand::Restore { file, send } => {
             let done = restore(file, &options(), *send).map_err(|error| error.to_string())?;
             Ok(json!({"rows": done.rows, "bodies": done.bodies, "bytes": done.bytes, "queue_held": !send}))
         }
         AdminCommand::Store(StoreCommand::Hold) => {
-            hold(database(arguments), &options())?;
+            hold_queue(configured_database(arguments), &options())?;
             Ok(json!({"queue_held": true}))
         }
         AdminCommand::Queue(command) => {
             let shown = match command.confirmation() {
-                Some(confirmation) => confirmation.ask(|question| ask(directory, question))?,
+                Some(confirmation) => confirmation.ask(|question| send_request(directory, question))?,
                 None => None,
             };
-            shown.map_or_else(|| ask(directory, &queue::question(command)), Ok)
+            shown.map_or_else(|| send_request(directory, &queue::build_request(command)), Ok)
         }
         AdminCommand::Key(command) => as_owner(directory, &secrets::question(Kind::ApiKey, command)?),
-        AdminCommand::Credential(command) => {
-            as_owner(directory, &secrets::question(Kind::SmtpCredential, command)?)
-        }
+        AdminCommand::Credential(command) => as_owner(directory, &secrets::question(Kind::SmtpCredential, command)?),
         AdminCommand::Trace { email: None, filter } => trace(directory, filter),
         AdminCommand::Trace { email: Some(named), .. } => match EmailFilter::of_text(named)? {
             Some(filter) => trace(directory, &filter),
-            None => ask(directory, &Question::Trace { email: named.clone() }),
+            None => send_request(directory, &AdminRequest::Trace { email: named.clone() }),
         },
-        command => ask(directory, &question(command)?),
+        command => send_request(directory, &build_request(command)?),
     }
 }
 
-fn as_owner(directory: &Path, question: &Question) -> Result<Value, Refused> {
-    secrets::answer(&ask(directory, question)?)
+fn as_owner(directory: &Path, question: &AdminRequest) -> Result<Value, AdminError> {
+    secrets::answer(&send_request(directory, question)?)
 }
 
 /// How many emails a trace lists, where more than one fits.
 const TRACED_MAX: usize = 20;
 
 /// Explains the one email that fits; lists them where several do.
-fn trace(directory: &Path, filter: &EmailFilter) -> Result<Value, Refused> {
+fn trace(directory: &Path, filter: &EmailFilter) -> Result<Value, AdminError> {
     let page = PageAsked { limit: TRACED_MAX, cursor: None };
-    let found = ask(directory, &Question::EmailList { filter: filter.asked(None), page })?;
+    let found = send_request(directory, &AdminRequest::EmailList { filter: filter.asked(None), page })?;
     match (table::list(&found, "emails"), found["has_more"] == true) {
         ([only], false) => {
             let email = only["id"].as_str().unwrap_or_default().to_owned();
-            ask(directory, &Question::Trace { email })
+            send_request(directory, &AdminRequest::Trace { email })
         }
         ([], is_unfinished) => {
-            let searched = if is_unfinished {
-                " as far as it was searched: narrow it with --account or --since"
-            } else {
-                ""
-            };
-            Err(Refused::of("not_found", format!("no email fits{searched}")))
+            let searched =
+                if is_unfinished { " as far as it was searched: narrow it with --account or --since" } else { "" };
+            Err(AdminError::with_code("not_found", format!("no email fits{searched}")))
         }
         _ => Ok(found),
     }
@@ -448,15 +440,15 @@ fn trace(directory: &Path, filter: &EmailFilter) -> Result<Value, Refused> {
 ///
 /// # Errors
 /// The backup or the directory.
-pub fn restore(file: &Path, options: &Options, send: bool) -> Result<Progress, BackupError> {
-    let hold = queue_hold::of_stopped_store(Clock::default().now(), !send);
+pub fn restore(file: &Path, options: &RedbOptions, send: bool) -> Result<BackupProgress, BackupError> {
+    let hold = queue_hold::restore_batch(Clock::default().now(), !send);
     let mut line = ProgressLine::default();
-    Store::restore_and(file, options, hold, move |done| line.tell(&progress(done)))
+    Store::restore_with(file, options, hold, move |done| line.tell(&progress(done)))
 }
 
 /// Holds the queue of a store that no server has open.
-fn hold(database: Option<Database>, options: &Options) -> Result<(), String> {
-    let runtime = super::run::runtime().map_err(|error| error.to_string())?;
+fn hold_queue(database: Option<PostgresOptions>, options: &RedbOptions) -> Result<(), String> {
+    let runtime = super::run::build_runtime().map_err(|error| error.to_string())?;
     runtime.block_on(async {
         let opened = match &database {
             // Opening would make one.
@@ -467,26 +459,26 @@ fn hold(database: Option<Database>, options: &Options) -> Result<(), String> {
             None => Store::open(options),
         };
         let store = opened.map_err(|error| error.to_string())?;
-        let held = store.commit(queue_hold::of_stopped_store(Clock::default().now(), true)).await;
+        let held = store.commit(queue_hold::restore_batch(Clock::default().now(), true)).await;
         store.close().await;
         held.map_err(|error| error.to_string())
     })
 }
 
 /// The database that the configuration names, unless a directory is meant.
-fn database(arguments: &AdminArguments) -> Option<Database> {
-    let config = arguments.data_dir.is_none().then(|| configuration(arguments).ok()).flatten()?;
+fn configured_database(arguments: &AdminArguments) -> Option<PostgresOptions> {
+    let config = arguments.data_dir.is_none().then(|| load_configuration(arguments).ok()).flatten()?;
     crate::world::database(&config)
 }
 
-fn question(command: &AdminCommand) -> Result<Question, String> {
+fn build_request(command: &AdminCommand) -> Result<AdminRequest, String> {
     Ok(match command {
-        AdminCommand::Account(AccountCommand::List(page)) => Question::AccountList { page: page.asked() },
+        AdminCommand::Account(AccountCommand::List(page)) => AdminRequest::AccountList { page: page.asked() },
         AdminCommand::Account(AccountCommand::Create { email, plan, production }) => {
-            Question::AccountCreate { email: email.clone(), plan: *plan, production: *production }
+            AdminRequest::AccountCreate { email: email.clone(), plan: *plan, production: *production }
         }
         AdminCommand::Account(AccountCommand::Update { account, plan, production, suspended }) => {
-            Question::AccountUpdate {
+            AdminRequest::AccountUpdate {
                 account: account.clone(),
                 plan: *plan,
                 production: *production,
@@ -494,27 +486,27 @@ fn question(command: &AdminCommand) -> Result<Question, String> {
             }
         }
         AdminCommand::Session(SessionCommand::Create { account }) => {
-            Question::SessionCreate { account: account.clone() }
+            AdminRequest::SessionCreate { account: account.clone() }
         }
-        AdminCommand::User(UserCommand::Reset { email }) => Question::UserReset { email: email.clone() },
+        AdminCommand::User(UserCommand::Reset { email }) => AdminRequest::UserReset { email: email.clone() },
         AdminCommand::Domain(command) => domain_question(command),
         AdminCommand::Email(command) => listing::question(command),
-        AdminCommand::Queue(command) => queue::question(command),
-        AdminCommand::Destination(command) => destination::question(command)?,
-        AdminCommand::Pool(command) => pool::question(command),
-        AdminCommand::Status => Question::Status,
+        AdminCommand::Queue(command) => queue::build_request(command),
+        AdminCommand::Destination(command) => destination::build_request(command)?,
+        AdminCommand::Pool(command) => pool::build_request(command),
+        AdminCommand::Status => AdminRequest::Status,
         AdminCommand::TlsReports { domain, day, limit } => {
-            Question::TlsReports { domain: domain.clone(), day: day.clone(), limit: *limit }
+            AdminRequest::TlsReports { domain: domain.clone(), day: day.clone(), limit: *limit }
         }
-        AdminCommand::Reply { reply, host } => Question::Reply { reply: reply.clone(), host: host.clone() },
-        AdminCommand::Certificate => Question::CertificateShow,
+        AdminCommand::Reply { reply, host } => AdminRequest::Reply { reply: reply.clone(), host: host.clone() },
+        AdminCommand::Certificate => AdminRequest::CertificateShow,
         AdminCommand::Backup { file } => {
             // The server writes it, from a directory of its own.
-            Question::Backup { file: std::path::absolute(file).map_err(|error| error.to_string())? }
+            AdminRequest::Backup { file: std::path::absolute(file).map_err(|error| error.to_string())? }
         }
-        AdminCommand::Clock(ClockArguments { command: None }) => Question::ClockShow,
+        AdminCommand::Clock(ClockArguments { command: None }) => AdminRequest::ClockShow,
         AdminCommand::Clock(ClockArguments { command: Some(ClockCommand::Advance { seconds }) }) => {
-            Question::ClockAdvance { seconds: *seconds }
+            AdminRequest::ClockAdvance { seconds: *seconds }
         }
         AdminCommand::Affiliate(_)
         | AdminCommand::Key(_)
@@ -526,15 +518,15 @@ fn question(command: &AdminCommand) -> Result<Question, String> {
     })
 }
 
-fn domain_question(command: &DomainCommand) -> Question {
+fn domain_question(command: &DomainCommand) -> AdminRequest {
     match command {
         DomainCommand::List { account, page } => {
-            Question::DomainList { account: account.clone(), page: page.asked() }
+            AdminRequest::DomainList { account: account.clone(), page: page.asked() }
         }
         DomainCommand::Create { name, account, verified } => {
-            Question::DomainCreate { name: name.clone(), account: account.clone(), verified: *verified }
+            AdminRequest::DomainCreate { name: name.clone(), account: account.clone(), verified: *verified }
         }
-        DomainCommand::Verify { name, force } => Question::DomainVerify { name: name.clone(), force: *force },
+        DomainCommand::Verify { name, force } => AdminRequest::DomainVerify { name: name.clone(), force: *force },
         DomainCommand::Update { name, open_tracking, click_tracking, tls_mode, tracking_host } => {
             let change = DomainChange {
                 open_tracking: *open_tracking,
@@ -542,27 +534,26 @@ fn domain_question(command: &DomainCommand) -> Question {
                 tls_mode: *tls_mode,
                 tracking_host: tracking_host.clone(),
             };
-            Question::DomainUpdate { name: name.clone(), change }
+            AdminRequest::DomainUpdate { name: name.clone(), change }
         }
-        DomainCommand::Show { name } => Question::DomainShow { name: name.clone() },
+        DomainCommand::Show { name } => AdminRequest::DomainShow { name: name.clone() },
     }
 }
 
-fn ask(directory: &Path, question: &Question) -> Result<Value, Refused> {
+fn send_request(directory: &Path, question: &AdminRequest) -> Result<Value, AdminError> {
     let socket = directory.join(SOCKET);
-    let mut stream = UnixStream::connect(&socket).map_err(|error| {
-        format!("{}: {error}; is the server running with this data directory?", socket.display())
-    })?;
+    let mut stream = UnixStream::connect(&socket)
+        .map_err(|error| format!("{}: {error}; is the server running with this data directory?", socket.display()))?;
     let mut asked = serde_json::to_vec(question).map_err(|error| error.to_string())?;
     asked.push(b'\n');
     stream.write_all(&asked).map_err(|error| error.to_string())?;
     let mut shown = ProgressLine::default();
     for line in BufReader::new(stream).lines() {
         let line = line.map_err(|error| error.to_string())?;
-        match serde_json::from_str::<Line>(&line).map_err(|error| error.to_string())? {
-            Line::Progress(step) => shown.tell(&step),
-            Line::Ok(value) => return Ok(value),
-            Line::Error(error) => return Err(error),
+        match serde_json::from_str::<ResponseLine>(&line).map_err(|error| error.to_string())? {
+            ResponseLine::Progress(step) => shown.tell(&step),
+            ResponseLine::Ok(value) => return Ok(value),
+            ResponseLine::Error(error) => return Err(error),
         }
     }
     Err("the server hung up before it answered".into())

@@ -18,13 +18,13 @@ use clap::{Args, Subcommand};
 use serde_json::{Map, Value, json};
 
 use self::payouts::{PayoutCommand, RunCommand};
-use crate::admin::{Question, Refused};
+use crate::admin::{AdminError, AdminRequest};
 
 /// Where the endpoints are.
 const PROGRAM: &str = "/dashboard/api/affiliate-program";
 
 /// How often is looked whether something has ended.
-const LOOK_EVERY: Duration = Duration::from_millis(500);
+const POLL_INTERVAL: Duration = Duration::from_millis(500);
 
 /// Whose program, and what is done with it.
 #[derive(Debug, Args)]
@@ -243,7 +243,7 @@ fn setting(text: &str) -> Result<(String, Value), String> {
 }
 
 /// The text in a file; or why it cannot be read, which is said like any other refusal.
-fn text_of(file: &Path) -> Result<String, String> {
+fn read_text_file(file: &Path) -> Result<String, String> {
     std::fs::read_to_string(file).map_err(|error| format!("{}: {error}", file.display()))
 }
 
@@ -256,7 +256,7 @@ fn object(text: &str) -> Result<Value, String> {
 }
 
 /// A name in a path, escaped: whatever is written there, it stays one segment (RFC 3986 3.3).
-pub(super) fn segment(text: &str) -> String {
+pub(super) fn encode_path_segment(text: &str) -> String {
     use std::fmt::Write as _;
     text.bytes().fold(String::with_capacity(text.len()), |mut path, byte| {
         // Writing to a String does not fail.
@@ -269,7 +269,7 @@ pub(super) fn segment(text: &str) -> String {
 }
 
 /// An object of what was given.
-fn given<const N: usize>(fields: [(&str, Option<Value>); N]) -> Value {
+fn json_object<const N: usize>(fields: [(&str, Option<Value>); N]) -> Value {
     let given = fields.into_iter().filter_map(|(name, value)| Some((name.to_owned(), value?)));
     Value::Object(given.collect())
 }
@@ -279,12 +279,12 @@ impl AffiliateCommand {
     ///
     /// # Errors
     /// A file cannot be read: why.
-    fn asks(&self) -> Result<(&'static str, String, Value), String> {
+    fn to_request(&self) -> Result<(&'static str, String, Value), String> {
         let at = |path: &str| format!("{PROGRAM}{path}");
         let nothing = || json!({});
         Ok(match self {
             Self::Enable { website, currency, mode } => {
-                let body = given([
+                let body = json_object([
                     ("website_url", Some(json!(website))),
                     ("currency", Some(json!(currency))),
                     ("mode", mode.as_ref().map(|mode| json!(mode))),
@@ -292,29 +292,25 @@ impl AffiliateCommand {
                 ("POST", at(""), body)
             }
             Self::Show => ("GET", at(""), nothing()),
-            Self::Set { settings } => {
-                ("PATCH", at(""), Value::Object(settings.iter().cloned().collect::<Map<_, _>>()))
-            }
-            Self::Campaign(CampaignCommand::Default { fields }) => {
-                ("PUT", at("/campaigns/default"), fields.clone())
-            }
-            Self::Processor(command) => command.asks(),
+            Self::Set { settings } => ("PATCH", at(""), Value::Object(settings.iter().cloned().collect::<Map<_, _>>())),
+            Self::Campaign(CampaignCommand::Default { fields }) => ("PUT", at("/campaigns/default"), fields.clone()),
+            Self::Processor(command) => command.to_request(),
             Self::GoLive => ("POST", at("/go-live"), nothing()),
             Self::Pause => ("POST", at("/pause"), nothing()),
-            Self::Partner(command) => command.asks(),
+            Self::Partner(command) => command.to_request(),
             Self::Commission(CommissionCommand::Reinstate { id }) => {
-                ("POST", at(&format!("/commissions/{}/reinstate", segment(id))), nothing())
+                ("POST", at(&format!("/commissions/{}/reinstate", encode_path_segment(id))), nothing())
             }
-            Self::Run(command) => command.asks()?,
-            Self::Payout(command) => command.asks(),
-            Self::Review(command) => command.asks(),
+            Self::Run(command) => command.to_request()?,
+            Self::Payout(command) => command.to_request(),
+            Self::Review(command) => command.to_request(),
             Self::Import { file, dry_run, send_invites } => {
                 let path = format!("/imports?dry_run={dry_run}&send_invites={send_invites}");
-                ("POST", at(&path), json!(text_of(file)?))
+                ("POST", at(&path), json!(read_text_file(file)?))
             }
             Self::Backfill { since, silent } => {
                 let since = since.as_ref().map(|since| json!(since));
-                ("POST", at("/backfill"), given([("since", since), ("silent", Some(json!(silent)))]))
+                ("POST", at("/backfill"), json_object([("since", since), ("silent", Some(json!(silent)))]))
             }
             Self::Audit => ("GET", at("/audit"), nothing()),
         })
@@ -322,19 +318,19 @@ impl AffiliateCommand {
 }
 
 /// The path of a list, with its query.
-fn listed(path: &str, status: Option<&str>, page: &PageArguments) -> String {
+fn list_path(path: &str, status: Option<&str>, page: &PageArguments) -> String {
     let limit = page.limit.map(|limit| limit.to_string());
     let given = [("status", status), ("limit", limit.as_deref()), ("cursor", page.cursor.as_deref())];
     let query: Vec<String> =
-        given.into_iter().filter_map(|(name, value)| Some(format!("{name}={}", segment(value?)))).collect();
+        given.into_iter().filter_map(|(name, value)| Some(format!("{name}={}", encode_path_segment(value?)))).collect();
     format!("{PROGRAM}{path}?{}", query.join("&"))
 }
 
 impl ReviewCommand {
-    fn asks(&self) -> (&'static str, String, Value) {
-        let of = |id: &str, what: &str| format!("{PROGRAM}/reviews/{}/{what}", segment(id));
+    fn to_request(&self) -> (&'static str, String, Value) {
+        let of = |id: &str, what: &str| format!("{PROGRAM}/reviews/{}/{what}", encode_path_segment(id));
         match self {
-            Self::List { status, page } => ("GET", listed("/reviews", status.as_deref(), page), json!({})),
+            Self::List { status, page } => ("GET", list_path("/reviews", status.as_deref(), page), json!({})),
             Self::Allow { referral } => ("POST", of(referral, "allow"), json!({})),
             Self::Reject { referral } => ("POST", of(referral, "reject"), json!({})),
         }
@@ -342,11 +338,11 @@ impl ReviewCommand {
 }
 
 impl ProcessorCommand {
-    fn asks(&self) -> (&'static str, String, Value) {
+    fn to_request(&self) -> (&'static str, String, Value) {
         match self {
             Self::Connect { webhook_secret, webhook_secret2, api_base, key, processor_account } => {
                 let secrets: Vec<&String> = webhook_secret.iter().chain(webhook_secret2).collect();
-                let body = given([
+                let body = json_object([
                     ("webhook_secrets", Some(json!(secrets))),
                     ("api_base", api_base.as_ref().map(|base| json!(base))),
                     ("restricted_key", key.as_ref().map(|key| json!(key))),
@@ -356,22 +352,22 @@ impl ProcessorCommand {
             }
             Self::Test => ("POST", format!("{PROGRAM}/processor/test"), json!({})),
             Self::Events { status, page } => {
-                ("GET", listed("/processor/events", status.as_deref(), page), json!({}))
+                ("GET", list_path("/processor/events", status.as_deref(), page), json!({}))
             }
             Self::Replay { event } => {
-                ("POST", format!("{PROGRAM}/processor/events/{}/replay", segment(event)), json!({}))
+                ("POST", format!("{PROGRAM}/processor/events/{}/replay", encode_path_segment(event)), json!({}))
             }
         }
     }
 }
 
 impl PartnerCommand {
-    fn asks(&self) -> (&'static str, String, Value) {
-        let of = |id: &str| format!("{PROGRAM}/partners/{}", segment(id));
+    fn to_request(&self) -> (&'static str, String, Value) {
+        let of = |id: &str| format!("{PROGRAM}/partners/{}", encode_path_segment(id));
         match self {
             Self::Show { id } => ("GET", of(id), json!({})),
             Self::Postbacks { id, page } => {
-                ("GET", listed(&format!("/partners/{}/postbacks", segment(id)), None, page), json!({}))
+                ("GET", list_path(&format!("/partners/{}/postbacks", encode_path_segment(id)), None, page), json!({}))
             }
             Self::Reactivate { id } => ("POST", format!("{}/reactivate", of(id)), json!({})),
             Self::PayoutMethod { id, method, destination } => {
@@ -384,7 +380,7 @@ impl PartnerCommand {
 
 /// Waits for the end of a back-fill; how far it is goes to standard error.
 #[expect(clippy::disallowed_methods, reason = "another process is waited for, which is asked again")]
-fn until_read(begun: (Value, bool), ask: &dyn Fn(&str) -> (Value, bool)) -> (Value, bool) {
+fn wait_for_backfill(begun: (Value, bool), ask: &dyn Fn(&str) -> (Value, bool)) -> (Value, bool) {
     let (mut shown, mut is_done) = begun;
     let mut told = None;
     while is_done && shown["backfill"]["status"] == "running" {
@@ -393,7 +389,7 @@ fn until_read(begun: (Value, bool), ask: &dyn Fn(&str) -> (Value, bool)) -> (Val
             eprintln!("{} invoices read, {} commissions written", seen.0, seen.1);
             told = Some(seen);
         }
-        std::thread::sleep(LOOK_EVERY);
+        std::thread::sleep(POLL_INTERVAL);
         let id = shown["backfill"]["id"].as_str().unwrap_or_default().to_owned();
         (shown, is_done) = ask(&id);
     }
@@ -406,31 +402,31 @@ fn until_read(begun: (Value, bool), ask: &dyn Fn(&str) -> (Value, bool)) -> (Val
 pub fn run(
     arguments: &AffiliateArguments,
     as_json: bool,
-    ask: &dyn Fn(&Question) -> Result<Value, Refused>,
+    ask: &dyn Fn(&AdminRequest) -> Result<Value, AdminError>,
 ) -> ExitCode {
     let as_owner = |(method, target, body): (&str, String, Value)| {
         let account = arguments.account.clone();
-        match ask(&Question::Owner { account, method: method.to_owned(), target, body }) {
-            Ok(answer) => {
-                (answer["body"].clone(), answer["status"].as_u64().is_some_and(|status| status < 400))
-            }
+        match ask(&AdminRequest::Owner { account, method: method.to_owned(), target, body }) {
+            Ok(answer) => (answer["body"].clone(), answer["status"].as_u64().is_some_and(|status| status < 400)),
             Err(refused) => (json!({"error": refused}), false),
         }
     };
-    let (mut shown, mut is_done) = match arguments.command.asks() {
+    let (mut shown, mut is_done) = match arguments.command.to_request() {
         Ok(question) => as_owner(question),
-        Err(why) => (json!({"error": Refused::from(why)}), false),
+        Err(why) => (json!({"error": AdminError::from(why)}), false),
     };
     if matches!(arguments.command, AffiliateCommand::Backfill { .. }) {
-        (shown, is_done) = until_read((shown, is_done), &|id| {
-            as_owner(("GET", format!("{PROGRAM}/backfill/{}", segment(id)), json!({})))
+        (shown, is_done) = wait_for_backfill((shown, is_done), &|id| {
+            as_owner(("GET", format!("{PROGRAM}/backfill/{}", encode_path_segment(id)), json!({})))
         });
     }
     // Nobody listening to the answer is no reason to fail what was done.
     let _ = match (as_json, is_done) {
         (true, _) => writeln!(std::io::stdout(), "{shown}"),
-        (false, true) => write!(std::io::stdout(), "{}", super::run::readable(&shown)),
-        (false, false) => write!(std::io::stderr(), "postrider: {}", super::run::readable(&shown["error"])),
+        (false, true) => write!(std::io::stdout(), "{}", super::run::render_readable(&shown)),
+        (false, false) => {
+            write!(std::io::stderr(), "postrider: {}", super::run::render_readable(&shown["error"]))
+        }
     };
     // An audit is done, and the books may be broken.
     if is_done && shown["ok"] != json!(false) { ExitCode::SUCCESS } else { ExitCode::FAILURE }
@@ -459,14 +455,14 @@ mod tests {
         let file = PathBuf::from("/nowhere/partners.csv");
         let command = AffiliateCommand::Import { file, dry_run: true, send_invites: false };
         let arguments = AffiliateArguments { account: None, command };
-        let nobody = |_: &Question| -> Result<Value, Refused> { panic!("nobody is asked") };
+        let nobody = |_: &AdminRequest| -> Result<Value, AdminError> { panic!("nobody is asked") };
         assert_eq!(run(&arguments, true, &nobody), ExitCode::FAILURE);
-        assert!(arguments.command.asks().unwrap_err().starts_with("/nowhere/partners.csv: "));
+        assert!(arguments.command.to_request().unwrap_err().starts_with("/nowhere/partners.csv: "));
     }
 
     #[test]
     fn a_name_stays_one_segment_of_the_path() {
-        assert_eq!(segment("aff_01"), "aff_01");
-        assert_eq!(segment("../a?b#c"), "%2E%2E%2Fa%3Fb%23c");
+        assert_eq!(encode_path_segment("aff_01"), "aff_01");
+        assert_eq!(encode_path_segment("../a?b#c"), "%2E%2E%2Fa%3Fb%23c");
     }
 }

@@ -15,16 +15,16 @@ use serde_json::json;
 use store::engine::{OpenError, ReadError, Store};
 
 use super::ConfigArguments;
-use super::run::{make_private_files, read, runtime};
-use crate::acme::Wish;
-use crate::config::{self, Config, Problem};
+use super::run::{build_runtime, load_config, set_private_umask};
+use crate::acme::AcmeSettings;
+use crate::config::{self, Config, ConfigProblem};
 use crate::world;
 
 /// What was found besides the problems of the file itself.
 #[derive(Debug, Default)]
 struct CheckReport {
     /// Exit 1.
-    problems: Vec<Problem>,
+    problems: Vec<ConfigProblem>,
     /// Told, and no reason not to start.
     notes: Vec<String>,
 }
@@ -32,7 +32,7 @@ struct CheckReport {
 /// Checks a configuration: 0, or 1 and each problem with its line.
 #[must_use]
 pub fn check(arguments: &ConfigArguments) -> ExitCode {
-    let (config, findings) = match read(arguments) {
+    let (config, findings) = match load_config(arguments) {
         Ok(config) => {
             let findings = look(&config, &arguments.config);
             (Some(config), findings)
@@ -50,7 +50,7 @@ pub fn check(arguments: &ConfigArguments) -> ExitCode {
 }
 
 /// Tells the problems of a configuration that is not served.
-pub(super) fn refuse(arguments: &ConfigArguments, problems: Vec<Problem>) -> ExitCode {
+pub(super) fn refuse(arguments: &ConfigArguments, problems: Vec<ConfigProblem>) -> ExitCode {
     tell(arguments, &CheckReport { problems, notes: Vec::new() });
     ExitCode::FAILURE
 }
@@ -76,7 +76,7 @@ fn tell(arguments: &ConfigArguments, CheckReport { problems, notes }: &CheckRepo
 /// What the operator has still to do outside of the file.
 fn tell_requests(config: &Config) {
     let mut out = std::io::stdout();
-    if let Some(wish) = Wish::of(config) {
+    if let Some(wish) = AcmeSettings::from_config(config) {
         let _ = writeln!(out, "{wish}");
     }
     let name = config.service.domain_connect_key_name.as_ref();
@@ -85,17 +85,15 @@ fn tell_requests(config: &Config) {
             out,
             "Requests of Domain Connect are signed. Publish, and set \"syncPubKeyDomain\": \"{}\" in the template:\n{}",
             key.domain(),
-            crate::doctor::connect::records(&key, name)
+            crate::doctor::connect::key_records(&key, name)
         );
     }
 }
 
 fn look(config: &Config, file: &Path) -> CheckReport {
     let mut findings = CheckReport { problems: Vec::new(), notes: lacking(config) };
-    for address in config::foreign_addresses(config) {
-        findings
-            .notes
-            .push(format!("{address} is not an address of this machine: no mail can leave from there"));
+    for address in config::missing_source_addresses(config) {
+        findings.notes.push(format!("{address} is not an address of this machine: no mail can leave from there"));
     }
     if config.relay.is_empty() && config.service.sandbox_sender.is_none() {
         return findings;
@@ -106,7 +104,7 @@ fn look(config: &Config, file: &Path) -> CheckReport {
             let text = std::fs::read_to_string(file).unwrap_or_default();
             findings.problems.extend(missing.into_iter().map(|index| {
                 let account = config.relay.get(index).map_or("", |relay| relay.account.as_str());
-                Problem {
+                ConfigProblem {
                     line: config::line_in(&text, "relay", index, "account"),
                     text: format!(
                         "[[relay]] the account {account} does not exist, so its mail is refused: create it \
@@ -118,9 +116,9 @@ fn look(config: &Config, file: &Path) -> CheckReport {
                 findings.notes.push(world::sandbox_not_set_up(sender.domain()));
             }
         }
-        Err(why) => findings.notes.push(format!(
-            "the accounts of [[relay]] and the domain of `sandbox_sender` were not checked: {why}"
-        )),
+        Err(why) => findings
+            .notes
+            .push(format!("the accounts of [[relay]] and the domain of `sandbox_sender` were not checked: {why}")),
     }
     findings
 }
@@ -168,8 +166,8 @@ fn unreadable(config: &Config) -> Option<String> {
 }
 
 fn ask_store(config: &Config) -> Result<StoreFacts, String> {
-    make_private_files();
-    let runtime = runtime().map_err(|error| error.to_string())?;
+    set_private_umask();
+    let runtime = build_runtime().map_err(|error| error.to_string())?;
     runtime.block_on(async {
         let opened = match world::database(config) {
             Some(database) => Store::connect(&database).await,
@@ -195,7 +193,7 @@ async fn known(store: &Store, config: &Config) -> Result<StoreFacts, ReadError> 
     let sandbox_works = match &config.service.sandbox_sender {
         None => true,
         Some(sender) => {
-            let domain = store::domain::by_name(store, sender.domain()).await?;
+            let domain = store::domain::find_by_name(store, sender.domain()).await?;
             domain.is_some_and(|domain| domain.state == DomainState::Verified)
         }
     };
@@ -224,7 +222,7 @@ mod tests {
         let found = look(&config, &file);
         assert!(found.problems.is_empty() && found.notes.iter().any(|note| note.contains("no store yet")));
 
-        let other = runtime().unwrap();
+        let other = build_runtime().unwrap();
         let store = other.block_on(async { Store::open(&world::store_options(&config)).unwrap() });
         let found = look(&config, &file);
         assert!(found.problems.is_empty(), "{found:?}");
@@ -236,10 +234,7 @@ mod tests {
         assert_eq!(found.problems.len(), 1, "{found:?}");
         assert_eq!(found.problems[0].line, Some(6));
         assert!(found.problems[0].text.contains("the account owner@example.net does not exist"));
-        assert!(
-            found.notes.iter().any(|note| note.contains("the sandbox is not set up on this server")),
-            "{found:?}"
-        );
+        assert!(found.notes.iter().any(|note| note.contains("the sandbox is not set up on this server")), "{found:?}");
     }
 
     #[test]
@@ -248,10 +243,6 @@ mod tests {
         let (config, file) = config(directory.path(), "[api]\nlisten = \"127.0.0.1:1\"\n");
         let found = look(&config, &file);
         let named: Vec<_> = found.notes.iter().filter_map(|note| note.split([':']).next()).collect();
-        assert_eq!(
-            named,
-            ["no listener in [submission]", "no listener in [mx]", "no listener in [ops]"],
-            "{found:?}"
-        );
+        assert_eq!(named, ["no listener in [submission]", "no listener in [mx]", "no listener in [ops]"], "{found:?}");
     }
 }

@@ -7,8 +7,8 @@
 use std::path::Path;
 
 use serde_json::{Value, json};
-use store::engine::copy::{Place, Step, copy};
-use store::engine::{Database, Options};
+use store::engine::copy::{CopyProgress, StoreLocation, copy};
+use store::engine::{PostgresOptions, RedbOptions};
 
 use super::progress::ProgressLine;
 use crate::config::Config;
@@ -18,43 +18,43 @@ use crate::world::{STORE_DIRECTORY, database, store_options};
 ///
 /// # Errors
 /// What went wrong, for a person.
-pub(super) fn run(
+pub(super) fn run_copy(
     from: &str,
     to: &str,
     cluster: Option<&str>,
     config: &dyn Fn() -> Result<Config, String>,
 ) -> Result<Value, String> {
-    let place = |written: &str| place(written, cluster, config);
+    let place = |written: &str| parse_location(written, cluster, config);
     let (from, to) = (place(from)?, place(to)?);
-    let runtime = super::run::runtime().map_err(|error| error.to_string())?;
+    let runtime = super::run::build_runtime().map_err(|error| error.to_string())?;
     let mut line = ProgressLine::default();
-    let copied = runtime.block_on(copy(&from, &to, move |step| tell(&mut line, step)));
+    let copied = runtime.block_on(copy(&from, &to, move |step| print_progress(&mut line, step)));
     let (done, sum) = copied.map_err(|error| error.to_string())?;
     Ok(json!({"rows": done.rows, "bodies": done.bodies, "bytes": done.bytes, "sha256": sum}))
 }
 
-fn place(
+fn parse_location(
     written: &str,
     cluster: Option<&str>,
     config: &dyn Fn() -> Result<Config, String>,
-) -> Result<Place, String> {
+) -> Result<StoreLocation, String> {
     if written == "config" {
         let config = config()?;
         return Ok(match database(&config) {
-            Some(database) => Place::Database(database),
-            None => Place::Directory(store_options(&config)),
+            Some(database) => StoreLocation::Database(database),
+            None => StoreLocation::Directory(store_options(&config)),
         });
     }
     if written.starts_with("postgres://") || written.starts_with("postgresql://") {
-        return Ok(Place::Database(Database::new(written, cluster.unwrap_or("postrider"))));
+        return Ok(StoreLocation::Database(PostgresOptions::new(written, cluster.unwrap_or("postrider"))));
     }
-    Ok(Place::Directory(Options::new(Path::new(written).join(STORE_DIRECTORY))))
+    Ok(StoreLocation::Directory(RedbOptions::new(Path::new(written).join(STORE_DIRECTORY))))
 }
 
-fn tell(line: &mut ProgressLine, step: Step) {
+fn print_progress(line: &mut ProgressLine, step: CopyProgress) {
     let (what, done) = match step {
-        Step::Copied(done) => ("copied", done),
-        Step::Compared(done) => ("compared", done),
+        CopyProgress::Copied(done) => ("copied", done),
+        CopyProgress::Compared(done) => ("compared", done),
     };
     line.tell(&format!("{what}: {} rows, {} messages, {} MiB", done.rows, done.bodies, done.bytes >> 20));
 }

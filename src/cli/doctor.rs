@@ -7,23 +7,21 @@ use std::process::ExitCode;
 use clap::Args;
 use queue::clock::Clock;
 
-use super::run::runtime;
+use super::run::build_runtime;
 use crate::config;
-use crate::doctor::Examination;
-use crate::doctor::finding::{Finding, Status};
-use crate::doctor::place::{Options, Place, Target};
-use crate::doctor::show::{self, Marks};
+use crate::doctor::CheckRunner;
+use crate::doctor::finding::{CheckStatus, DoctorFinding};
+use crate::doctor::place::{CheckContext, DoctorOptions, ProbeTarget};
+use crate::doctor::show::{self, OutputStyle};
 
 /// It could not be run: the configuration cannot be read, or there is no name server to ask.
-const NOT_RUN: u8 = 2;
+const EXIT_NOT_RUN: u8 = 2;
 
 /// What to look at, and whom to ask.
 #[derive(Debug, Args)]
-#[command(
-    after_help = "Exit status: 0 nothing is wrong (there may be warnings; with --strict there are none), \
+#[command(after_help = "Exit status: 0 nothing is wrong (there may be warnings; with --strict there are none), \
 1 something is wrong, 2 it could not be run.\n\
-It needs no root, but sees more as root or as the user that the server runs as: key files, the data directory."
-)]
+It needs no root, but sees more as root or as the user that the server runs as: key files, the data directory.")]
 pub struct DoctorArguments {
     /// The configuration file
     #[arg(long, default_value = "/etc/postrider/postrider.toml")]
@@ -36,10 +34,10 @@ pub struct DoctorArguments {
     pub strict: bool,
     /// The mail host to try port 25 out with, HOST or HOST:PORT [default: those of gmail.com and outlook.com]
     #[arg(long, value_name = "HOST:PORT")]
-    pub out: Option<Target>,
+    pub out: Option<ProbeTarget>,
     /// The time server to compare the clock with, HOST or HOST:PORT [default: pool.ntp.org]
     #[arg(long, value_name = "HOST:PORT")]
-    pub ntp: Option<Target>,
+    pub ntp: Option<ProbeTarget>,
     /// Our public address, where this machine is behind a NAT; once for each
     #[arg(long, value_name = "IP")]
     pub address: Vec<std::net::IpAddr>,
@@ -48,79 +46,76 @@ pub struct DoctorArguments {
 /// Runs the checks and tells what they found.
 #[must_use]
 pub fn run(arguments: &DoctorArguments) -> ExitCode {
-    let mut told = Told::new(arguments.json);
-    let runtime = match runtime() {
+    let mut told = FindingPrinter::new(arguments.json);
+    let runtime = match build_runtime() {
         Ok(runtime) => runtime,
         Err(error) => {
             eprintln!("postrider: {error}");
-            return ExitCode::from(NOT_RUN);
+            return ExitCode::from(EXIT_NOT_RUN);
         }
     };
-    let done = runtime.block_on(examine(arguments, &mut told));
+    let done = runtime.block_on(run_checks(arguments, &mut told));
     // A disk that hangs would hold up the end for as long.
     runtime.shutdown_background();
-    told.end();
+    told.finish();
     match done {
-        Err(()) => ExitCode::from(NOT_RUN),
+        Err(()) => ExitCode::from(EXIT_NOT_RUN),
         Ok(()) => {
-            let wrong = if arguments.strict { Status::Warning } else { Status::Failed };
+            let wrong = if arguments.strict { CheckStatus::Warning } else { CheckStatus::Failed };
             ExitCode::from(u8::from(told.findings.iter().any(|found| found.status >= wrong)))
         }
     }
 }
 
-async fn examine(arguments: &DoctorArguments, told: &mut Told) -> Result<(), ()> {
+async fn run_checks(arguments: &DoctorArguments, told: &mut FindingPrinter) -> Result<(), ()> {
     let file = arguments.config.display();
     // What it names on this machine is looked at by the checks, one by one.
     let config = config::from_file_alone(&arguments.config).map_err(|problems| {
         let lines: Vec<String> = problems.iter().map(|problem| format!("{file}: {problem}")).collect();
         let fix = format!("Mend it, and try: postrider check --config {file}");
-        told.tell(Finding::failed("configuration", lines.join("\n"), fix));
+        told.print(DoctorFinding::failed("configuration", lines.join("\n"), fix));
     })?;
-    told.tell(Finding::good("configuration", format!("{file}: good")));
-    let options = Options {
-        out: arguments.out.clone(),
-        ntp: arguments.ntp.clone(),
-        addresses: arguments.address.clone(),
-    };
-    told.progress(&["the addresses of this machine"]);
-    let place = Place::look(config, options, Clock::default()).await.map_err(|error| {
+    told.print(DoctorFinding::good("configuration", format!("{file}: good")));
+    let options =
+        DoctorOptions { out: arguments.out.clone(), ntp: arguments.ntp.clone(), addresses: arguments.address.clone() };
+    told.print_progress(&["the addresses of this machine"]);
+    let place = CheckContext::gather(config, options, Clock::default()).await.map_err(|error| {
         let fix = "Name one: servers = [\"127.0.0.1:53\"] in [dns], or nameserver lines in /etc/resolv.conf.";
-        told.tell(Finding::failed("dns", error.to_string(), fix.to_owned()));
+        told.print(DoctorFinding::failed("dns", error.to_string(), fix.to_owned()));
     })?;
-    let mut examination = Examination::begin(place);
+    let mut examination = CheckRunner::start(place);
     loop {
-        told.progress(&examination.under_way());
-        match examination.next().await {
-            Some(found) => told.tell(found),
+        told.print_progress(&examination.running());
+        match examination.next_finding().await {
+            Some(found) => told.print(found),
             None => return Ok(()),
         }
     }
 }
 
 /// What was told so far, and how.
-struct Told {
-    findings: Vec<Finding>,
+struct FindingPrinter {
+    findings: Vec<DoctorFinding>,
     /// None for JSON, which is told at the end.
-    marks: Option<Marks>,
+    style: Option<OutputStyle>,
     /// Progress is for who looks on.
     live: bool,
 }
 
-impl Told {
+impl FindingPrinter {
     fn new(json: bool) -> Self {
         let terminal = std::io::stdout().is_terminal();
         let colours = std::env::var_os("NO_COLOR").is_none_or(|value| value.is_empty());
         let marks = match (terminal, colours) {
-            (true, true) => Marks::Coloured,
-            (true, false) => Marks::Plain,
-            (false, _) => Marks::Words,
+            (true, true) => OutputStyle::Coloured,
+            (true, false) => OutputStyle::Plain,
+            (false, _) => OutputStyle::Words,
         };
-        Self { findings: Vec::new(), marks: (!json).then_some(marks), live: terminal && !json }
+        Self { findings: Vec::new(), style: (!json).then_some(marks), live: terminal && !json }
     }
 
     /// A line that the next finding overwrites.
-    fn progress(&self, waiting: &[&str]) {
+    fn print_progress(&self, waiting: &[&str]) {
         if self.live && !waiting.is_empty() {
             let line: String = format!("  looking at {}", waiting.join(", ")).chars().take(78).collect();
             let _ = write!(std::io::stdout(), "\r\x1b[K\x1b[2m{line}\x1b[0m");
@@ -128,20 +123,20 @@ impl Told {
         }
     }
 
-    fn tell(&mut self, found: Finding) {
-        if let Some(marks) = self.marks {
+    fn print(&mut self, found: DoctorFinding) {
+        if let Some(marks) = self.style {
             let clear = if self.live { "\r\x1b[K" } else { "" };
             // Nobody may be listening any more (`… | head`).
-            let _ = write!(std::io::stdout(), "{clear}{}", show::text(&found, marks));
+            let _ = write!(std::io::stdout(), "{clear}{}", show::render_finding(&found, marks));
         }
         self.findings.push(found);
     }
 
-    fn end(&self) {
+    fn finish(&self) {
         let clear = if self.live { "\r\x1b[K" } else { "" };
-        let _ = match self.marks {
-            Some(_) => writeln!(std::io::stdout(), "{clear}\n{}", show::summary(&self.findings)),
-            None => writeln!(std::io::stdout(), "{}", show::json(&self.findings)),
+        let _ = match self.style {
+            Some(_) => writeln!(std::io::stdout(), "{clear}\n{}", show::render_summary(&self.findings)),
+            None => writeln!(std::io::stdout(), "{}", show::to_json(&self.findings)),
         };
     }
 }

@@ -9,7 +9,7 @@ use mail::address::Address;
 use serde_json::Value;
 
 use super::table::{Column, list, table};
-use crate::admin::{EmailState, EmailsAsked, PageAsked, Question};
+use crate::admin::{AdminRequest, EmailState, EmailsAsked, PageAsked};
 use crate::config::read_duration;
 
 /// Emails.
@@ -71,11 +71,7 @@ impl EmailFilter {
     /// Whether nothing is asked for.
     pub fn is_empty(&self) -> bool {
         let Self { account, recipient, sender, message_id, since } = self;
-        account.is_none()
-            && recipient.is_none()
-            && sender.is_none()
-            && message_id.is_none()
-            && since.is_none()
+        account.is_none() && recipient.is_none() && sender.is_none() && message_id.is_none() && since.is_none()
     }
 
     /// What a text that is no id names: `<…>` is a Message-ID, and what has an `@` is a recipient; else none.
@@ -121,9 +117,9 @@ fn since(text: &str) -> Result<Timestamp, String> {
 }
 
 /// What the server is asked about emails.
-pub fn question(command: &EmailCommand) -> Question {
+pub fn question(command: &EmailCommand) -> AdminRequest {
     let EmailCommand::List { filter, status, page } = command;
-    Question::EmailList { filter: filter.asked(*status), page: page.asked() }
+    AdminRequest::EmailList { filter: filter.asked(*status), page: page.asked() }
 }
 
 const ACCOUNTS: [Column; 6] = [

@@ -3,9 +3,9 @@
 use clap::{Args, Subcommand};
 use jiff::civil::Date;
 use mail::given_name::PoolName;
-use mail::pool::OrderedWarmUp;
+use mail::pool::WarmUpOverride;
 
-use crate::admin::Question;
+use crate::admin::AdminRequest;
 
 /// Pools of source addresses.
 #[derive(Debug, Subcommand)]
@@ -32,14 +32,14 @@ pub enum PoolCommand {
         pool: PoolName,
         /// Since when
         #[command(flatten)]
-        when: When,
+        when: WarmUpArguments,
     },
 }
 
 /// Since when a pool is warmed up.
 #[derive(Debug, Args)]
 #[group(required = true, multiple = false)]
-pub struct When {
+pub struct WarmUpArguments {
     /// The first day of it (UTC), like 2026-01-31
     #[arg(long, value_name = "DAY")]
     since: Option<Date>,
@@ -53,17 +53,17 @@ pub struct When {
 
 /// What the server is asked.
 #[must_use]
-pub fn question(command: &PoolCommand) -> Question {
+pub fn build_request(command: &PoolCommand) -> AdminRequest {
     match command {
-        PoolCommand::List => Question::PoolList,
+        PoolCommand::List => AdminRequest::PoolList,
         PoolCommand::Assign { account, pool } => {
-            Question::PoolAssign { account: account.clone(), pool: Some(pool.clone()) }
+            AdminRequest::PoolAssign { account: account.clone(), pool: Some(pool.clone()) }
         }
-        PoolCommand::Unassign { account } => Question::PoolAssign { account: account.clone(), pool: None },
+        PoolCommand::Unassign { account } => AdminRequest::PoolAssign { account: account.clone(), pool: None },
         PoolCommand::WarmUp { pool, when } => {
-            let over = when.over.then_some(OrderedWarmUp::Over);
-            let warm_up = when.since.map(OrderedWarmUp::Since).or(over);
-            Question::PoolWarmUp { pool: pool.clone(), warm_up }
+            let over = when.over.then_some(WarmUpOverride::Over);
+            let warm_up = when.since.map(WarmUpOverride::Since).or(over);
+            AdminRequest::PoolWarmUp { pool: pool.clone(), warm_up }
         }
     }
 }

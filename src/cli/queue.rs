@@ -5,21 +5,21 @@ use std::io::IsTerminal as _;
 use std::time::Duration;
 
 use clap::{ArgGroup, Args, Subcommand};
-use mail::address::{Address, Name};
-use mail::destination::Way;
+use mail::address::{Address, DomainName};
+use mail::destination::RouteOverride;
 use mail::given_name::SmarthostName;
-use mail::task::Class;
-use queue::order::Order;
+use mail::task::TaskClass;
+use queue::order::QueueCommand;
 use serde_json::Value;
 
 use super::listing::next;
 use super::table::{Column, list, table};
-use crate::admin::{FilterAsked, Question, QueueSearch, Refused};
+use crate::admin::{AdminError, AdminRequest, QueueFilter, QueueSearch};
 use crate::config::read_duration;
 
 /// The queue.
 #[derive(Debug, Subcommand)]
-pub enum QueueCommand {
+pub enum QueueSubcommand {
     /// What lies in the queue, and how the destinations stand
     List {
         /// At most so many tasks
@@ -53,28 +53,28 @@ pub enum QueueCommand {
         email: String,
     },
     /// Try it now
-    Retry(Which),
+    Retry(QueueSelection),
     /// Do not try it until it is released
-    Hold(Which),
+    Hold(QueueSelection),
     /// Let it go again
-    Release(Which),
+    Release(QueueSelection),
     /// Take it out: its recipients are cancelled
-    Drop(Which),
+    Drop(QueueSelection),
     /// Send it another way
     Reroute {
         /// Which way
         #[command(flatten)]
-        way: WayArguments,
+        way: RouteArguments,
         /// Which mail
         #[command(flatten)]
-        which: Which,
+        which: QueueSelection,
     },
 }
 
 /// Which mail is meant: an email, or all that fits.
 #[derive(Debug, Args)]
 #[command(group(ArgGroup::new("which").required(true).multiple(true)))]
-pub struct Which {
+pub struct QueueSelection {
     /// An email's id
     #[arg(group = "which", conflicts_with_all = ["to", "account", "from", "class", "older", "attempts", "held", "all"])]
     email: Option<String>,
@@ -96,7 +96,7 @@ pub struct Which {
 pub struct Confirmation<'a> {
     /// The order's word.
     word: &'static str,
-    which: &'a Which,
+    selection: &'a QueueSelection,
 }
 
 impl Confirmation<'_> {
@@ -107,19 +107,17 @@ impl Confirmation<'_> {
     /// It is not meant, or cannot be known to be.
     pub fn ask(
         &self,
-        count: impl FnOnce(&Question) -> Result<Value, Refused>,
-    ) -> Result<Option<Value>, Refused> {
-        let Self { word, which } = self;
+        count: impl FnOnce(&AdminRequest) -> Result<Value, AdminError>,
+    ) -> Result<Option<Value>, AdminError> {
+        let Self { word, selection: which } = self;
         if which.yes {
             return Ok(None);
         }
         let is_terminal = std::io::stdin().is_terminal();
         if which.all && !is_terminal && !which.dry_run {
-            return Err(
-                format!("`queue {word} --all` without a terminal needs `--yes`; `--dry-run` counts").into()
-            );
+            return Err(format!("`queue {word} --all` without a terminal needs `--yes`; `--dry-run` counts").into());
         }
-        let counted = count(&Question::QueueCount { filter: which.filter.asked() })?;
+        let counted = count(&AdminRequest::QueueCount { filter: which.filter.to_filter() })?;
         if which.dry_run {
             return Ok(Some(counted));
         }
@@ -137,7 +135,7 @@ impl Confirmation<'_> {
     }
 }
 
-impl QueueCommand {
+impl QueueSubcommand {
     /// What is to be known before it is carried out; none where it is about one email, or only lets mail go.
     pub fn confirmation(&self) -> Option<Confirmation<'_>> {
         let (word, which) = match self {
@@ -148,7 +146,7 @@ impl QueueCommand {
             Self::Release(which) if which.dry_run => ("release", which),
             Self::Release(_) | Self::List { .. } | Self::Top { .. } | Self::Show { .. } => return None,
         };
-        which.email.is_none().then_some(Confirmation { word, which })
+        which.email.is_none().then_some(Confirmation { word, selection: which })
     }
 }
 
@@ -157,16 +155,16 @@ impl QueueCommand {
 pub struct FilterArguments {
     /// To recipients at this domain
     #[arg(long, group = "which", value_name = "DOMAIN")]
-    to: Option<Name>,
+    to: Option<DomainName>,
     /// Of this account: its id, or its owner's address
     #[arg(long, group = "which")]
     account: Option<String>,
     /// From this sending domain
     #[arg(long, group = "which", value_name = "DOMAIN")]
-    from: Option<Name>,
+    from: Option<DomainName>,
     /// expiring, transactional, product or newsletter
     #[arg(long, group = "which", value_parser = class)]
-    class: Option<Class>,
+    class: Option<TaskClass>,
     /// Accepted longer ago than this (`90m`, `2h`, `3d`)
     #[arg(long, group = "which", value_parser = read_duration)]
     older: Option<Duration>,
@@ -181,7 +179,7 @@ pub struct FilterArguments {
 /// Which way mail goes.
 #[derive(Debug, Args)]
 #[group(required = true, multiple = false)]
-pub struct WayArguments {
+pub struct RouteArguments {
     /// By this smarthost of the configuration
     #[arg(long, value_name = "NAME")]
     smarthost: Option<SmarthostName>,
@@ -193,22 +191,22 @@ pub struct WayArguments {
     usual: bool,
 }
 
-fn class(word: &str) -> Result<Class, String> {
+fn class(word: &str) -> Result<TaskClass, String> {
     serde_json::from_value(Value::from(word))
         .map_err(|_| "say `expiring`, `transactional`, `product` or `newsletter`".to_owned())
 }
 
-impl WayArguments {
+impl RouteArguments {
     /// The way that is meant; none is the usual one.
-    pub fn way(&self) -> Option<Way> {
-        let mx = self.mx.then_some(Way::MailHosts);
-        self.smarthost.clone().map(Way::Smarthost).or(mx)
+    pub fn route(&self) -> Option<RouteOverride> {
+        let mx = self.mx.then_some(RouteOverride::MailHosts);
+        self.smarthost.clone().map(RouteOverride::Smarthost).or(mx)
     }
 }
 
 impl FilterArguments {
-    fn asked(&self) -> FilterAsked {
-        FilterAsked {
+    fn to_filter(&self) -> QueueFilter {
+        QueueFilter {
             to: self.to.clone(),
             account: self.account.clone(),
             from: self.from.clone(),
@@ -220,34 +218,31 @@ impl FilterArguments {
     }
 }
 
-impl Which {
-    fn ordered(&self, order: &Order) -> Question {
+impl QueueSelection {
+    fn to_request(&self, order: &QueueCommand) -> AdminRequest {
         let order = order.word();
         match &self.email {
-            Some(email) => Question::Queue { order, email: email.clone() },
-            None => Question::QueueMany { order, filter: self.filter.asked() },
+            Some(email) => AdminRequest::Queue { order, email: email.clone() },
+            None => AdminRequest::QueueMany { order, filter: self.filter.to_filter() },
         }
     }
 }
 
 /// What the server is asked.
-pub fn question(command: &QueueCommand) -> Question {
+pub fn build_request(command: &QueueSubcommand) -> AdminRequest {
     match command {
-        QueueCommand::List { limit, filter, recipient, sender, message_id, cursor } => {
-            let search = QueueSearch {
-                recipient: recipient.clone(),
-                sender: sender.clone(),
-                message_id: message_id.clone(),
-            };
-            Question::QueueList { limit: *limit, filter: filter.asked(), search, cursor: cursor.clone() }
+        QueueSubcommand::List { limit, filter, recipient, sender, message_id, cursor } => {
+            let search =
+                QueueSearch { recipient: recipient.clone(), sender: sender.clone(), message_id: message_id.clone() };
+            AdminRequest::QueueList { limit: *limit, filter: filter.to_filter(), search, cursor: cursor.clone() }
         }
-        QueueCommand::Top { limit } => Question::QueueTop { limit: *limit },
-        QueueCommand::Show { email } => Question::Trace { email: email.clone() },
-        QueueCommand::Retry(which) => which.ordered(&Order::Retry),
-        QueueCommand::Hold(which) => which.ordered(&Order::Hold),
-        QueueCommand::Release(which) => which.ordered(&Order::Release),
-        QueueCommand::Drop(which) => which.ordered(&Order::Drop),
-        QueueCommand::Reroute { way, which } => which.ordered(&Order::Reroute(way.way())),
+        QueueSubcommand::Top { limit } => AdminRequest::QueueTop { limit: *limit },
+        QueueSubcommand::Show { email } => AdminRequest::Trace { email: email.clone() },
+        QueueSubcommand::Retry(which) => which.to_request(&QueueCommand::Retry),
+        QueueSubcommand::Hold(which) => which.to_request(&QueueCommand::Hold),
+        QueueSubcommand::Release(which) => which.to_request(&QueueCommand::Release),
+        QueueSubcommand::Drop(which) => which.to_request(&QueueCommand::Drop),
+        QueueSubcommand::Reroute { way, which } => which.to_request(&QueueCommand::Reroute(way.route())),
     }
 }
 
@@ -335,10 +330,10 @@ mod tests {
     #[derive(Debug, Parser)]
     struct Line {
         #[command(subcommand)]
-        command: QueueCommand,
+        command: QueueSubcommand,
     }
 
-    fn command(line: &str) -> QueueCommand {
+    fn command(line: &str) -> QueueSubcommand {
         Line::try_parse_from(format!("queue {line}").split(' ')).unwrap().command
     }
 
@@ -358,13 +353,13 @@ mod tests {
     /// There is no terminal here.
     #[test]
     fn who_means_all_without_a_terminal_says_so() {
-        let nobody = |_: &Question| -> Result<Value, Refused> { panic!("nothing is counted") };
+        let nobody = |_: &AdminRequest| -> Result<Value, AdminError> { panic!("nothing is counted") };
         let refused = command("drop --all").confirmation().unwrap().ask(nobody).unwrap_err();
         assert!(refused.to_string().contains("--yes"), "{refused}");
         assert!(command("drop --all --yes").confirmation().unwrap().ask(nobody).unwrap().is_none());
         assert!(command("release --all").confirmation().is_none(), "it only lets mail go");
         assert!(command("drop msg_1").confirmation().is_none());
-        let counted = |_: &Question| Ok(json!({"recipients": 277}));
+        let counted = |_: &AdminRequest| Ok(json!({"recipients": 277}));
         for line in ["retry --to a.example --dry-run", "hold --all --dry-run", "release --all --dry-run"] {
             let shown = command(line).confirmation().unwrap().ask(counted).unwrap();
             assert_eq!(shown, Some(json!({"recipients": 277})), "{line}");

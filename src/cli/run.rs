@@ -6,7 +6,7 @@ use std::process::ExitCode;
 use serde_json::Value;
 
 use super::{ConfigArguments, DevArguments, ServeArguments};
-use crate::config::{self, Config, Problem};
+use crate::config::{self, Config, ConfigProblem};
 use crate::{dev, log, serve};
 
 /// A mail server holds thousands of connections: what the hard limit allows, we take.
@@ -18,15 +18,15 @@ fn raise_file_limit() {
 }
 
 /// What this process makes is for its owner alone, whatever umask it was started with: mail and secrets lie in it.
-pub(super) fn make_private_files() {
+pub(super) fn set_private_umask() {
     rustix::process::umask(rustix::fs::Mode::from_raw_mode(0o077));
 }
 
-pub(super) fn runtime() -> std::io::Result<tokio::runtime::Runtime> {
+pub(super) fn build_runtime() -> std::io::Result<tokio::runtime::Runtime> {
     tokio::runtime::Builder::new_multi_thread().enable_all().build()
 }
 
-pub(super) fn read(arguments: &ConfigArguments) -> Result<Config, Vec<Problem>> {
+pub(super) fn load_config(arguments: &ConfigArguments) -> Result<Config, Vec<ConfigProblem>> {
     let config = config::from_file(&arguments.config)?;
     for variable in &config.ignored_variables {
         eprintln!("postrider: warning: {variable} in the environment is no setting, and is ignored");
@@ -38,8 +38,8 @@ pub(super) fn read(arguments: &ConfigArguments) -> Result<Config, Vec<Problem>> 
 #[must_use]
 pub fn serve(arguments: &ServeArguments) -> ExitCode {
     raise_file_limit();
-    make_private_files();
-    let config = match read(&arguments.config) {
+    set_private_umask();
+    let config = match load_config(&arguments.config) {
         Ok(config) => config,
         Err(problems) => return super::check::refuse(&arguments.config, problems),
     };
@@ -51,9 +51,11 @@ pub fn serve(arguments: &ServeArguments) -> ExitCode {
         );
     }
     let (file, send) = (arguments.config.config.clone(), arguments.send);
-    end(runtime().map_err(|error| error.to_string()).and_then(|runtime| {
-        runtime.block_on(serve::serve(config, file, send)).map_err(|error| error.to_string())
-    }))
+    exit_code(
+        build_runtime()
+            .map_err(|error| error.to_string())
+            .and_then(|runtime| runtime.block_on(serve::serve(config, file, send)).map_err(|error| error.to_string())),
+    )
 }
 
 /// Runs the development server until it is told to stop.
@@ -61,13 +63,15 @@ pub fn serve(arguments: &ServeArguments) -> ExitCode {
 pub fn dev(arguments: &DevArguments) -> ExitCode {
     log::begin(&dev::log_section());
     raise_file_limit();
-    make_private_files();
-    end(runtime()
-        .map_err(|error| error.to_string())
-        .and_then(|runtime| runtime.block_on(dev::run(arguments)).map_err(|error| error.to_string())))
+    set_private_umask();
+    exit_code(
+        build_runtime()
+            .map_err(|error| error.to_string())
+            .and_then(|runtime| runtime.block_on(dev::run(arguments)).map_err(|error| error.to_string())),
+    )
 }
 
-fn end(done: Result<(), String>) -> ExitCode {
+fn exit_code(done: Result<(), String>) -> ExitCode {
     match done {
         Ok(()) => ExitCode::SUCCESS,
         Err(error) => {
@@ -79,7 +83,7 @@ fn end(done: Result<(), String>) -> ExitCode {
 
 /// A JSON value for people: one line a field, lists numbered by indentation, texts as they are.
 #[must_use]
-pub fn readable(value: &Value) -> String {
+pub fn render_readable(value: &Value) -> String {
     let mut out = String::new();
     write_readable(&mut out, value, 0);
     out
@@ -108,7 +112,7 @@ fn write_readable(out: &mut String, value: &Value, depth: usize) {
                         });
                     }
                     plain => {
-                        let _ = writeln!(out, "{pad}{name}: {}", bare(plain));
+                        let _ = writeln!(out, "{pad}{name}: {}", scalar_text(plain));
                     }
                 }
             }
@@ -122,12 +126,12 @@ fn write_readable(out: &mut String, value: &Value, depth: usize) {
             }
         }
         plain => {
-            let _ = writeln!(out, "{pad}{}", bare(plain));
+            let _ = writeln!(out, "{pad}{}", scalar_text(plain));
         }
     }
 }
 
-fn bare(value: &Value) -> String {
+fn scalar_text(value: &Value) -> String {
     match value {
         Value::String(text) => text.clone(),
         other => other.to_string(),
@@ -143,7 +147,7 @@ mod tests {
     #[test]
     fn values_read_well() {
         let value = json!({"a": 1, "b": null, "list": [{"x": "y", "z": 2}, {"x": "w"}], "text": "one\ntwo"});
-        let shown = readable(&value);
+        let shown = render_readable(&value);
         assert_eq!(shown, "a: 1\nlist:\n  - x: y\n    z: 2\n  - x: w\ntext:\n  | one\n  | two\n");
     }
 }

@@ -4,10 +4,10 @@
 use clap::{Args, Subcommand};
 use serde_json::{Map, Value, json};
 
-use super::affiliate::segment;
+use super::affiliate::encode_path_segment;
 use super::listing::next;
 use super::table::{Column, list, table};
-use crate::admin::{Question, Refused};
+use crate::admin::{AdminError, AdminRequest};
 
 /// API keys or SMTP credentials.
 #[derive(Debug, Subcommand)]
@@ -106,11 +106,11 @@ const COLUMNS: [Column; 6] = [
 ///
 /// # Errors
 /// The command is not for this kind.
-pub(super) fn question(kind: Kind, command: &SecretCommand) -> Result<Question, String> {
+pub(super) fn question(kind: Kind, command: &SecretCommand) -> Result<AdminRequest, String> {
     let path = kind.path();
     let (owner, method, target, body) = match command {
         SecretCommand::List { owner, limit, cursor } => {
-            let cursor = cursor.as_deref().map(|cursor| format!("&cursor={}", segment(cursor)));
+            let cursor = cursor.as_deref().map(|cursor| format!("&cursor={}", encode_path_segment(cursor)));
             let target = format!("{path}?limit={limit}{}", cursor.unwrap_or_default());
             (owner, "GET", target, json!({}))
         }
@@ -131,20 +131,20 @@ pub(super) fn question(kind: Kind, command: &SecretCommand) -> Result<Question, 
             (owner, "POST", path.to_owned(), Value::Object(body))
         }
         SecretCommand::Rotate { id, owner } => {
-            (owner, "POST", format!("{path}/{}/rotate", segment(id)), json!({}))
+            (owner, "POST", format!("{path}/{}/rotate", encode_path_segment(id)), json!({}))
         }
         SecretCommand::Delete { id, owner } => {
-            (owner, "DELETE", format!("{path}/{}", segment(id)), json!({}))
+            (owner, "DELETE", format!("{path}/{}", encode_path_segment(id)), json!({}))
         }
     };
-    Ok(Question::Owner { account: owner.account.clone(), method: method.to_owned(), target, body })
+    Ok(AdminRequest::Owner { account: owner.account.clone(), method: method.to_owned(), target, body })
 }
 
 /// What is answered to the owner: the body, or why it was refused.
 ///
 /// # Errors
 /// It was refused.
-pub(super) fn answer(answer: &Value) -> Result<Value, Refused> {
+pub(super) fn answer(answer: &Value) -> Result<Value, AdminError> {
     let body = &answer["body"];
     if answer["status"].as_u64().is_some_and(|status| status < 400) {
         return Ok(body.clone());
@@ -153,7 +153,7 @@ pub(super) fn answer(answer: &Value) -> Result<Value, Refused> {
     let text = |value: &Value| value.as_str().map(str::to_owned);
     let message = text(&error["message"]).unwrap_or_else(|| body.to_string());
     let code = text(&error["code"]).unwrap_or_else(|| "refused".to_owned());
-    Err(Refused { message, code: code.into() })
+    Err(AdminError { message, code: code.into() })
 }
 
 /// A list as a table.
@@ -168,7 +168,7 @@ mod tests {
     #[test]
     fn what_the_owner_was_refused_is_said() {
         let refused = json!({"status": 409, "body": {"error": {"message": "Too many", "code": "conflict"}}});
-        assert_eq!(answer(&refused), Err(Refused { message: "Too many".into(), code: "conflict".into() }));
+        assert_eq!(answer(&refused), Err(AdminError { message: "Too many".into(), code: "conflict".into() }));
         assert_eq!(answer(&json!({"status": 200, "body": {"a": 1}})), Ok(json!({"a": 1})));
     }
 }

@@ -7,11 +7,11 @@ use std::process::ExitCode;
 use serde_json::{Value, json};
 
 use super::table::list;
-use crate::admin::{Question, Refused};
+use crate::admin::{AdminError, AdminRequest};
 
 /// Asks and tells.
-pub(super) fn run(as_json: bool, ask: &dyn Fn(&Question) -> Result<Value, Refused>) -> ExitCode {
-    let (text, is_well) = match ask(&Question::Status) {
+pub(super) fn run(as_json: bool, ask: &dyn Fn(&AdminRequest) -> Result<Value, AdminError>) -> ExitCode {
+    let (text, is_well) = match ask(&AdminRequest::Status) {
         Ok(shown) => {
             let text = if as_json { format!("{shown}\n") } else { screen(&shown) };
             (text, shown["ok"] == true)
@@ -70,10 +70,7 @@ fn screen(shown: &Value) -> String {
     let answers = if dns["answers"] == true { "answers in" } else { "no answer after" };
     line("dns", &format!("{answers} {} ms", text(&dns["took_ms"])));
     if shown["disk"].is_object() {
-        line(
-            "disk",
-            &format!("{} of {} free", gib(&shown["disk"]["free_bytes"]), gib(&shown["disk"]["bytes"])),
-        );
+        line("disk", &format!("{} of {} free", gib(&shown["disk"]["free_bytes"]), gib(&shown["disk"]["bytes"])));
     }
     match &shown["certificate"] {
         Value::Null => line("certificate", "none"),

@@ -7,12 +7,12 @@ use std::path::Path;
 use std::process::ExitCode;
 
 use serde_json::{Value, json};
-use store::engine::{Database, OpenError, Options, PROBLEMS_MAX, Report, Store};
+use store::engine::{OpenError, PROBLEMS_MAX, PostgresOptions, RedbOptions, Report, Store};
 
 use super::progress::ProgressLine;
 use super::table::{Column, list, table};
 use crate::admin::check::{progress, shown};
-use crate::admin::{Question, Refused, SOCKET};
+use crate::admin::{AdminError, AdminRequest, SOCKET};
 
 const COLUMNS: [Column; 3] =
     [Column::new("object", "object", 16), Column::new("id", "id", 80), Column::new("fault", "fault", 160)];
@@ -22,23 +22,23 @@ pub(super) struct Target<'a> {
     /// The data directory.
     pub(super) directory: &'a Path,
     /// The database, where the configuration names one.
-    pub(super) database: Option<Database>,
+    pub(super) database: Option<PostgresOptions>,
     /// The embedded store, where it does not.
-    pub(super) options: Options,
+    pub(super) options: RedbOptions,
 }
 
 /// Checks and tells; fails when the store is damaged or cannot be checked.
 pub(super) fn run(
     target: Target<'_>,
     as_json: bool,
-    ask: &dyn Fn(&Question) -> Result<Value, Refused>,
+    ask: &dyn Fn(&AdminRequest) -> Result<Value, AdminError>,
 ) -> ExitCode {
     let checked = check(target, ask);
     let mut out = std::io::stdout().lock();
     // Nobody may be listening any more (`… | head`).
     let (_, code) = match checked {
         Ok(shown) if shown["sound"] == true => {
-            let text = if as_json { format!("{shown}\n") } else { super::run::readable(&shown) };
+            let text = if as_json { format!("{shown}\n") } else { super::run::render_readable(&shown) };
             (out.write_all(text.as_bytes()), ExitCode::SUCCESS)
         }
         // The report, as of a sound store: `sound` and the exit status say that it is damaged.
@@ -59,9 +59,9 @@ pub(super) fn run(
     code
 }
 
-fn check(target: Target<'_>, ask: &dyn Fn(&Question) -> Result<Value, Refused>) -> Result<Value, Refused> {
+fn check(target: Target<'_>, ask: &dyn Fn(&AdminRequest) -> Result<Value, AdminError>) -> Result<Value, AdminError> {
     if UnixStream::connect(target.directory.join(SOCKET)).is_ok() {
-        return ask(&Question::StoreCheck);
+        return ask(&AdminRequest::StoreCheck);
     }
     let mut line = ProgressLine::default();
     let report = match target.database {
@@ -71,7 +71,7 @@ fn check(target: Target<'_>, ask: &dyn Fn(&Question) -> Result<Value, Refused>) 
             checked => checked.map_err(|error| error.to_string())?,
         },
         Some(database) => {
-            let runtime = super::run::runtime().map_err(|error| error.to_string())?;
+            let runtime = super::run::build_runtime().map_err(|error| error.to_string())?;
             runtime.block_on(async {
                 let store = Store::connect(&database).await.map_err(|error| error.to_string())?;
                 let watched = move |done| {

@@ -39,14 +39,12 @@ pub(super) fn table(columns: &[Column], rows: &[Value]) -> String {
     let heading = columns.iter().map(|column| column.heading.to_owned()).collect();
     let cells = rows.iter().map(|row| columns.iter().map(|column| column.cell(row)).collect());
     let lines: Vec<Vec<String>> = std::iter::once(heading).chain(cells).collect();
-    let width = |n: usize| {
-        lines.iter().filter_map(|line| line.get(n)).map(|cell| cell.chars().count()).max().unwrap_or(0)
-    };
+    let width =
+        |n: usize| lines.iter().filter_map(|line| line.get(n)).map(|cell| cell.chars().count()).max().unwrap_or(0);
     let widths: Vec<usize> = (0..columns.len()).map(width).collect();
     let mut out = String::new();
     for line in &lines {
-        let cells: Vec<String> =
-            line.iter().zip(&widths).map(|(text, width)| format!("{text:<width$}")).collect();
+        let cells: Vec<String> = line.iter().zip(&widths).map(|(text, width)| format!("{text:<width$}")).collect();
         // Writing to a String does not fail.
         let _ = writeln!(out, "{}", cells.join("  ").trim_end());
     }
@@ -66,8 +64,7 @@ mod tests {
 
     #[test]
     fn rows_stand_below_their_headings() {
-        let columns =
-            [Column::new("name", "name", 8), Column::new("of it", "count", 5), Column::new("why", "why", 4)];
+        let columns = [Column::new("name", "name", 8), Column::new("of it", "count", 5), Column::new("why", "why", 4)];
         let rows = [
             json!({"name": "a\nb", "count": 7, "why": null}),
             json!({"name": "a long name", "count": true, "why": "\u{1b}[2J"}),

@@ -7,19 +7,19 @@ use std::net::{IpAddr, SocketAddr, UdpSocket};
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
-use mail::classify::{Action, Code};
-use queue::courier::http::Target;
+use mail::classify::{CodePattern, ReplyAction};
+use queue::courier::http::UrlTarget;
 
-use super::{Config, Engine, PaceSection, ReplySection, Switch};
+use super::{Config, OnOff, PaceSection, ReplySection, StoreEngine};
 use crate::certificate::Certificate;
 
 /// Attempts of a delivery to a webhook endpoint.
 const WEBHOOK_ATTEMPTS_MAX: usize = 20;
 /// The longest that a site is left alone for one reply.
-const PAUSE_MAX: Duration = Duration::from_secs(24 * 3600);
+const SUSPENSION_MAX: Duration = Duration::from_secs(24 * 3600);
 
 /// Something wrong, and with which key.
-pub(super) struct Fault {
+pub(super) struct ConfigFault {
     /// The section; none for a key at the top.
     pub(super) section: &'static str,
     /// Which of several sections of this name.
@@ -30,15 +30,15 @@ pub(super) struct Fault {
     pub(super) text: String,
 }
 
-fn fault(section: &'static str, key: &'static str, text: impl Into<String>) -> Fault {
-    Fault { section, index: 0, key, text: text.into() }
+fn config_fault(section: &'static str, key: &'static str, text: impl Into<String>) -> ConfigFault {
+    ConfigFault { section, index: 0, key, text: text.into() }
 }
 
 /// What can be said from the configuration alone.
-pub(super) fn in_itself(config: &Config) -> Vec<Fault> {
+pub(super) fn check_values(config: &Config) -> Vec<ConfigFault> {
     let mut faults = Vec::new();
-    together(config, &mut faults);
-    bounds(config, &mut faults);
+    check_combinations(config, &mut faults);
+    check_bounds(config, &mut faults);
     for (index, relay) in config.relay.iter().enumerate() {
         let missing = [
             ("listen", relay.listen.is_empty(), "where it listens"),
@@ -46,16 +46,11 @@ pub(super) fn in_itself(config: &Config) -> Vec<Fault> {
             ("account", relay.account.is_empty(), "whose mail it is: an account's id or its owner's address"),
         ];
         for (key, _, what) in missing.into_iter().filter(|(_, missing, _)| *missing) {
-            faults.push(Fault {
-                section: "relay",
-                index,
-                key,
-                text: format!("[[relay]] needs `{key}`: {what}"),
-            });
+            faults.push(ConfigFault { section: "relay", index, key, text: format!("[[relay]] needs `{key}`: {what}") });
         }
     }
     for (index, pace) in config.delivery.pace.iter().enumerate() {
-        let wrong = |(key, text): (&'static str, &str)| Fault {
+        let wrong = |(key, text): (&'static str, &str)| ConfigFault {
             section: "delivery.pace",
             index,
             key,
@@ -66,18 +61,18 @@ pub(super) fn in_itself(config: &Config) -> Vec<Fault> {
         if before.into_iter().any(|other| other.mail_host == pace.mail_host) {
             let whose = pace.mail_host.as_ref().map_or("all others".to_owned(), |name| format!("`{name}`"));
             let text = format!("the pace of {whose} is said already");
-            faults.push(Fault { section: "delivery.pace", index, key: "mail_host", text });
+            faults.push(ConfigFault { section: "delivery.pace", index, key: "mail_host", text });
         }
     }
     for (index, section) in config.delivery.replies.iter().enumerate() {
-        let wrong = |(key, text)| Fault { section: "delivery.replies", index, key, text };
+        let wrong = |(key, text)| ConfigFault { section: "delivery.replies", index, key, text };
         faults.extend(reply_fault(section).map(wrong));
     }
     for (index, key, text) in config.delivery.smarthost_faults() {
-        faults.push(Fault { section: "delivery.smarthosts", index, key, text });
+        faults.push(ConfigFault { section: "delivery.smarthosts", index, key, text });
     }
     for (index, key, text) in config.delivery.pool_faults() {
-        faults.push(Fault { section: "delivery.pools", index, key, text });
+        faults.push(ConfigFault { section: "delivery.pools", index, key, text });
     }
     let plans = &config.plans;
     for (section, plan) in [
@@ -88,104 +83,102 @@ pub(super) fn in_itself(config: &Config) -> Vec<Fault> {
     ] {
         if plan.requests_per_second == 0 {
             let text = "`requests_per_second` is at least 1; to stop an account, suspend it";
-            faults.push(fault(section, "requests_per_second", text));
+            faults.push(config_fault(section, "requests_per_second", text));
         }
     }
     if let Err(what) = super::log::filter(&config.log.level) {
-        faults.push(fault("log", "level", what));
+        faults.push(config_fault("log", "level", what));
     }
-    listeners(config, &mut faults);
+    check_listeners(config, &mut faults);
     faults
 }
 
 /// Keys that go together, or not at all.
-fn together(config: &Config, faults: &mut Vec<Fault>) {
+fn check_combinations(config: &Config, faults: &mut Vec<ConfigFault>) {
     let tls = &config.tls;
     if tls.certificate.is_some() != tls.private_key.is_some() {
         let key = if tls.certificate.is_some() { "certificate" } else { "private_key" };
-        faults.push(fault("tls", key, "[tls] needs both `certificate` and `private_key`"));
+        faults.push(config_fault("tls", key, "[tls] needs both `certificate` and `private_key`"));
     }
-    acme(config, faults);
-    domain_connect(config, faults);
+    check_acme(config, faults);
+    check_domain_connect(config, faults);
     let submission = &config.submission;
     let none = tls.certificate.is_none() && tls.acme.is_none();
     if none && !(submission.listen.is_empty() && submission.implicit_tls.is_empty()) {
         let text = "[submission] needs a certificate: set `certificate` and `private_key` in [tls], or use [tls.acme]";
-        faults.push(fault("submission", "", text));
+        faults.push(config_fault("submission", "", text));
     }
     if none && !config.mx.listen.is_empty() {
-        let text =
-            "[mx] needs a certificate: set `certificate` and `private_key` in [tls], or use [tls.acme]";
-        faults.push(fault("mx", "listen", text));
+        let text = "[mx] needs a certificate: set `certificate` and `private_key` in [tls], or use [tls.acme]";
+        faults.push(config_fault("mx", "listen", text));
     }
     if config.mx.postmaster.is_some() && config.service.sandbox_sender.is_none() {
         let text = "`postmaster` needs `sandbox_sender` in [service]: mail is passed on from its domain";
-        faults.push(fault("mx", "postmaster", text));
+        faults.push(config_fault("mx", "postmaster", text));
     }
     if config.api.tls && none {
         let text = "`tls = true` in [api] needs a certificate: set both keys in [tls], or use [tls.acme]";
-        faults.push(fault("api", "tls", text));
+        faults.push(config_fault("api", "tls", text));
     }
-    if config.store.engine == Engine::Postgres && config.store.url.is_none() {
+    if config.store.engine == StoreEngine::Postgres && config.store.url.is_none() {
         let text = "`engine = \"postgres\"` needs `url = \"postgres://USER:PASSWORD@HOST/DATABASE\"`";
-        faults.push(fault("store", "engine", text));
+        faults.push(config_fault("store", "engine", text));
     }
     if let Some(url) = &config.conversions.url
-        && let Err(error) = Target::read(url, crate::world::OPERATORS_URLS)
+        && let Err(error) = UrlTarget::parse(url, crate::world::OPERATORS_URLS)
     {
-        faults.push(fault("conversions", "url", format!("`url`: {error}")));
+        faults.push(config_fault("conversions", "url", format!("`url`: {error}")));
     }
     if config.conversions.token.is_some() && config.conversions.url.is_none() {
-        faults.push(fault("conversions", "token", "`token` goes with `url`: where conversions are posted"));
+        faults.push(config_fault("conversions", "token", "`token` goes with `url`: where conversions are posted"));
     }
     let delivery = &config.delivery;
-    if delivery.dkim2 == Switch::On && !delivery.dkim {
-        faults.push(fault(
+    if delivery.dkim2 == OnOff::On && !delivery.dkim {
+        faults.push(config_fault(
             "delivery",
             "dkim2",
             "`dkim2 = \"on\"` needs `dkim`: what is not signed is not signed twice",
         ));
     }
     if delivery.smarthost_username.is_some() != delivery.smarthost_password.is_some() {
-        let key =
-            if delivery.smarthost_username.is_some() { "smarthost_username" } else { "smarthost_password" };
-        faults.push(fault("delivery", key, "`smarthost_username` and `smarthost_password` go together"));
+        let key = if delivery.smarthost_username.is_some() { "smarthost_username" } else { "smarthost_password" };
+        faults.push(config_fault("delivery", key, "`smarthost_username` and `smarthost_password` go together"));
     } else if delivery.smarthost_username.is_some() && delivery.smarthost.is_none() {
         let text = "`smarthost_username` goes with `smarthost`: where one is known by it";
-        faults.push(fault("delivery", "smarthost_username", text));
+        faults.push(config_fault("delivery", "smarthost_username", text));
     }
     let smarthost = delivery.smarthost.as_ref();
-    if let Some(text) = smarthost.and_then(|smarthost| smarthost.unverifiable(delivery.tls)) {
-        faults.push(fault("delivery", "smarthost", text));
+    if let Some(text) = smarthost.and_then(|smarthost| smarthost.unverifiable_reason(delivery.tls)) {
+        faults.push(config_fault("delivery", "smarthost", text));
     }
 }
 
 /// Certificates by ACME: instead of files, from an address that can be asked, and with a way to prove names.
-fn acme(config: &Config, faults: &mut Vec<Fault>) {
+fn check_acme(config: &Config, faults: &mut Vec<ConfigFault>) {
     let Some(acme) = &config.tls.acme else { return };
     if config.tls.certificate.is_some() {
         let text = "[tls] has a certificate and its key, or [tls.acme] to get one; not both";
-        faults.push(fault("tls", "certificate", text));
+        faults.push(config_fault("tls", "certificate", text));
     }
     let local = ["http://127.0.0.1", "http://[::1]"];
     if !acme.directory.starts_with("https://") && !local.iter().any(|one| acme.directory.starts_with(one)) {
         let text = "`directory` is an https address (http on this machine only)";
-        faults.push(fault("tls.acme", "directory", text));
+        faults.push(config_fault("tls.acme", "directory", text));
     }
     if acme.contact.as_deref().is_some_and(|contact| {
         contact.strip_prefix("mailto:").unwrap_or(contact).parse::<mail::address::Address>().is_err()
     }) {
-        faults.push(fault("tls.acme", "contact", "`contact` is an email address"));
+        faults.push(config_fault("tls.acme", "contact", "`contact` is an email address"));
     }
-    if crate::acme::ways(config).is_empty() {
+    if crate::acme::challenge_methods(config).is_empty() {
         let text = "the names of the certificate are proved by a port: set `http_listen = \"[::]:80\"` in \
                     [tls.acme], or let [api] listen on port 443 with `tls = true`";
-        faults.push(fault("tls.acme", "", text));
+        faults.push(config_fault("tls.acme", "", text));
     }
 }
 
 /// Values that can only go wrong.
-fn bounds(config: &Config, faults: &mut Vec<Fault>) {
+fn check_bounds(config: &Config, faults: &mut Vec<ConfigFault>) {
     let (submission, delivery) = (&config.submission, &config.delivery);
     let at_least_one = [
         ("submission", "message_bytes_max", submission.message_bytes_max == 0),
@@ -201,36 +194,34 @@ fn bounds(config: &Config, faults: &mut Vec<Fault>) {
         ("delivery", "body_bytes_in_memory_max", delivery.body_bytes_in_memory_max == 0),
     ];
     for (section, key, _) in at_least_one.into_iter().filter(|(_, _, wrong)| *wrong) {
-        faults.push(fault(section, key, format!("`{key}` is at least 1")));
+        faults.push(config_fault(section, key, format!("`{key}` is at least 1")));
     }
     if !(1..=store::email::RECIPIENTS_MAX).contains(&submission.recipients_max) {
         let text = format!("`recipients_max` is 1 to {}", store::email::RECIPIENTS_MAX);
-        faults.push(fault("submission", "recipients_max", text));
+        faults.push(config_fault("submission", "recipients_max", text));
     }
-    mx(config, faults);
+    check_mx(config, faults);
     if (submission.bytes_in_flight_max as u64) < submission.message_bytes_max {
         let text = "`bytes_in_flight_max` has room for one message at least (`message_bytes_max`)";
-        faults.push(fault("submission", "bytes_in_flight_max", text));
+        faults.push(config_fault("submission", "bytes_in_flight_max", text));
     }
     if config.webhooks.retry.is_empty() || config.webhooks.retry.len() > WEBHOOK_ATTEMPTS_MAX {
         let text = format!("`retry` has the waits before 1 to {WEBHOOK_ATTEMPTS_MAX} attempts");
-        faults.push(fault("webhooks", "retry", text));
+        faults.push(config_fault("webhooks", "retry", text));
     }
     if delivery.retry.iter().any(|wait| wait.as_secs() == 0) {
-        faults.push(fault("delivery", "retry", "a wait in `retry` is at least 1s"));
+        faults.push(config_fault("delivery", "retry", "a wait in `retry` is at least 1s"));
     }
     if delivery.give_up_after.as_secs() == 0 {
-        faults.push(fault("delivery", "give_up_after", "`give_up_after` is at least 1s"));
+        faults.push(config_fault("delivery", "give_up_after", "`give_up_after` is at least 1s"));
     }
     let service = &config.service;
-    for (key, label, given) in [
-        ("return_path_host", "rp", &service.return_path_host),
-        ("spf_include_host", "spf", &service.spf_include_host),
-    ] {
+    for (key, label, given) in
+        [("return_path_host", "rp", &service.return_path_host), ("spf_include_host", "spf", &service.spf_include_host)]
+    {
         if given.is_none() && config.hostname.child(label).is_err() {
-            let text =
-                format!("`hostname` leaves no room for `{label}.` before it: set `{key}` in [service]");
-            faults.push(fault("service", key, text));
+            let text = format!("`hostname` leaves no room for `{label}.` before it: set `{key}` in [service]");
+            faults.push(config_fault("service", key, text));
         }
     }
     let is_label = |text: &String| {
@@ -239,41 +230,39 @@ fn bounds(config: &Config, faults: &mut Vec<Fault>) {
     };
     if !is_label(&service.ownership_label) {
         let text = "`ownership_label` is one DNS label, like \"_service\"";
-        faults.push(fault("service", "ownership_label", text));
+        faults.push(config_fault("service", "ownership_label", text));
     }
     if config.store.retention < delivery.give_up_after {
-        faults.push(fault("store", "retention", "`retention` is not shorter than `give_up_after`"));
+        faults.push(config_fault("store", "retention", "`retention` is not shorter than `give_up_after`"));
     }
 }
 
 /// Mail from the world.
-fn mx(config: &Config, faults: &mut Vec<Fault>) {
+fn check_mx(config: &Config, faults: &mut Vec<ConfigFault>) {
     // RFC 5321 4.5.3.1.8.
     if !(1..=1_000).contains(&config.mx.recipients_max) {
-        faults.push(fault("mx", "recipients_max", "`recipients_max` is 1 to 1000"));
+        faults.push(config_fault("mx", "recipients_max", "`recipients_max` is 1 to 1000"));
     }
     if (config.submission.bytes_in_flight_max as u64) < config.mx.message_bytes_max {
         let text = "`message_bytes_max` is not larger than `bytes_in_flight_max` in [submission]";
-        faults.push(fault("mx", "message_bytes_max", text));
+        faults.push(config_fault("mx", "message_bytes_max", text));
     }
     if config.mx.dnsbl.len() > dns::verdict::blocklist::LISTS_MAX {
         let text = format!("`dnsbl` names at most {} lists", dns::verdict::blocklist::LISTS_MAX);
-        faults.push(fault("mx", "dnsbl", text));
+        faults.push(config_fault("mx", "dnsbl", text));
     }
     // RFC 5321 4.5.3.2.1: clients wait five minutes for the greeting.
     if config.mx.greet_delay.as_secs() > 60 {
-        faults.push(fault("mx", "greet_delay", "`greet_delay` is at most 60s"));
+        faults.push(config_fault("mx", "greet_delay", "`greet_delay` is at most 60s"));
     }
-    let scores = [
-        ("rspamd_mark_score", config.mx.rspamd_mark_score),
-        ("rspamd_reject_score", config.mx.rspamd_reject_score),
-    ];
+    let scores =
+        [("rspamd_mark_score", config.mx.rspamd_mark_score), ("rspamd_reject_score", config.mx.rspamd_reject_score)];
     for (key, _) in scores.into_iter().filter(|(_, score)| score.is_some_and(|score| !score.is_finite())) {
-        faults.push(fault("mx", key, format!("`{key}` is a number")));
+        faults.push(config_fault("mx", key, format!("`{key}` is a number")));
     }
     let url = &config.mx.rspamd_url;
     if !url.starts_with("http://") && !url.starts_with("https://") {
-        faults.push(fault(
+        faults.push(config_fault(
             "mx",
             "rspamd_url",
             "`rspamd_url` is an http address, like \"http://127.0.0.1:11333\"",
@@ -282,9 +271,9 @@ fn mx(config: &Config, faults: &mut Vec<Fault>) {
 }
 
 fn reply_fault(section: &ReplySection) -> Option<(&'static str, String)> {
-    let class = section.code.and_then(Code::class);
+    let class = section.code.and_then(CodePattern::class);
     let words = section.text.as_deref().map(str::trim);
-    match section.rule().map(|rule| rule.action) {
+    match section.to_rule().map(|rule| rule.action) {
         Err(wrong) => Some((if section.action.is_empty() { "" } else { "action" }, wrong)),
         Ok(_) if section.code.is_none() && words.is_none() => {
             Some(("", "[[delivery.replies]] needs `code` or `text`: which replies are meant".to_owned()))
@@ -292,17 +281,16 @@ fn reply_fault(section: &ReplySection) -> Option<(&'static str, String)> {
         Ok(_) if words.is_some_and(|words| words.trim_matches('*').is_empty()) => {
             Some(("text", "`text` is empty: every reply would be meant".to_owned()))
         }
-        Ok(Action::Temporary) if class == Some(4) => {
+        Ok(ReplyAction::Temporary) if class == Some(4) => {
             Some(("action", "what is refused with 4yz is temporary already".to_owned()))
         }
-        Ok(Action::Permanent) if class == Some(5) => {
+        Ok(ReplyAction::Permanent) if class == Some(5) => {
             Some(("action", "what is refused with 5yz is permanent already".to_owned()))
         }
-        Ok(Action::Pause(lasts)) if lasts.as_secs() == 0 => Some(("for", "`for` is at least 1s".to_owned())),
-        Ok(Action::Pause(lasts)) if lasts > PAUSE_MAX => Some((
-            "for",
-            "a pause of more than a day outlasts the mail; set `paused` in [delivery]".to_owned(),
-        )),
+        Ok(ReplyAction::Pause(lasts)) if lasts.as_secs() == 0 => Some(("for", "`for` is at least 1s".to_owned())),
+        Ok(ReplyAction::Pause(lasts)) if lasts > SUSPENSION_MAX => {
+            Some(("for", "a pause of more than a day outlasts the mail; set `paused` in [delivery]".to_owned()))
+        }
         Ok(_) => None,
     }
 }
@@ -311,11 +299,7 @@ fn pace_faults(pace: &PaceSection) -> Vec<(&'static str, &'static str)> {
     let rate = pace.messages_per_second;
     let wrong = [
         ("connections_max", pace.connections_max == 0, "`connections_max` is at least 1"),
-        (
-            "messages_per_connection",
-            pace.messages_per_connection == 0,
-            "`messages_per_connection` is at least 1",
-        ),
+        ("messages_per_connection", pace.messages_per_connection == 0, "`messages_per_connection` is at least 1"),
         (
             "messages_per_second",
             rate.is_some_and(|rate| !rate.is_finite() || rate <= 0.0),
@@ -326,7 +310,7 @@ fn pace_faults(pace: &PaceSection) -> Vec<(&'static str, &'static str)> {
 }
 
 /// Where everything listens, with the key that says so.
-fn listened(config: &Config) -> Vec<(SocketAddr, Fault)> {
+fn listen_addresses(config: &Config) -> Vec<(SocketAddr, ConfigFault)> {
     let own = [
         ("submission", "listen", &config.submission.listen),
         ("submission", "implicit_tls", &config.submission.implicit_tls),
@@ -339,90 +323,90 @@ fn listened(config: &Config) -> Vec<(SocketAddr, Fault)> {
     let relays = config.relay.iter().enumerate();
     own.chain(relays.map(|(index, relay)| ("relay", "listen", index, &relay.listen)))
         .flat_map(|(section, key, index, listen)| {
-            listen.iter().map(move |one| (*one, Fault { section, index, key, text: String::new() }))
+            listen.iter().map(move |one| (*one, ConfigFault { section, index, key, text: String::new() }))
         })
         .collect()
 }
 
-fn listeners(config: &Config, faults: &mut Vec<Fault>) {
-    let listened = listened(config);
+fn check_listeners(config: &Config, faults: &mut Vec<ConfigFault>) {
+    let listened = listen_addresses(config);
     if listened.is_empty() {
         let text = "nothing is listened on: set `listen` in [submission], [[relay]], [mx] or [api]";
-        faults.push(fault("", "hostname", text));
+        faults.push(config_fault("", "hostname", text));
     }
     if config.testing.clock_offset.is_some()
         && let Some((public, _)) = listened.iter().find(|(address, _)| !address.ip().is_loopback())
     {
         let text = format!("`clock_offset` needs every listener on loopback, and {public} is not");
-        faults.push(fault("testing", "clock_offset", text));
+        faults.push(config_fault("testing", "clock_offset", text));
     }
     let mut before: Vec<SocketAddr> = Vec::new();
     for (address, place) in listened {
-        if let Some(other) = before.iter().find(|other| overlap(**other, address)) {
+        if let Some(other) = before.iter().find(|other| addresses_overlap(**other, address)) {
             let text = if *other == address {
                 format!("{address} is listened on twice")
             } else {
                 format!("{address} is listened on twice: {other} takes it too")
             };
-            faults.push(Fault { text, ..place });
+            faults.push(ConfigFault { text, ..place });
         }
         before.push(address);
     }
 }
 
 /// A key signs requests for a template, and is published somewhere.
-fn domain_connect(config: &Config, faults: &mut Vec<Fault>) {
+fn check_domain_connect(config: &Config, faults: &mut Vec<ConfigFault>) {
     let own = &config.service;
     if own.domain_connect_key.is_some() != own.domain_connect_key_name.is_some() {
         let text = "`domain_connect_key` and `domain_connect_key_name` go together";
-        faults.push(fault("service", "domain_connect_key", text));
+        faults.push(config_fault("service", "domain_connect_key", text));
     }
     if own.domain_connect_key.is_some() && own.domain_connect_template.is_none() {
         let text = "`domain_connect_key` signs requests for a template: set `domain_connect_template`";
-        faults.push(fault("service", "domain_connect_key", text));
+        faults.push(config_fault("service", "domain_connect_key", text));
     }
 }
 
 /// Whether both cannot be listened on. Whether IPv6's "any" takes IPv4 too is the system's setting: that
 /// shows when the doors are opened.
-fn overlap(one: SocketAddr, other: SocketAddr) -> bool {
+fn addresses_overlap(one: SocketAddr, other: SocketAddr) -> bool {
     let any = one.ip().is_unspecified() || other.ip().is_unspecified();
     let same_family = one.is_ipv4() == other.is_ipv4();
     one.port() != 0 && one.port() == other.port() && (one.ip() == other.ip() || any && same_family)
 }
 
 /// What the configuration names and this machine does not have, or not for us.
-pub(super) fn on_this_machine(config: &Config) -> Vec<Fault> {
+pub(super) fn check_machine(config: &Config) -> Vec<ConfigFault> {
     let mut faults = Vec::new();
     let tls = &config.tls;
     if let (Some(certificate), Some(private_key)) = (&tls.certificate, &tls.private_key) {
         let unread = [("certificate", certificate), ("private_key", private_key)]
-            .map(|(key, file)| unreadable(file).map(|error| fault("tls", key, shown(file, error))));
+            .map(|(key, file)| read_error(file).map(|error| config_fault("tls", key, file_error_text(file, error))));
         faults.extend(unread.into_iter().flatten());
         if faults.is_empty()
             && let Err(error) =
-                Certificate::load(certificate, private_key).and_then(|read| read.server(Vec::new()))
+                Certificate::from_pem_files(certificate, private_key).and_then(|read| read.server_config(Vec::new()))
         {
-            faults.push(fault("tls", "certificate", error.to_string()));
+            faults.push(config_fault("tls", "certificate", error.to_string()));
         }
     }
     if let Some(roots) = tls.acme.as_ref().and_then(|acme| acme.roots.as_ref())
-        && let Some(error) = unreadable(roots)
+        && let Some(error) = read_error(roots)
     {
-        faults.push(fault("tls.acme", "roots", shown(roots, error)));
+        faults.push(config_fault("tls.acme", "roots", file_error_text(roots, error)));
     }
     if let Err(error) = config.domain_connect_key() {
-        faults.push(fault("service", "domain_connect_key", error));
+        faults.push(config_fault("service", "domain_connect_key", error));
     }
-    if let Some((directory, error)) = unwritable(&config.data_dir) {
-        faults.push(fault("", "data_dir", shown(&directory, error)));
+    if let Some((directory, error)) = write_error(&config.data_dir) {
+        faults.push(config_fault("", "data_dir", file_error_text(&directory, error)));
     }
     faults
 }
 
 /// The source addresses that this machine does not have, or not yet: told, and no reason not to take mail in.
 #[must_use]
-pub fn foreign_addresses(config: &Config) -> Vec<IpAddr> {
+pub fn missing_source_addresses(config: &Config) -> Vec<IpAddr> {
     let all = config.delivery.all_source_addresses().into_iter().map(|(address, _)| address);
     let is_foreign = |address: &IpAddr| {
         let bound = UdpSocket::bind((*address, 0));
@@ -431,16 +415,16 @@ pub fn foreign_addresses(config: &Config) -> Vec<IpAddr> {
     all.filter(is_foreign).collect()
 }
 
-fn shown(file: &Path, error: impl Display) -> String {
+fn file_error_text(file: &Path, error: impl Display) -> String {
     format!("{}: {error}", file.display())
 }
 
-fn unreadable(file: &Path) -> Option<std::io::Error> {
+fn read_error(file: &Path) -> Option<std::io::Error> {
     std::fs::read(file).err()
 }
 
 /// Why nothing can be kept in a directory: itself, or the one in which it would have to be made.
-fn unwritable(directory: &Path) -> Option<(PathBuf, String)> {
+fn write_error(directory: &Path) -> Option<(PathBuf, String)> {
     let nearest = directory.ancestors().find(|one| one.symlink_metadata().is_ok())?;
     let why = match std::fs::metadata(nearest) {
         Err(error) => Some(error.to_string()),
@@ -483,10 +467,7 @@ mod tests {
                 "[[delivery.replies]]\naction = \"pause\"\ncode = \"250\"\n",
                 "line 6: `code` in [delivery.replies]: `250` is no code",
             ),
-            (
-                "[[delivery.replies]]\naction = \"pause\"\ntext = \"x\"\nfor = \"0s\"\n",
-                "line 7: `for` is at least 1s",
-            ),
+            ("[[delivery.replies]]\naction = \"pause\"\ntext = \"x\"\nfor = \"0s\"\n", "line 7: `for` is at least 1s"),
             (
                 "[[delivery.replies]]\naction = \"pause\"\ncode = \"5.7.649-606\"\n",
                 "line 6: `code` in [delivery.replies]: `5.7.649-606` is no code of a refusal: no number is in it",
@@ -498,14 +479,8 @@ mod tests {
                 "[[relay]]\nlisten = \"127.0.0.1:2\"\nnetworks = []\naccount = \"a\"\n",
                 "line 6: [[relay]] needs `networks`",
             ),
-            (
-                "[[relay]]\nlisten = \"127.0.0.1:2\"\nnetworks = \"::1\"\n",
-                "line 4: [[relay]] needs `account`",
-            ),
-            (
-                "[ops]\nlisten = [\"127.0.0.1:9\", \"127.0.0.1:9\"]\n",
-                "line 5: 127.0.0.1:9 is listened on twice",
-            ),
+            ("[[relay]]\nlisten = \"127.0.0.1:2\"\nnetworks = \"::1\"\n", "line 4: [[relay]] needs `account`"),
+            ("[ops]\nlisten = [\"127.0.0.1:9\", \"127.0.0.1:9\"]\n", "line 5: 127.0.0.1:9 is listened on twice"),
             ("[ops]\nlisten = [\"0.0.0.0:1\"]\n", "line 5: 0.0.0.0:1 is listened on twice: 127.0.0.1:1"),
         ] {
             let found = problems(more);
@@ -549,14 +524,10 @@ mod tests {
                 all.to_owned() + &block("a", &(com.to_owned() + late)),
                 "line 9: `smarthost` in [delivery] takes all mail",
             ),
-            (
-                all.to_owned() + &block("smarthost", com),
-                "line 7: `smarthost` is the name of the one in [delivery]",
-            ),
+            (all.to_owned() + &block("smarthost", com), "line 7: `smarthost` is the name of the one in [delivery]"),
             (block("a", "") + &block("a", ""), "line 8: there is another smarthost `a`"),
             (
-                "[[delivery.smarthosts]]\nname = \"a\"\nhosts = \"192.0.2.1:25\"\ntls = \"verified\"\n"
-                    .to_owned(),
+                "[[delivery.smarthosts]]\nname = \"a\"\nhosts = \"192.0.2.1:25\"\ntls = \"verified\"\n".to_owned(),
                 "line 6: `tls = \"verified\"` asks for a certificate",
             ),
             (
@@ -619,17 +590,11 @@ mod tests {
         };
         assert_eq!(found("one.pem", "one.key", "new/data"), Vec::<String>::new());
         let none = found("none.pem", "one.key", "data");
-        assert!(
-            none.len() == 1 && none[0].starts_with("line 6: ") && none[0].contains("none.pem"),
-            "{none:?}"
-        );
+        assert!(none.len() == 1 && none[0].starts_with("line 6: ") && none[0].contains("none.pem"), "{none:?}");
         let mixed = found("one.pem", "other.key", "data");
         assert!(mixed.len() == 1 && mixed[0].starts_with("line 6: certificate and private key"), "{mixed:?}");
         assert_eq!(found("one.key", "one.key", "data").len(), 1);
         let file = found("one.pem", "one.key", "one.pem/data");
-        assert!(
-            file.len() == 1 && file[0].starts_with("line 2: ") && file[0].contains("not a directory"),
-            "{file:?}"
-        );
+        assert!(file.len() == 1 && file[0].starts_with("line 2: ") && file[0].contains("not a directory"), "{file:?}");
     }
 }

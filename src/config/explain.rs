@@ -45,22 +45,14 @@ pub(super) fn is_unknown_key(error: &str) -> bool {
 pub(super) fn explain(error: &str, key: &Key) -> String {
     let error = error.trim().replace('\n', " ");
     for kind in ["invalid type: ", "invalid value: ", "invalid length "] {
-        if let Some((found, accepted)) =
-            error.strip_prefix(kind).and_then(|rest| rest.split_once(", expected "))
-        {
-            return format!(
-                "{} is {}, and takes {}",
-                key.shown(),
-                found_as(found, key),
-                accepted_as(accepted)
-            );
+        if let Some((found, accepted)) = error.strip_prefix(kind).and_then(|rest| rest.split_once(", expected ")) {
+            return format!("{} is {}, and takes {}", key.shown(), found_as(found, key), accepted_as(accepted));
         }
     }
     if let Some((name, known)) = error.strip_prefix("unknown field ").and_then(|rest| rest.split_once(", ")) {
         return format!("{name} is no key of {}; its keys are {}", key.section(), words(known));
     }
-    if let Some((word, known)) = error.strip_prefix("unknown variant ").and_then(|rest| rest.split_once(", "))
-    {
+    if let Some((word, known)) = error.strip_prefix("unknown variant ").and_then(|rest| rest.split_once(", ")) {
         return format!("{} is {}, and takes {}", key.shown(), word.replace('`', "\""), words(known));
     }
     if let Some(name) = error.strip_prefix("missing field ") {
@@ -114,9 +106,7 @@ fn accepted_as(accepted: &str) -> String {
         other => match bits(other) {
             Some(bits @ 1..=32) => format!("a whole number from 0 to {}", (1_u64 << bits) - 1),
             Some(_) => "a whole number, 0 or more".to_owned(),
-            None if other.starts_with("struct ") || other == "a map" => {
-                "keys below it, as a section".to_owned()
-            }
+            None if other.starts_with("struct ") || other == "a map" => "keys below it, as a section".to_owned(),
             None if other.starts_with("enum ") => "a word in quotation marks".to_owned(),
             None => other.to_owned(),
         },

@@ -3,13 +3,13 @@
 use std::net::SocketAddr;
 use std::time::Duration;
 
-use mail::address::{Address, Name};
-use mail::mta_sts::Mode;
-use mail::returned::reporter::Reporter;
-use queue::inbound::{Failing, Unsure};
+use mail::address::{Address, DomainName};
+use mail::mta_sts::MtaStsMode;
+use mail::returned::reporter::FeedbackReporter;
+use queue::inbound::{OnPolicyFail, OnTempError};
 use serde::Deserialize;
-use smtp::limits::Limits;
-use smtp::mx::Patience;
+use smtp::limits::SessionLimits;
+use smtp::mx::AbuseLimits;
 
 use super::values::{duration, one_or_many};
 
@@ -39,19 +39,19 @@ pub struct MxSection {
     pub greet_delay: Duration,
     /// Lists of bad addresses.
     #[serde(deserialize_with = "one_or_many")]
-    pub dnsbl: Vec<Name>,
+    pub dnsbl: Vec<DomainName>,
     /// What becomes of mail of a listed address.
-    pub dnsbl_action: Action,
+    pub dnsbl_action: UnwantedMailAction,
     /// What becomes of mail that its author's domain wants refused.
-    pub dmarc_reject: Action,
+    pub dmarc_reject: UnwantedMailAction,
     /// What becomes of mail when the DNS gives no answer.
-    pub dns_failure: Failure,
+    pub dns_failure: FailurePolicy,
     /// Who looks for spam.
     pub spam_filter: SpamFilter,
     /// Where rspamd is.
     pub rspamd_url: String,
     /// What becomes of mail when it gives no answer.
-    pub rspamd_failure: Failure,
+    pub rspamd_failure: FailurePolicy,
     /// From this score of rspamd's on mail is marked; none leaves it to rspamd.
     pub rspamd_mark_score: Option<f64>,
     /// And refused.
@@ -59,16 +59,16 @@ pub struct MxSection {
     /// Where mail to postmaster and abuse at our own names goes.
     pub postmaster: Option<Address>,
     /// What the policy of MTA-STS asks for of domains whose mail is taken in.
-    pub mta_sts: StsMode,
+    pub mta_sts: MtaStsSetting,
     /// Who is believed about complaints.
     #[serde(deserialize_with = "one_or_many")]
-    pub complaint_reporters: Vec<Reporter>,
+    pub complaint_reporters: Vec<FeedbackReporter>,
 }
 
 impl Default for MxSection {
     fn default() -> Self {
-        let limits = Limits::mx();
-        let patience = Patience::default();
+        let limits = SessionLimits::for_mx();
+        let patience = AbuseLimits::default();
         Self {
             listen: Vec::new(),
             message_bytes_max: limits.message_bytes_max,
@@ -80,17 +80,17 @@ impl Default for MxSection {
             unknown_recipients_per_hour_max: patience.unknown_recipients_per_hour_max,
             greet_delay: limits.greet_delay,
             dnsbl: Vec::new(),
-            dnsbl_action: Action::default(),
-            dmarc_reject: Action::default(),
-            dns_failure: Failure::default(),
+            dnsbl_action: UnwantedMailAction::default(),
+            dmarc_reject: UnwantedMailAction::default(),
+            dns_failure: FailurePolicy::default(),
             spam_filter: SpamFilter::default(),
             rspamd_url: "http://127.0.0.1:11333".to_owned(),
-            rspamd_failure: Failure::default(),
+            rspamd_failure: FailurePolicy::default(),
             rspamd_mark_score: None,
             rspamd_reject_score: None,
             postmaster: None,
-            mta_sts: StsMode::default(),
-            complaint_reporters: Reporter::usual(),
+            mta_sts: MtaStsSetting::default(),
+            complaint_reporters: FeedbackReporter::defaults(),
         }
     }
 }
@@ -98,18 +98,18 @@ impl Default for MxSection {
 impl MxSection {
     /// Our policy of MTA-STS, if there is one.
     #[must_use]
-    pub fn sts_mode(&self) -> Option<Mode> {
+    pub fn mta_sts_mode(&self) -> Option<MtaStsMode> {
         match self.mta_sts {
-            StsMode::Off => None,
-            StsMode::Testing => Some(Mode::Testing),
-            StsMode::Enforce => Some(Mode::Enforce),
+            MtaStsSetting::Off => None,
+            MtaStsSetting::Testing => Some(MtaStsMode::Testing),
+            MtaStsSetting::Enforce => Some(MtaStsMode::Enforce),
         }
     }
 
     /// What strangers are allowed.
     #[must_use]
-    pub fn patience(&self) -> Patience {
-        Patience {
+    pub fn abuse_limits(&self) -> AbuseLimits {
+        AbuseLimits {
             unknown_recipients_max: self.unknown_recipients_max,
             unknown_recipients_per_hour_max: self.unknown_recipients_per_hour_max,
         }
@@ -117,15 +117,15 @@ impl MxSection {
 
     /// What sessions keep to.
     #[must_use]
-    pub fn limits(&self) -> Limits {
-        Limits {
+    pub fn session_limits(&self) -> SessionLimits {
+        SessionLimits {
             message_bytes_max: self.message_bytes_max,
             recipients_max: self.recipients_max,
             sessions_per_address_max: self.sessions_per_address_max,
             connections_per_minute_max: self.connections_per_minute_max,
             errors_max: self.errors_max,
             greet_delay: self.greet_delay,
-            ..Limits::mx()
+            ..SessionLimits::for_mx()
         }
     }
 }
@@ -133,7 +133,7 @@ impl MxSection {
 /// What is done with mail that looks bad.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Deserialize)]
 #[serde(rename_all = "lowercase")]
-pub enum Action {
+pub enum UnwantedMailAction {
     /// It is refused.
     #[default]
     Refuse,
@@ -141,11 +141,11 @@ pub enum Action {
     Mark,
 }
 
-impl From<Action> for Failing {
-    fn from(action: Action) -> Self {
+impl From<UnwantedMailAction> for OnPolicyFail {
+    fn from(action: UnwantedMailAction) -> Self {
         match action {
-            Action::Refuse => Self::Refuse,
-            Action::Mark => Self::Mark,
+            UnwantedMailAction::Refuse => Self::Refuse,
+            UnwantedMailAction::Mark => Self::MarkAsSpam,
         }
     }
 }
@@ -153,7 +153,7 @@ impl From<Action> for Failing {
 /// What is done when somebody whom we ask gives no answer.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Deserialize)]
 #[serde(rename_all = "lowercase")]
-pub enum Failure {
+pub enum FailurePolicy {
     /// Mail is taken in.
     #[default]
     Open,
@@ -161,11 +161,11 @@ pub enum Failure {
     Closed,
 }
 
-impl From<Failure> for Unsure {
-    fn from(failure: Failure) -> Self {
+impl From<FailurePolicy> for OnTempError {
+    fn from(failure: FailurePolicy) -> Self {
         match failure {
-            Failure::Open => Self::Accept,
-            Failure::Closed => Self::Defer,
+            FailurePolicy::Open => Self::Accept,
+            FailurePolicy::Closed => Self::Defer,
         }
     }
 }
@@ -173,7 +173,7 @@ impl From<Failure> for Unsure {
 /// What our own policy of MTA-STS asks for (RFC 8461 5).
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Deserialize)]
 #[serde(rename_all = "lowercase")]
-pub enum StsMode {
+pub enum MtaStsSetting {
     /// There is none.
     Off,
     /// It is tried out: who sends reports what does not hold, and sends.

@@ -7,46 +7,46 @@ use std::marker::PhantomData;
 
 use mail::account::Plan;
 use mail::plan::{PlanLimits, Plans};
-use mail::quota::{Noun, Storage};
+use mail::quota::{Noun, PlanQuotas};
 use serde::Deserialize;
 use serde::de::{self, Deserializer};
 
 /// A number, or `"unlimited"`.
 #[derive(Debug, Clone, Copy)]
-struct Bound<T>(Option<T>);
+struct PlanBound<T>(Option<T>);
 
-impl<'de, T: TryFrom<i64>> Deserialize<'de> for Bound<T> {
+impl<'de, T: TryFrom<i64>> Deserialize<'de> for PlanBound<T> {
     fn deserialize<D: Deserializer<'de>>(input: D) -> Result<Self, D::Error> {
-        struct Reading<T>(PhantomData<T>);
-        impl<T: TryFrom<i64>> de::Visitor<'_> for Reading<T> {
-            type Value = Bound<T>;
+        struct BoundVisitor<T>(PhantomData<T>);
+        impl<T: TryFrom<i64>> de::Visitor<'_> for BoundVisitor<T> {
+            type Value = PlanBound<T>;
             fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
                 f.write_str("a whole number or \"unlimited\"")
             }
-            fn visit_i64<E: de::Error>(self, n: i64) -> Result<Bound<T>, E> {
+            fn visit_i64<E: de::Error>(self, n: i64) -> Result<PlanBound<T>, E> {
                 T::try_from(n)
-                    .map(|n| Bound(Some(n)))
+                    .map(|n| PlanBound(Some(n)))
                     .map_err(|_| E::invalid_value(de::Unexpected::Signed(n), &self))
             }
-            fn visit_str<E: de::Error>(self, text: &str) -> Result<Bound<T>, E> {
+            fn visit_str<E: de::Error>(self, text: &str) -> Result<PlanBound<T>, E> {
                 match text {
-                    "unlimited" => Ok(Bound(None)),
+                    "unlimited" => Ok(PlanBound(None)),
                     other => Err(E::invalid_value(de::Unexpected::Str(other), &self)),
                 }
             }
         }
-        input.deserialize_any(Reading(PhantomData))
+        input.deserialize_any(BoundVisitor(PhantomData))
     }
 }
 
 /// A key of `[plans.*.storage]`.
 #[derive(Debug, PartialEq, Eq, PartialOrd, Ord)]
-struct StoredNoun(Noun);
+struct StorageKey(Noun);
 
-impl<'de> Deserialize<'de> for StoredNoun {
+impl<'de> Deserialize<'de> for StorageKey {
     fn deserialize<D: Deserializer<'de>>(input: D) -> Result<Self, D::Error> {
         let word = String::deserialize(input)?;
-        Noun::of_word(&word).map(Self).ok_or_else(|| {
+        Noun::from_word(&word).map(Self).ok_or_else(|| {
             let words: Vec<_> = Noun::ALL.iter().map(|noun| format!("`{}`", noun.word())).collect();
             de::Error::custom(format!("unknown field `{word}`, expected one of {}", words.join(", ")))
         })
@@ -56,21 +56,21 @@ impl<'de> Deserialize<'de> for StoredNoun {
 /// What is written of a plan.
 #[derive(Debug, Default, Deserialize)]
 #[serde(deny_unknown_fields, default)]
-struct Written {
-    emails_per_month: Option<Bound<u64>>,
-    emails_per_day: Option<Bound<u64>>,
+struct PlanSection {
+    emails_per_month: Option<PlanBound<u64>>,
+    emails_per_day: Option<PlanBound<u64>>,
     overage: Option<bool>,
-    domains: Option<Bound<u32>>,
+    domains: Option<PlanBound<u32>>,
     requests_per_second: Option<u32>,
     affiliates: Option<bool>,
-    storage: BTreeMap<StoredNoun, Bound<u64>>,
+    storage: BTreeMap<StorageKey, PlanBound<u64>>,
 }
 
-impl Written {
-    fn over(self, plan: Plan) -> PlanLimits {
-        let default = PlanLimits::of(plan);
-        let mut storage: Storage = default.storage;
-        for (StoredNoun(noun), cap) in &self.storage {
+impl PlanSection {
+    fn apply_to(self, plan: Plan) -> PlanLimits {
+        let default = PlanLimits::for_plan(plan);
+        let mut storage: PlanQuotas = default.storage;
+        for (StorageKey(noun), cap) in &self.storage {
             storage.set(*noun, cap.0);
         }
         PlanLimits {
@@ -89,38 +89,37 @@ impl Written {
 pub(super) fn plans<'de, D: Deserializer<'de>>(input: D) -> Result<Plans, D::Error> {
     #[derive(Default, Deserialize)]
     #[serde(deny_unknown_fields, default)]
-    struct Four {
-        free: Written,
-        pro: Written,
-        scale: Written,
-        dedicated: Written,
+    struct PlanSections {
+        free: PlanSection,
+        pro: PlanSection,
+        scale: PlanSection,
+        dedicated: PlanSection,
     }
-    let Four { free, pro, scale, dedicated } = Four::deserialize(input)?;
+    let PlanSections { free, pro, scale, dedicated } = PlanSections::deserialize(input)?;
     Ok(Plans {
-        free: free.over(Plan::Free),
-        pro: pro.over(Plan::Pro),
-        scale: scale.over(Plan::Scale),
-        dedicated: dedicated.over(Plan::Dedicated),
+        free: free.apply_to(Plan::Free),
+        pro: pro.apply_to(Plan::Pro),
+        scale: scale.apply_to(Plan::Scale),
+        dedicated: dedicated.apply_to(Plan::Dedicated),
     })
 }
 
 #[cfg(test)]
 mod tests {
-    use crate::config::{Config, Problem, from_text};
+    use crate::config::{Config, ConfigProblem, from_text};
     use mail::plan::{PlanLimits, Plans};
     use mail::quota::Noun;
 
     const START: &str = "hostname = \"mx.example.net\"\n[api]\nlisten = \"127.0.0.1:1\"\n";
 
-    fn read(more: &str) -> Result<Config, Vec<Problem>> {
+    fn read(more: &str) -> Result<Config, Vec<ConfigProblem>> {
         from_text(&format!("{START}{more}"), [])
     }
 
     #[test]
     fn what_is_not_written_is_the_specifications() {
-        let plans = read(
-            "[plans.free]\nemails_per_day = \"unlimited\"\ndomains = 3\n[plans.dedicated]\noverage = false\n",
-        );
+        let plans =
+            read("[plans.free]\nemails_per_day = \"unlimited\"\ndomains = 3\n[plans.dedicated]\noverage = false\n");
         let default = Plans::default();
         let wanted = Plans {
             free: PlanLimits { emails_per_day: None, domains: Some(3), ..default.free },
@@ -149,8 +148,7 @@ mod tests {
 
     #[test]
     fn a_noun_of_the_storage_is_changed_by_itself() {
-        let plans =
-            read("[plans.free.storage]\ntemplates = 3\nsuppressions = \"unlimited\"\n").unwrap().plans;
+        let plans = read("[plans.free.storage]\ntemplates = 3\nsuppressions = \"unlimited\"\n").unwrap().plans;
         let mut wanted = Plans::default();
         wanted.free.storage.set(Noun::Templates, Some(3));
         wanted.free.storage.set(Noun::Suppressions, None);

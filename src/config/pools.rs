@@ -5,10 +5,10 @@ use std::net::IpAddr;
 
 use jiff::civil::Date;
 use mail::account::Plan;
-use mail::address::Name;
+use mail::address::DomainName;
 use mail::given_name::PoolName;
-use mail::warm_up::{Curve, NotACurve};
-use queue::pools::{PoolSettings, Source};
+use mail::warm_up::{WarmUpCurve, WarmUpCurveError};
+use queue::pools::{PoolSettings, SourceAddresses};
 use serde::Deserialize;
 
 use super::DeliverySection;
@@ -26,7 +26,7 @@ pub struct PoolSection {
     pub addresses: Vec<IpAddr>,
     /// What we say in EHLO from there; none is `hostname`.
     #[serde(default, deserialize_with = "parsed::host_name_option")]
-    pub hostname: Option<Name>,
+    pub hostname: Option<DomainName>,
     /// The plans whose accounts' mail leaves from it.
     #[serde(default, deserialize_with = "one_or_many")]
     pub plans: Vec<Plan>,
@@ -40,26 +40,26 @@ pub struct PoolSection {
 }
 
 impl PoolSection {
-    fn curve(&self) -> Result<Curve, NotACurve> {
-        self.warm_up_messages.clone().map_or_else(|| Ok(Curve::default()), Curve::try_from)
+    fn warm_up_curve(&self) -> Result<WarmUpCurve, WarmUpCurveError> {
+        self.warm_up_messages.clone().map_or_else(|| Ok(WarmUpCurve::default()), WarmUpCurve::try_from)
     }
 
     /// As the queue wants it; none where its name is none, which is told as a fault.
-    fn pool(&self) -> Option<PoolSettings> {
+    fn to_pool_settings(&self) -> Option<PoolSettings> {
         Some(PoolSettings {
-            source: Source {
+            source: SourceAddresses {
                 pool: self.name.parse().ok()?,
                 addresses: self.addresses.clone(),
                 helo: self.hostname.clone(),
             },
             plans: self.plans.clone(),
             warm_up: self.warm_up,
-            curve: self.curve().ok()?,
+            curve: self.warm_up_curve().ok()?,
             spill_over: self.spill_over.as_ref().and_then(|name| name.parse().ok()),
         })
     }
 
-    fn faults(&self) -> Vec<(&'static str, String)> {
+    fn find_faults(&self) -> Vec<(&'static str, String)> {
         let mut faults = Vec::new();
         match self.name.parse::<PoolName>() {
             Err(error) => {
@@ -72,11 +72,10 @@ impl PoolSection {
             Ok(_) => {}
         }
         if self.addresses.is_empty() {
-            let text =
-                "[[delivery.pools]] needs `addresses`: those of this machine that its mail leaves from";
+            let text = "[[delivery.pools]] needs `addresses`: those of this machine that its mail leaves from";
             faults.push(("addresses", text.to_owned()));
         }
-        if let Err(error) = self.curve() {
+        if let Err(error) = self.warm_up_curve() {
             faults.push(("warm_up_messages", format!("`warm_up_messages` {error}")));
         }
         faults
@@ -87,12 +86,12 @@ impl DeliverySection {
     /// The pools that have names.
     #[must_use]
     pub fn pool_settings(&self) -> Vec<PoolSettings> {
-        self.pools.iter().filter_map(PoolSection::pool).collect()
+        self.pools.iter().filter_map(PoolSection::to_pool_settings).collect()
     }
 
     /// All addresses that are configured to send from, each with what is said in EHLO where that is not `hostname`.
     #[must_use]
-    pub fn all_source_addresses(&self) -> Vec<(IpAddr, Option<&Name>)> {
+    pub fn all_source_addresses(&self) -> Vec<(IpAddr, Option<&DomainName>)> {
         let default = self.source_addresses.iter().map(|address| (*address, None));
         let pools = self
             .pools
@@ -108,7 +107,7 @@ impl DeliverySection {
         let mut addresses: HashMap<IpAddr, &str> =
             self.source_addresses.iter().map(|address| (*address, "default")).collect();
         for (index, pool) in self.pools.iter().enumerate() {
-            faults.extend(pool.faults().into_iter().map(|(key, text)| (index, key, text)));
+            faults.extend(pool.find_faults().into_iter().map(|(key, text)| (index, key, text)));
             if !pool.name.is_empty() && names.insert(pool.name.as_str(), pool).is_some() {
                 faults.push((index, "name", format!("there is another pool `{}`", pool.name)));
             }
@@ -178,21 +177,12 @@ mod tests {
     #[test]
     fn each_fault_is_named_with_its_line() {
         for (pools, expected) in [
-            (
-                "[[delivery.pools]]\n".to_owned(),
-                vec!["line 4: [[delivery.pools]] needs a `name`", "needs `addresses`"],
-            ),
+            ("[[delivery.pools]]\n".to_owned(), vec!["line 4: [[delivery.pools]] needs a `name`", "needs `addresses`"]),
             (NEW.replace("new", "default"), vec!["line 5: `default` is the pool of `source_addresses`"]),
-            (
-                format!("{NEW}{NEW}"),
-                vec!["there is another pool `new`", "203.0.113.2 is in the pool `new` already"],
-            ),
+            (format!("{NEW}{NEW}"), vec!["there is another pool `new`", "203.0.113.2 is in the pool `new` already"]),
             (NEW.replace("113.2", "113.1"), vec!["line 6: 203.0.113.1 is in the pool `default` already"]),
             (format!("{NEW}warm_up_messages = [10, 0]\n"), vec!["line 7: `warm_up_messages` must name"]),
-            (
-                format!("{NEW}warm_up = \"soon\"\n"),
-                vec!["line 7: `warm_up` in [delivery.pools]: `soon` is not a day"],
-            ),
+            (format!("{NEW}warm_up = \"soon\"\n"), vec!["line 7: `warm_up` in [delivery.pools]: `soon` is not a day"]),
             (format!("{NEW}warm_up = 7\n"), vec!["line 7: `warm_up` in [delivery.pools]: `7` is not a day"]),
             (
                 format!("{NEW}plans = [\"pro\"]\n{OLD}plans = [\"pro\"]\n"),
@@ -201,10 +191,7 @@ mod tests {
             (format!("{NEW}plans = [\"gold\"]\n"), vec!["`gold` is no plan"]),
             (format!("{NEW}spill_over = \"nobody\"\n"), vec!["line 7: there is no pool `nobody`"]),
             (format!("{NEW}spill_over = \"new\"\n"), vec!["line 7: it comes back to this pool"]),
-            (
-                format!("{NEW}spill_over = \"old\"\n{OLD}spill_over = \"new\"\n"),
-                vec!["comes back", "comes back"],
-            ),
+            (format!("{NEW}spill_over = \"old\"\n{OLD}spill_over = \"new\"\n"), vec!["comes back", "comes back"]),
         ] {
             let found = problems(&pools);
             assert_eq!(found.len(), expected.len(), "{pools}\n{found:#?}");

@@ -22,22 +22,22 @@ use super::{Config, check};
 /// The environment's variables that are ours start so.
 const PREFIX: &str = "POSTRIDER_";
 /// Variables of clients (the command line's and the SDKs'), which the server passes over.
-const OF_CLIENTS: [&str; 3] = ["POSTRIDER_API_KEY", "POSTRIDER_BASE_URL", "POSTRIDER_PROFILE"];
+const CLIENT_VARIABLES: [&str; 3] = ["POSTRIDER_API_KEY", "POSTRIDER_BASE_URL", "POSTRIDER_PROFILE"];
 /// More problems than these are not worth reading.
 const PROBLEMS_MAX: usize = 50;
 /// Stands for the name that is required while all else is looked at. (RFC 6761 6.4: nobody's name.)
-const NO_HOSTNAME: &str = "hostname.invalid";
+const PLACEHOLDER_HOSTNAME: &str = "hostname.invalid";
 
 /// Something wrong with the configuration.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Problem {
+pub struct ConfigProblem {
     /// The line in the file, from 1; none when the problem is not of one line.
     pub line: Option<usize>,
     /// What is wrong, and what would be right.
     pub text: String,
 }
 
-impl fmt::Display for Problem {
+impl fmt::Display for ConfigProblem {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self.line {
             Some(line) => write!(f, "line {line}: {}", self.text),
@@ -50,19 +50,19 @@ impl fmt::Display for Problem {
 ///
 /// # Errors
 /// All problems.
-pub fn from_file(file: &Path) -> Result<Config, Vec<Problem>> {
+pub fn from_file(file: &Path) -> Result<Config, Vec<ConfigProblem>> {
     let text = std::fs::read_to_string(file)
-        .map_err(|error| vec![Problem { line: None, text: format!("{}: {error}", file.display()) }])?;
-    read(&text, environment(), check::on_this_machine)
+        .map_err(|error| vec![ConfigProblem { line: None, text: format!("{}: {error}", file.display()) }])?;
+    read_config(&text, environment(), check::check_machine)
 }
 
 /// Reads a file as [`from_file`] does, but not what it names: for who only looks for the server.
 ///
 /// # Errors
 /// All problems.
-pub fn from_file_alone(file: &Path) -> Result<Config, Vec<Problem>> {
+pub fn from_file_alone(file: &Path) -> Result<Config, Vec<ConfigProblem>> {
     let text = std::fs::read_to_string(file)
-        .map_err(|error| vec![Problem { line: None, text: format!("{}: {error}", file.display()) }])?;
+        .map_err(|error| vec![ConfigProblem { line: None, text: format!("{}: {error}", file.display()) }])?;
     from_text(&text, environment())
 }
 
@@ -73,8 +73,8 @@ pub fn from_file_alone(file: &Path) -> Result<Config, Vec<Problem>> {
 pub fn from_text(
     text: &str,
     environment: impl IntoIterator<Item = (String, String)>,
-) -> Result<Config, Vec<Problem>> {
-    read(text, environment, |_| Vec::new())
+) -> Result<Config, Vec<ConfigProblem>> {
+    read_config(text, environment, |_| Vec::new())
 }
 
 /// Our variables of the process's environment. Others may hold what is no text.
@@ -87,25 +87,25 @@ pub fn environment() -> Vec<(String, String)> {
     std::env::vars_os().filter_map(text).collect()
 }
 
-fn read(
+fn read_config(
     text: &str,
     environment: impl IntoIterator<Item = (String, String)>,
-    look: impl FnOnce(&Config) -> Vec<check::Fault>,
-) -> Result<Config, Vec<Problem>> {
+    look: impl FnOnce(&Config) -> Vec<check::ConfigFault>,
+) -> Result<Config, Vec<ConfigProblem>> {
     let (given, broken) = DeTable::parse_recoverable(text);
     if !broken.is_empty() {
-        let told = |error: &toml::de::Error| of_error(text, error);
-        return Err(in_order(broken.iter().take(PROBLEMS_MAX).map(told).collect()));
+        let told = |error: &toml::de::Error| problem_from_error(text, error);
+        return Err(sort_by_line(broken.iter().take(PROBLEMS_MAX).map(told).collect()));
     }
-    let (mut table, mut problems) = without_faults(text, given.clone());
+    let (mut table, mut problems) = strip_invalid_keys(text, given.clone());
     let (mut variables, mut ignored) = (Vec::new(), Vec::new());
     for (variable, value) in environment {
         let Some(path) = variable.strip_prefix(PREFIX) else { continue };
-        if OF_CLIENTS.contains(&variable.as_str()) {
+        if CLIENT_VARIABLES.contains(&variable.as_str()) {
             continue;
         }
-        let (section, key) = split(path);
-        match lay_over(&table, (section, &key), &value) {
+        let (section, key) = split_variable_name(path);
+        match apply_variable(&table, (section, &key), &value) {
             Ok(laid) => {
                 table = laid;
                 variables.push((section, key, variable));
@@ -114,42 +114,41 @@ fn read(
             Err(error) if is_unknown_key(&error) => ignored.push(variable),
             Err(error) => {
                 let key = Key { section: section.to_owned(), name: key };
-                problems.push(Problem { line: None, text: format!("{variable}: {}", explain(&error, &key)) });
+                problems.push(ConfigProblem { line: None, text: format!("{variable}: {}", explain(&error, &key)) });
             }
         }
     }
-    if table.get("hostname").and_then(toml::Value::as_str) == Some(NO_HOSTNAME)
+    if table.get("hostname").and_then(toml::Value::as_str) == Some(PLACEHOLDER_HOSTNAME)
         && !given.get_ref().contains_key("hostname")
     {
-        problems.push(Problem { line: None, text: "`hostname` is missing".to_owned() });
+        problems.push(ConfigProblem { line: None, text: "`hostname` is missing".to_owned() });
     }
     let config = match table.try_into::<Config>() {
         Ok(config) => Config { ignored_variables: ignored, ..config },
         Err(error) => {
-            problems.push(Problem { line: None, text: explain(error.message(), &Key::default()) });
-            return Err(in_order(problems));
+            problems.push(ConfigProblem { line: None, text: explain(error.message(), &Key::default()) });
+            return Err(sort_by_line(problems));
         }
     };
     // What was taken out may be all that is missing now: the rest is looked at when it is right.
     if !problems.is_empty() {
-        return Err(in_order(problems));
+        return Err(sort_by_line(problems));
     }
-    let mut faults = check::in_itself(&config);
+    let mut faults = check::check_values(&config);
     faults.extend(look(&config));
-    let place = |fault: check::Fault| {
-        let named =
-            variables.iter().find(|(section, key, _)| (*section, key.as_str()) == (fault.section, fault.key));
+    let place = |fault: check::ConfigFault| {
+        let named = variables.iter().find(|(section, key, _)| (*section, key.as_str()) == (fault.section, fault.key));
         match named {
-            Some((_, _, variable)) => Problem { line: None, text: format!("{variable}: {}", fault.text) },
-            None => Problem { line: line_of(text, given.get_ref(), &fault), text: fault.text },
+            Some((_, _, variable)) => ConfigProblem { line: None, text: format!("{variable}: {}", fault.text) },
+            None => ConfigProblem { line: fault_line(text, given.get_ref(), &fault), text: fault.text },
         }
     };
     let problems: Vec<_> = faults.into_iter().map(place).collect();
-    if problems.is_empty() { Ok(config) } else { Err(in_order(problems)) }
+    if problems.is_empty() { Ok(config) } else { Err(sort_by_line(problems)) }
 }
 
 /// By line; what has none last.
-fn in_order(mut problems: Vec<Problem>) -> Vec<Problem> {
+fn sort_by_line(mut problems: Vec<ConfigProblem>) -> Vec<ConfigProblem> {
     problems.sort_by_key(|problem| problem.line.unwrap_or(usize::MAX));
     problems
 }
@@ -162,18 +161,18 @@ fn line_at(text: &str, byte: usize) -> usize {
     text.bytes().take(byte).filter(|byte| *byte == b'\n').count() + 1
 }
 
-fn of_error(text: &str, error: &toml::de::Error) -> Problem {
+fn problem_from_error(text: &str, error: &toml::de::Error) -> ConfigProblem {
     let line = error.span().map(|span| line_at(text, span.start));
-    Problem { line, text: one_line(error.message()) }
+    ConfigProblem { line, text: one_line(error.message()) }
 }
 
 /// Takes out of a table what cannot be understood, a key at a time, and tells each.
-fn without_faults(text: &str, given: Spanned<DeTable<'_>>) -> (toml::Table, Vec<Problem>) {
+fn strip_invalid_keys(text: &str, given: Spanned<DeTable<'_>>) -> (toml::Table, Vec<ConfigProblem>) {
     let (span, mut table) = (given.span(), given.into_inner());
     let mut problems = Vec::new();
     while problems.len() < PROBLEMS_MAX {
         if !table.contains_key("hostname") {
-            let value = DeValue::String(Cow::Borrowed(NO_HOSTNAME));
+            let value = DeValue::String(Cow::Borrowed(PLACEHOLDER_HOSTNAME));
             table.insert(Spanned::new(0..0, Cow::Borrowed("hostname")), Spanned::new(0..0, value));
         }
         let read = || toml::de::Deserializer::from(Spanned::new(span.clone(), table.clone()));
@@ -185,8 +184,8 @@ fn without_faults(text: &str, given: Spanned<DeTable<'_>>) -> (toml::Table, Vec<
         };
         let key = error.span().and_then(|span| key_at(&table, span.start)).unwrap_or_default();
         let line = error.span().map(|span| line_at(text, span.start));
-        problems.push(Problem { line, text: explain(error.message(), &key) });
-        if !error.span().is_some_and(|span| take_out(&mut table, span.start)) {
+        problems.push(ConfigProblem { line, text: explain(error.message(), &key) });
+        if !error.span().is_some_and(|span| remove_key_at(&mut table, span.start)) {
             break;
         }
     }
@@ -196,12 +195,12 @@ fn without_faults(text: &str, given: Spanned<DeTable<'_>>) -> (toml::Table, Vec<
 }
 
 /// Takes out the innermost key that stands at this byte of the text, or whose value does.
-fn take_out(table: &mut DeTable<'_>, byte: usize) -> bool {
+fn remove_key_at(table: &mut DeTable<'_>, byte: usize) -> bool {
     for (_, value) in table.iter_mut() {
         let inside = match value.get_mut() {
-            DeValue::Table(inner) => take_out(inner, byte),
+            DeValue::Table(inner) => remove_key_at(inner, byte),
             DeValue::Array(items) => items.iter_mut().any(|item| match item.get_mut() {
-                DeValue::Table(inner) => take_out(inner, byte),
+                DeValue::Table(inner) => remove_key_at(inner, byte),
                 _ => false,
             }),
             _ => false,
@@ -245,11 +244,11 @@ fn key_at(table: &DeTable<'_>, byte: usize) -> Option<Key> {
 #[must_use]
 pub fn line_in(text: &str, section: &'static str, index: usize, key: &'static str) -> Option<usize> {
     let (given, _) = DeTable::parse_recoverable(text);
-    line_of(text, given.get_ref(), &check::Fault { section, index, key, text: String::new() })
+    fault_line(text, given.get_ref(), &check::ConfigFault { section, index, key, text: String::new() })
 }
 
 /// Where a fault is: its key, or else its section.
-fn line_of(text: &str, table: &DeTable<'_>, fault: &check::Fault) -> Option<usize> {
+fn fault_line(text: &str, table: &DeTable<'_>, fault: &check::ConfigFault) -> Option<usize> {
     let at = |span: std::ops::Range<usize>| Some(line_at(text, span.start));
     let own = |table: &DeTable<'_>| table.get_key_value(fault.key).map(|(key, _)| key.span());
     let mut line = None;
@@ -274,7 +273,7 @@ fn line_of(text: &str, table: &DeTable<'_>, fault: &check::Fault) -> Option<usiz
 }
 
 /// The section and the key that a variable's name says; a key at the top is in no section.
-fn split(path: &str) -> (&'static str, String) {
+fn split_variable_name(path: &str) -> (&'static str, String) {
     const SECTIONS: [&str; 25] = [
         "store",
         // The longer name first.
@@ -312,7 +311,7 @@ fn split(path: &str) -> (&'static str, String) {
 
 /// A table with one variable's value put where its name says: the text as it is, wherever a key takes it
 /// (a password may look like a number), else what it says in TOML; a list first of all, where a key takes one.
-fn lay_over(table: &toml::Table, (section, key): (&str, &str), text: &str) -> Result<toml::Table, String> {
+fn apply_variable(table: &toml::Table, (section, key): (&str, &str), text: &str) -> Result<toml::Table, String> {
     let laid = |value: toml::Value| {
         let mut laid = table.clone();
         let mut inner = &mut laid;
@@ -324,16 +323,16 @@ fn lay_over(table: &toml::Table, (section, key): (&str, &str), text: &str) -> Re
         laid.clone().try_into::<Config>().map_err(|error| one_line(error.message()))?;
         Ok(laid)
     };
-    if let Some(list) = as_toml(text).filter(toml::Value::is_array)
+    if let Some(list) = parse_toml_value(text).filter(toml::Value::is_array)
         && let Ok(laid) = laid(list)
     {
         return Ok(laid);
     }
-    laid(toml::Value::String(text.to_owned())).or_else(|what| as_toml(text).map_or(Err(what), laid))
+    laid(toml::Value::String(text.to_owned())).or_else(|what| parse_toml_value(text).map_or(Err(what), laid))
 }
 
 /// What a text says in TOML (`true`, `25`, `["a", "b"]`), if it says anything.
-fn as_toml(text: &str) -> Option<toml::Value> {
+fn parse_toml_value(text: &str) -> Option<toml::Value> {
     format!("value = {text}").parse::<toml::Table>().ok()?.remove("value")
 }
 
@@ -358,10 +357,7 @@ mod tests {
         assert!(found.iter().any(|p| p.starts_with("line 4: ") && p.contains("colour")), "{found:#?}");
         assert!(found.iter().any(|p| p.starts_with("line 6: ") && p.contains("soon")), "{found:#?}");
         let found = problems("hostname = \"x y\"\n[api]\ncolour = 1\n");
-        assert!(
-            found.len() == 2 && found[0].starts_with("line 1: ") && found[1].starts_with("line 3: "),
-            "{found:#?}"
-        );
+        assert!(found.len() == 2 && found[0].starts_with("line 1: ") && found[1].starts_with("line 3: "), "{found:#?}");
     }
 
     #[test]
@@ -403,11 +399,7 @@ mod tests {
         }
         let unknown = ["POSTRIDER_API_COLOUR", "POSTRIDER_COLOUR", "POSTRIDER_API_KEY", "POSTRIDER_PROFILE"];
         let config = from_text(text, unknown.map(|name| (name.to_owned(), "1".to_owned()))).unwrap();
-        assert_eq!(
-            config.ignored_variables,
-            ["POSTRIDER_API_COLOUR", "POSTRIDER_COLOUR"],
-            "clients have theirs"
-        );
+        assert_eq!(config.ignored_variables, ["POSTRIDER_API_COLOUR", "POSTRIDER_COLOUR"], "clients have theirs");
     }
 
     #[test]
@@ -423,8 +415,7 @@ mod tests {
 
     #[test]
     fn a_broken_relay_hides_no_other_problem() {
-        let found =
-            problems("[[relay]]\nlisten = \"x\"\nnetworks = [\n\"y\",\n\"z\"]\n[delivery]\nport = \"a\"\n");
+        let found = problems("[[relay]]\nlisten = \"x\"\nnetworks = [\n\"y\",\n\"z\"]\n[delivery]\nport = \"a\"\n");
         assert_eq!(found.len(), 4, "{found:#?}");
         assert!(found[2].starts_with("line 7: ") && found[3].contains("hostname"), "{found:#?}");
         let found = problems("hostname = \"a\nport = [\n");
@@ -443,16 +434,11 @@ mod tests {
         let found = problems(text);
         assert_eq!(found.len(), text.matches(" = ").count(), "{found:#?}");
         for problem in &found {
-            for sentence in
-                ["invalid ", "expected", "unknown ", "struct", "wanted", "floating point", "sequence"]
-            {
+            for sentence in ["invalid ", "expected", "unknown ", "struct", "wanted", "floating point", "sequence"] {
                 assert!(!problem.contains(sentence), "{problem}");
             }
         }
-        assert_eq!(
-            found[0], "line 1: `hostname` is the number 5, and takes a text in quotation marks",
-            "{found:#?}"
-        );
+        assert_eq!(found[0], "line 1: `hostname` is the number 5, and takes a text in quotation marks", "{found:#?}");
         assert!(!found.iter().any(|problem| problem.contains('7') && problem.contains("password")));
     }
 

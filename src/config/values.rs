@@ -6,16 +6,16 @@ use std::str::FromStr;
 use std::time::Duration;
 
 use jiff::SignedDuration;
-use mail::address::Name;
-use queue::courier::smtp::TlsMode;
-use queue::smarthosts::SmarthostAt;
+use mail::address::DomainName;
+use queue::courier::smtp::TlsSecurityLevel;
+use queue::smarthosts::SmarthostEndpoint;
 use serde::de::{Deserializer, Error as _};
 use serde::{Deserialize, de};
 
 /// Which storage engine.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Deserialize)]
 #[serde(rename_all = "lowercase")]
-pub enum Engine {
+pub enum StoreEngine {
     /// Embedded: a commit log in front of redb.
     #[default]
     Redb,
@@ -26,7 +26,7 @@ pub enum Engine {
 /// Whether the TLSA records of mail hosts count (RFC 7672).
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Deserialize)]
 #[serde(rename_all = "lowercase")]
-pub enum Dane {
+pub enum DaneMode {
     /// From the moment on at which the name server was seen to validate.
     #[default]
     Auto,
@@ -39,7 +39,7 @@ pub enum Dane {
 /// Something that can be switched off.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Deserialize)]
 #[serde(rename_all = "lowercase")]
-pub enum Switch {
+pub enum OnOff {
     /// As it is meant to be.
     #[default]
     On,
@@ -50,7 +50,7 @@ pub enum Switch {
 /// What TLS is asked of other hosts.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Deserialize)]
 #[serde(rename_all = "lowercase")]
-pub enum Tls {
+pub enum OutgoingTlsMode {
     /// TLS where it is offered.
     #[default]
     Opportunistic,
@@ -62,26 +62,26 @@ pub enum Tls {
     Off,
 }
 
-impl From<Tls> for TlsMode {
-    fn from(choice: Tls) -> Self {
+impl From<OutgoingTlsMode> for TlsSecurityLevel {
+    fn from(choice: OutgoingTlsMode) -> Self {
         match choice {
-            Tls::Opportunistic => Self::Opportunistic,
-            Tls::Required => Self::Required,
-            Tls::Verified => Self::Verified,
-            Tls::Off => Self::Off,
+            OutgoingTlsMode::Opportunistic => Self::Opportunistic,
+            OutgoingTlsMode::Required => Self::Required,
+            OutgoingTlsMode::Verified => Self::Verified,
+            OutgoingTlsMode::Off => Self::Off,
         }
     }
 }
 
 /// `host:port` or `address:port` of a smarthost.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct SmarthostAddress(pub SmarthostAt);
+pub struct SmarthostAddress(pub SmarthostEndpoint);
 
 impl SmarthostAddress {
     /// Why no certificate of its can hold, where one is asked for.
-    pub(super) fn unverifiable(&self, tls: Tls) -> Option<String> {
+    pub(super) fn unverifiable_reason(&self, tls: OutgoingTlsMode) -> Option<String> {
         match (&self.0, tls) {
-            (SmarthostAt::Address(address), Tls::Verified) => Some(format!(
+            (SmarthostEndpoint::Address(address), OutgoingTlsMode::Verified) => Some(format!(
                 "`tls = \"verified\"` asks for a certificate for the host's name, and {address} is an address"
             )),
             _ => None,
@@ -100,9 +100,9 @@ impl FromStr for SmarthostAddress {
             return Err("nobody listens on port 0 (say, \"relay.example.net:587\")".to_owned());
         }
         if let Ok(address) = text.parse::<SocketAddr>() {
-            return Ok(Self(SmarthostAt::Address(address)));
+            return Ok(Self(SmarthostEndpoint::Address(address)));
         }
-        Ok(Self(SmarthostAt::Host(host.parse::<Name>().map_err(|_| wrong())?, port)))
+        Ok(Self(SmarthostEndpoint::Host(host.parse::<DomainName>().map_err(|_| wrong())?, port)))
     }
 }
 
@@ -114,16 +114,16 @@ impl<'de> Deserialize<'de> for SmarthostAddress {
 
 /// A password: shown to nobody.
 #[derive(Clone, PartialEq, Eq, Deserialize)]
-pub struct Hidden(pub String);
+pub struct SecretString(pub String);
 
-impl FromStr for Hidden {
+impl FromStr for SecretString {
     type Err = std::convert::Infallible;
     fn from_str(text: &str) -> Result<Self, Self::Err> {
         Ok(Self(text.to_owned()))
     }
 }
 
-impl fmt::Debug for Hidden {
+impl fmt::Debug for SecretString {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str("Hidden")
     }
@@ -149,14 +149,14 @@ where
             while let Some(text) = list.next_element::<String>()? {
                 texts.push(text);
             }
-            each(&texts, |text| text.parse().map_err(|error| format!("`{text}`: {error}")))
+            parse_each(&texts, |text| text.parse().map_err(|error| format!("`{text}`: {error}")))
         }
     }
     input.deserialize_any(OneOrMany(std::marker::PhantomData))
 }
 
 /// Reads every text of a list, and names all that are wrong.
-fn each<T, E: de::Error>(texts: &[String], read: impl Fn(&str) -> Result<T, String>) -> Result<Vec<T>, E> {
+fn parse_each<T, E: de::Error>(texts: &[String], read: impl Fn(&str) -> Result<T, String>) -> Result<Vec<T>, E> {
     let (good, wrong): (Vec<_>, Vec<_>) = texts.iter().map(|text| read(text)).partition(Result::is_ok);
     let wrong: Vec<_> = wrong.into_iter().filter_map(Result::err).collect();
     if wrong.is_empty() { Ok(good.into_iter().flatten().collect()) } else { Err(E::custom(wrong.join("; "))) }
@@ -188,47 +188,43 @@ pub(super) fn durations<'de, D: Deserializer<'de>>(input: D) -> Result<Vec<Durat
     if texts.is_empty() {
         return Err(D::Error::custom("at least one wait is needed"));
     }
-    each(&texts, read_duration)
+    parse_each(&texts, read_duration)
 }
 
 /// Values whose own error would not say what is meant here.
 pub(super) mod parsed {
     use jiff::civil::Date;
-    use mail::classify::Code;
-    use provider::Template;
+    use mail::classify::CodePattern;
+    use provider::DomainConnectTemplate;
 
-    use super::{Deserialize, Deserializer, Name, SocketAddr};
+    use super::{Deserialize, Deserializer, DomainName, SocketAddr};
 
-    fn name<E: serde::de::Error>(text: &str) -> Result<Name, E> {
+    fn name<E: serde::de::Error>(text: &str) -> Result<DomainName, E> {
         text.parse().map_err(|_| E::custom(format!("`{text}` is not a host name (say, \"mx1.example.net\")")))
     }
 
-    pub(in crate::config) fn host_name<'de, D: Deserializer<'de>>(input: D) -> Result<Name, D::Error> {
+    pub(in crate::config) fn host_name<'de, D: Deserializer<'de>>(input: D) -> Result<DomainName, D::Error> {
         name(&String::deserialize(input)?)
     }
 
     pub(in crate::config) fn host_name_option<'de, D: Deserializer<'de>>(
         input: D,
-    ) -> Result<Option<Name>, D::Error> {
+    ) -> Result<Option<DomainName>, D::Error> {
         host_name(input).map(Some)
     }
 
-    pub(in crate::config) fn code_option<'de, D: Deserializer<'de>>(
-        input: D,
-    ) -> Result<Option<Code>, D::Error> {
+    pub(in crate::config) fn code_option<'de, D: Deserializer<'de>>(input: D) -> Result<Option<CodePattern>, D::Error> {
         String::deserialize(input)?.parse().map(Some).map_err(serde::de::Error::custom)
     }
 
     pub(in crate::config) fn template_option<'de, D: Deserializer<'de>>(
         input: D,
-    ) -> Result<Option<Template>, D::Error> {
+    ) -> Result<Option<DomainConnectTemplate>, D::Error> {
         String::deserialize(input)?.parse().map(Some).map_err(serde::de::Error::custom)
     }
 
     /// A day, in quotation marks or as TOML has it.
-    pub(in crate::config) fn day_option<'de, D: Deserializer<'de>>(
-        input: D,
-    ) -> Result<Option<Date>, D::Error> {
+    pub(in crate::config) fn day_option<'de, D: Deserializer<'de>>(input: D) -> Result<Option<Date>, D::Error> {
         let text = match toml::Value::deserialize(input)? {
             toml::Value::String(text) => text,
             other => other.to_string(),
@@ -237,12 +233,9 @@ pub(super) mod parsed {
         text.parse().map(Some).map_err(not_a_day)
     }
 
-    pub(in crate::config) fn servers<'de, D: Deserializer<'de>>(
-        input: D,
-    ) -> Result<Vec<SocketAddr>, D::Error> {
-        super::each(&super::one_or_many::<D, String>(input)?, |text| {
-            dns::lookup::parse_server(text)
-                .ok_or_else(|| format!("`{text}` is not an address (say, \"127.0.0.1:53\")"))
+    pub(in crate::config) fn servers<'de, D: Deserializer<'de>>(input: D) -> Result<Vec<SocketAddr>, D::Error> {
+        super::parse_each(&super::one_or_many::<D, String>(input)?, |text| {
+            dns::lookup::parse_server(text).ok_or_else(|| format!("`{text}` is not an address (say, \"127.0.0.1:53\")"))
         })
     }
 }

@@ -3,26 +3,25 @@
 
 use std::sync::{Arc, PoisonError, RwLock};
 
-use dns::verdict::{self, PublicKeys};
+use dns::verdict::{self, DkimKeySource};
 use mail::address::Address;
-use mail::domain::Domain;
-use mail::reply::{Enhanced, Reply};
+use mail::domain::SendingDomain;
+use mail::reply::{Enhanced, SmtpReply};
 use queue::clock::Clock;
-use smtp::answers::{Answer, Answers, Message, Question};
+use smtp::answers::{Hook, HookVerdict, SessionHandler, SmtpMessage};
 use store::engine::Store;
 use tokio::sync::mpsc;
 
-use super::inbox::{Inbox, NewMessage, Signature, Source};
+use super::inbox::{DevInbox, NewMessage, SignatureResult, Source};
 use super::simulator::{Behaviour, Complaint};
 use super::terminal::Terminal;
 
 /// The DKIM records of the domains here, by name: there is no DNS to ask on a developer's machine.
-pub type Records = Arc<RwLock<Vec<(String, String)>>>;
+pub type DkimRecords = Arc<RwLock<Vec<(String, String)>>>;
 
 /// The DKIM records of a domain.
-pub fn records_of(domain: &Domain) -> [(String, String); 2] {
-    let record =
-        |selector: &str, value: &str| (format!("{selector}._domainkey.{}", domain.name), value.to_owned());
+pub fn dkim_records(domain: &SendingDomain) -> [(String, String); 2] {
+    let record = |selector: &str, value: &str| (format!("{selector}._domainkey.{}", domain.name), value.to_owned());
     let dkim = &domain.dkim;
     [record(&dkim.selector, &dkim.rsa_record), record(&dkim.ed25519_selector(), &dkim.ed25519_record)]
 }
@@ -31,7 +30,7 @@ pub fn records_of(domain: &Domain) -> [(String, String); 2] {
 #[derive(Clone)]
 pub struct InboxWriter {
     /// The messages.
-    pub inbox: Arc<Inbox>,
+    pub inbox: Arc<DevInbox>,
     /// The terminal.
     pub terminal: Terminal,
     /// The time.
@@ -40,12 +39,12 @@ pub struct InboxWriter {
 
 impl InboxWriter {
     /// Puts a message in; 451 when its files cannot be written.
-    pub async fn write(&self, caught: NewMessage) -> Reply {
+    pub async fn write(&self, caught: NewMessage) -> SmtpReply {
         let inbox = Arc::clone(&self.inbox);
-        match tokio::task::spawn_blocking(move || inbox.put(caught)).await {
+        match tokio::task::spawn_blocking(move || inbox.add(caught)).await {
             Ok(Ok(entry)) => {
                 self.terminal.caught(&entry);
-                Reply::new(250, Enhanced::new(2, 0, 0), format!("caught as message {}", entry.id))
+                SmtpReply::new(250, Enhanced::new(2, 0, 0), format!("caught as message {}", entry.id))
             }
             Ok(Err(error)) => unwritten(&error),
             Err(error) => unwritten(&error),
@@ -53,39 +52,39 @@ impl InboxWriter {
     }
 }
 
-fn unwritten(error: &dyn std::fmt::Display) -> Reply {
+fn unwritten(error: &dyn std::fmt::Display) -> SmtpReply {
     tracing::error!(%error, "a message cannot be put into the inbox");
-    Reply::new(451, Enhanced::new(4, 3, 0), "The inbox cannot be written; see the log")
+    SmtpReply::new(451, Enhanced::new(4, 3, 0), "The inbox cannot be written; see the log")
 }
 
 /// Answers for the mail host.
 #[derive(Clone)]
-pub struct Capture {
+pub struct CaptureHandler {
     /// Where messages go.
     pub writer: InboxWriter,
     /// The public keys.
-    pub records: Records,
+    pub records: DkimRecords,
     /// Where the domains are, whose keys those are.
     pub store: Store,
     /// Who sends the complaints of the simulator.
     pub complaints: mpsc::Sender<Complaint>,
 }
 
-impl Answers for Capture {
-    type Visitor = ();
+impl SessionHandler for CaptureHandler {
+    type SessionContext = ();
 
-    async fn answer(&self, (): &mut (), question: Question) -> Answer {
+    async fn handle(&self, (): &mut (), question: Hook) -> HookVerdict {
         match question {
-            Question::Sender { .. } => Answer::Granted,
-            Question::Recipient(address) => match Behaviour::of(&address).and_then(Behaviour::refusal) {
+            Hook::MailFrom { .. } => HookVerdict::Accept,
+            Hook::RcptTo(address) => match Behaviour::of(&address).and_then(Behaviour::refusal) {
                 Some(reply) => {
                     self.writer.terminal.refused(&address, &reply);
-                    Answer::Said(reply)
+                    HookVerdict::Reply(reply)
                 }
-                None => Answer::Granted,
+                None => HookVerdict::Accept,
             },
-            Question::Take(message) => self.take(*message).await,
-            Question::Authenticate(..) => Answer::Said(Reply::new(
+            Hook::Submit(message) => self.capture_message(*message).await,
+            Hook::Authenticate(..) => HookVerdict::Reply(SmtpReply::new(
                 502,
                 Enhanced::new(5, 5, 1),
                 "this is the mail host; log in at the submission port",
@@ -94,14 +93,14 @@ impl Answers for Capture {
     }
 }
 
-impl Capture {
+impl CaptureHandler {
     /// Learns the keys of the domain that a message comes from: it may have been added a moment ago.
-    async fn learn(&self, reverse_path: Option<&Address>) {
+    async fn load_domain_keys(&self, reverse_path: Option<&Address>) {
         let domain = reverse_path.and_then(|sender| sender.domain().as_str().strip_prefix("rp."));
         let Some(name) = domain.and_then(|name| name.parse().ok()) else { return };
-        if let Ok(Some(domain)) = store::domain::by_name(&self.store, &name).await {
+        if let Ok(Some(domain)) = store::domain::find_by_name(&self.store, &name).await {
             let mut records = self.records.write().unwrap_or_else(PoisonError::into_inner);
-            for record in records_of(&domain) {
+            for record in dkim_records(&domain) {
                 if !records.contains(&record) {
                     records.push(record);
                 }
@@ -109,15 +108,14 @@ impl Capture {
         }
     }
 
-    async fn take(&self, message: Message) -> Answer {
+    async fn capture_message(&self, message: SmtpMessage) -> HookVerdict {
         // Its share of the memory budget, to the end.
-        let _held = message.held;
-        self.learn(message.envelope.reverse_path.as_ref()).await;
+        let _held = message.memory;
+        self.load_domain_keys(message.envelope.reverse_path.as_ref()).await;
         let keys = self.records.read().unwrap_or_else(PoisonError::into_inner).clone();
         let raw = message.content;
-        let dkim = verdict::dkim(raw.clone(), PublicKeys::Given(keys)).await;
-        let recipients: Vec<Address> =
-            message.recipients.into_iter().map(|recipient| recipient.address).collect();
+        let dkim = verdict::verify_dkim(raw.clone(), DkimKeySource::Fixed(keys)).await;
+        let recipients: Vec<Address> = message.recipients.into_iter().map(|recipient| recipient.address).collect();
         let behaviours: Vec<Behaviour> = recipients.iter().filter_map(Behaviour::of).collect();
         if behaviours.contains(&Behaviour::Slow) {
             tokio::time::sleep(Behaviour::SLOW_FOR).await;
@@ -134,7 +132,7 @@ impl Capture {
                 raw,
                 dkim: dkim
                     .into_iter()
-                    .map(|verdict| Signature {
+                    .map(|verdict| SignatureResult {
                         domain: verdict.domain,
                         selector: verdict.selector,
                         algorithm: verdict.algorithm.to_owned(),
@@ -149,6 +147,6 @@ impl Capture {
         {
             self.writer.terminal.complained("not sent: too many at once");
         }
-        Answer::Said(reply)
+        HookVerdict::Reply(reply)
     }
 }

@@ -41,8 +41,7 @@ impl Directory {
     /// # Errors
     /// Neither is there.
     pub fn new(given: Option<&Path>) -> io::Result<Self> {
-        let absolute =
-            |name: &str| std::env::var_os(name).map(PathBuf::from).filter(|path| path.is_absolute());
+        let absolute = |name: &str| std::env::var_os(name).map(PathBuf::from).filter(|path| path.is_absolute());
         let home = || Some(absolute("HOME")?.join(".local/share"));
         let users = || Some(absolute("XDG_DATA_HOME").or_else(home)?.join("postrider/dev"));
         let path = given.map(Path::to_owned).or_else(users);
@@ -119,7 +118,7 @@ impl Directory {
             return Ok(());
         }
         let node = private::open_or_create_file(&self.0.join(NODE_FILE))?;
-        store::engine::lock_soon(&node).map_err(|error| match error.kind() {
+        store::engine::lock_with_retry(&node).map_err(|error| match error.kind() {
             io::ErrorKind::WouldBlock => io::Error::other("in use by another process"),
             _ => error,
         })?;

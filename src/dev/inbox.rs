@@ -17,7 +17,7 @@ use std::sync::{Mutex, MutexGuard, PoisonError};
 use bytes::Bytes;
 use jiff::Timestamp;
 use mail::address::Address;
-use mail::received::Reading;
+use mail::received::ParsedReceivedEmail;
 use serde::{Deserialize, Serialize};
 use store::engine::private;
 
@@ -37,7 +37,7 @@ const EXTENSIONS: [&str; 3] = ["eml", "json", NEW_EXTENSION];
 
 /// The verdict about a DKIM signature.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
-pub struct Signature {
+pub struct SignatureResult {
     /// Who signed (`d=`).
     pub domain: String,
     /// The selector (`s=`).
@@ -74,7 +74,7 @@ pub struct NewMessage {
     /// The message.
     pub raw: Bytes,
     /// Its signatures.
-    pub dkim: Vec<Signature>,
+    pub dkim: Vec<SignatureResult>,
 }
 
 /// A message in the inbox: what the list shows.
@@ -103,13 +103,13 @@ pub struct Entry {
     /// How many files it has.
     pub attachment_count: u64,
     /// Its signatures.
-    pub dkim: Vec<Signature>,
+    pub dkim: Vec<SignatureResult>,
     /// What a search looks at, in lower case.
     searched: String,
 }
 
 impl Entry {
-    fn new(id: u64, caught: NewMessage, reading: &Reading) -> Self {
+    fn new(id: u64, caught: NewMessage, reading: &ParsedReceivedEmail) -> Self {
         let text = text_of(reading);
         let heading = &reading.heading;
         let mut searched = format!("{}\n{}\n", heading.from, heading.subject);
@@ -143,7 +143,7 @@ impl Entry {
 }
 
 /// The text of a message, of its HTML where it has no other, in one line.
-fn text_of(reading: &Reading) -> String {
+fn text_of(reading: &ParsedReceivedEmail) -> String {
     let text = match (&reading.text, &reading.html) {
         (Some(text), _) => text.clone(),
         (None, Some(html)) => mail_parser::decoders::html::html_to_text(html),
@@ -153,9 +153,9 @@ fn text_of(reading: &Reading) -> String {
 }
 
 /// Reads a message. A parser's bug costs the reading and not the message.
-pub(super) fn read(raw: &Bytes) -> Reading {
+pub(super) fn read(raw: &Bytes) -> ParsedReceivedEmail {
     let raw = raw.clone();
-    std::panic::catch_unwind(move || Reading::of(&raw)).unwrap_or_default()
+    std::panic::catch_unwind(move || ParsedReceivedEmail::parse(&raw)).unwrap_or_default()
 }
 
 #[derive(Debug, Default)]
@@ -168,14 +168,14 @@ struct Messages {
 
 /// The inbox. Its functions read and write files.
 #[derive(Debug)]
-pub struct Inbox {
+pub struct DevInbox {
     directory: PathBuf,
     kept: Mutex<Messages>,
     /// Another number after each change; begins with the time of the start.
     version: std::sync::atomic::AtomicU64,
 }
 
-impl Inbox {
+impl DevInbox {
     /// Opens the inbox in a directory, which it makes; messages without an entry are removed. Files whose names the inbox
     /// does not give are left alone.
     ///
@@ -214,7 +214,7 @@ impl Inbox {
     ///
     /// # Errors
     /// Its files cannot be written.
-    pub fn put(&self, caught: NewMessage) -> io::Result<Entry> {
+    pub fn add(&self, caught: NewMessage) -> io::Result<Entry> {
         let (raw, reading) = (caught.raw.clone(), read(&caught.raw));
         let mut kept = self.lock();
         kept.last_id += 1;
@@ -375,17 +375,17 @@ mod tests {
         }
     }
 
-    fn open(directory: &Path) -> Inbox {
-        Inbox::open(directory.join("inbox"), Timestamp::UNIX_EPOCH).unwrap()
+    fn open(directory: &Path) -> DevInbox {
+        DevInbox::open(directory.join("inbox"), Timestamp::UNIX_EPOCH).unwrap()
     }
 
     #[test]
     fn messages_survive_a_restart() {
         let directory = tempfile::tempdir().unwrap();
         let first = open(directory.path());
-        let entry = first.put(caught("one")).unwrap();
+        let entry = first.add(caught("one")).unwrap();
         assert_eq!((entry.id, entry.preview.as_str()), (1, "Hello, Wörld"));
-        first.put(caught("two")).unwrap();
+        first.add(caught("two")).unwrap();
         assert!(first.remove(1).unwrap() && !first.remove(1).unwrap());
         drop(first);
         // As a process leaves it that was killed between the two files.
@@ -394,7 +394,7 @@ mod tests {
         assert!(!directory.path().join("inbox/0000000009.eml").exists());
         let (entry, raw) = second.get(2).unwrap().unwrap();
         assert_eq!((entry.subject.as_str(), &raw), ("two", &caught("two").raw));
-        assert_eq!(second.put(caught("three")).unwrap().id, 3);
+        assert_eq!(second.add(caught("three")).unwrap().id, 3);
         second.clear().unwrap();
         assert_eq!(std::fs::read_dir(directory.path().join("inbox")).unwrap().count(), 0);
     }
@@ -402,7 +402,7 @@ mod tests {
     #[test]
     fn files_of_others_are_left_alone() {
         let directory = tempfile::tempdir().unwrap();
-        open(directory.path()).put(caught("one")).unwrap();
+        open(directory.path()).add(caught("one")).unwrap();
         let at = |name: &str| directory.path().join("inbox").join(name);
         let others = ["notes.txt", "letter.eml", "data.json", "7.eml", "0000000007.txt", "0000000007"];
         for name in others {
@@ -419,8 +419,8 @@ mod tests {
     fn a_search_finds_all_words_wherever_they_stand() {
         let directory = tempfile::tempdir().unwrap();
         let inbox = open(directory.path());
-        inbox.put(caught("Invoice 42")).unwrap();
-        inbox.put(caught("Welcome")).unwrap();
+        inbox.add(caught("Invoice 42")).unwrap();
+        inbox.add(caught("Welcome")).unwrap();
         let found = |search: &str| inbox.list(search).iter().map(|entry| entry.id).collect::<Vec<_>>();
         assert_eq!(found(""), [2, 1]);
         assert_eq!(found("invoice ADA@"), [1]);
@@ -433,7 +433,7 @@ mod tests {
         let directory = tempfile::tempdir().unwrap();
         let inbox = open(directory.path());
         for _ in 0..=MESSAGES_MAX {
-            inbox.put(caught("x")).unwrap();
+            inbox.add(caught("x")).unwrap();
         }
         assert_eq!(inbox.count(), MESSAGES_MAX);
         assert!(inbox.get(1).unwrap().is_none() && inbox.get(2).unwrap().is_some());

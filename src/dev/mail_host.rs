@@ -9,9 +9,9 @@
 
 use mail::address::Address;
 use mail::reply::Severity;
-use queue::inbound::{Inbound, Nowhere, Place};
-use smtp::answers::{Answer, Answers, Message, Question};
-use smtp::mx::Mx;
+use queue::inbound::{InboundService, RecipientRoute, UnknownRecipient};
+use smtp::answers::{Hook, HookVerdict, SessionHandler, SmtpMessage};
+use smtp::mx::MxHandler;
 
 use super::capture::InboxWriter;
 use super::inbox::{NewMessage, Source};
@@ -19,15 +19,15 @@ use super::simulator::Behaviour;
 
 /// Answers for the mail host.
 pub struct MailHost {
-    inbound: Inbound,
-    mx: Mx,
+    inbound: InboundService,
+    mx: MxHandler,
     writer: InboxWriter,
 }
 
 /// What is remembered of a session.
 #[derive(Debug, Default)]
 pub struct Session {
-    mx: <Mx as Answers>::Visitor,
+    mx: <MxHandler as SessionHandler>::SessionContext,
     /// Recipients of the transaction that have no mailbox here.
     caught: Vec<Address>,
     /// A recipient of the transaction is at a receiving domain.
@@ -37,27 +37,26 @@ pub struct Session {
 impl MailHost {
     /// Catches what `mx` would not take.
     #[must_use]
-    pub fn new(inbound: Inbound, mx: Mx, writer: InboxWriter) -> Self {
+    pub fn new(inbound: InboundService, mx: MxHandler, writer: InboxWriter) -> Self {
         Self { inbound, mx, writer }
     }
 
-    async fn recipient(&self, visit: &mut Session, address: Address) -> Answer {
+    async fn recipient(&self, visit: &mut Session, address: Address) -> HookVerdict {
         if let Some(reply) = Behaviour::of(&address).and_then(Behaviour::refusal) {
             self.writer.terminal.refused(&address, &reply);
-            return Answer::Said(reply);
+            return HookVerdict::Reply(reply);
         }
-        let place = self.inbound.place(&address).await;
-        if matches!(place, Err(Nowhere::Elsewhere | Nowhere::Unknown)) {
+        let place = self.inbound.route_recipient(&address).await;
+        if matches!(place, Err(UnknownRecipient::NotLocal | UnknownRecipient::NoSuchMailbox)) {
             visit.caught.push(address);
-            return Answer::Granted;
+            return HookVerdict::Accept;
         }
-        visit.is_received |= matches!(place, Ok(Place::Customer(_)));
-        self.mx.answer(&mut visit.mx, Question::Recipient(address)).await
+        visit.is_received |= matches!(place, Ok(RecipientRoute::Customer(_)));
+        self.mx.handle(&mut visit.mx, Hook::RcptTo(address)).await
     }
 
-    async fn take(&self, visit: &mut Session, mut message: Message) -> Answer {
-        let (caught, is_received) =
-            (std::mem::take(&mut visit.caught), std::mem::take(&mut visit.is_received));
+    async fn take(&self, visit: &mut Session, mut message: SmtpMessage) -> HookVerdict {
+        let (caught, is_received) = (std::mem::take(&mut visit.caught), std::mem::take(&mut visit.is_received));
         let is_slow = message.recipients.iter().any(|to| Behaviour::of(&to.address) == Some(Behaviour::Slow));
         if is_slow {
             tokio::time::sleep(Behaviour::SLOW_FOR).await;
@@ -73,33 +72,33 @@ impl MailHost {
         });
         message.recipients.retain(|to| !caught.contains(&to.address));
         let answer = match message.recipients.is_empty() {
-            true => Answer::Granted,
-            false => self.mx.answer(&mut visit.mx, Question::Take(Box::new(message))).await,
+            true => HookVerdict::Accept,
+            false => self.mx.handle(&mut visit.mx, Hook::Submit(Box::new(message))).await,
         };
-        let is_refused = matches!(&answer, Answer::Said(reply) if reply.severity() != Severity::Completed);
+        let is_refused = matches!(&answer, HookVerdict::Reply(reply) if reply.severity() != Severity::Completed);
         match shown.filter(|_| !is_refused) {
             None => answer,
             Some(shown) => {
                 let reply = self.writer.write(shown).await;
                 // What is received has an id, which is more to the point.
-                if matches!(answer, Answer::Said(_)) { answer } else { Answer::Said(reply) }
+                if matches!(answer, HookVerdict::Reply(_)) { answer } else { HookVerdict::Reply(reply) }
             }
         }
     }
 }
 
-impl Answers for MailHost {
-    type Visitor = Session;
+impl SessionHandler for MailHost {
+    type SessionContext = Session;
 
-    async fn answer(&self, visit: &mut Session, question: Question) -> Answer {
+    async fn handle(&self, visit: &mut Session, question: Hook) -> HookVerdict {
         match question {
-            Question::Recipient(address) => self.recipient(visit, address).await,
-            Question::Take(message) => self.take(visit, *message).await,
-            Question::Sender { .. } => {
+            Hook::RcptTo(address) => self.recipient(visit, address).await,
+            Hook::Submit(message) => self.take(visit, *message).await,
+            Hook::MailFrom { .. } => {
                 (visit.caught, visit.is_received) = (Vec::new(), false);
-                self.mx.answer(&mut visit.mx, question).await
+                self.mx.handle(&mut visit.mx, question).await
             }
-            Question::Authenticate(..) => self.mx.answer(&mut visit.mx, question).await,
+            Hook::Authenticate(..) => self.mx.handle(&mut visit.mx, question).await,
         }
     }
 }

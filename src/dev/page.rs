@@ -17,18 +17,18 @@
 use std::net::IpAddr;
 use std::sync::{Arc, PoisonError};
 
-use api::serve::pages::{AnsweredRequest, Overlay, Page, Policy};
+use api::serve::pages::{AnsweredRequest, Overlay, Policy, StaticPage};
 use base64::Engine as _;
 use base64::prelude::BASE64_STANDARD;
 use bytes::Bytes;
 use http::header::HOST;
 use http::uri::Authority;
 use http::{HeaderMap, Method, StatusCode, Uri};
-use mail::received::Reading;
+use mail::received::ParsedReceivedEmail;
 use serde_json::{Value, json};
 
-use super::capture::Records;
-use super::inbox::{self, Entry, Inbox};
+use super::capture::DkimRecords;
+use super::inbox::{self, DevInbox, Entry};
 use super::terminal::Terminal;
 
 const HTML: &str = "text/html; charset=utf-8";
@@ -42,9 +42,9 @@ pub const PATH: &str = "/inbox";
 #[derive(Debug)]
 pub struct InboxPages {
     /// The messages.
-    pub inbox: Arc<Inbox>,
+    pub inbox: Arc<DevInbox>,
     /// The DKIM records of the domains here.
-    pub records: Records,
+    pub records: DkimRecords,
     /// Where requests are told.
     pub terminal: Terminal,
 }
@@ -56,10 +56,10 @@ impl Overlay for InboxPages {
         (path == "/" || below) && is_local(headers)
     }
 
-    fn page(&self, method: &Method, uri: &Uri) -> Page {
+    fn page(&self, method: &Method, uri: &Uri) -> StaticPage {
         let parts: Vec<&str> = uri.path().split('/').filter(|part| !part.is_empty()).collect();
         let made = match (method.as_str(), parts.as_slice()) {
-            ("GET", [] | ["inbox"]) => Ok(Page::of(HTML, PAGE)),
+            ("GET", [] | ["inbox"]) => Ok(StaticPage::new(HTML, PAGE)),
             ("GET", ["inbox", "messages"]) => Ok(self.list(uri)),
             ("DELETE", ["inbox", "messages"]) => self.inbox.clear().map(|()| done()),
             ("GET", ["inbox", "dkim-records"]) => Ok(self.dkim_records()),
@@ -70,7 +70,7 @@ impl Overlay for InboxPages {
             _ => Ok(missing()),
         };
         made.unwrap_or_else(|error| {
-            Page::error(StatusCode::INTERNAL_SERVER_ERROR, format!("The inbox's files: {error}\n"))
+            StaticPage::error(StatusCode::INTERNAL_SERVER_ERROR, format!("The inbox's files: {error}\n"))
         })
     }
 
@@ -80,36 +80,36 @@ impl Overlay for InboxPages {
 }
 
 impl InboxPages {
-    fn list(&self, uri: &Uri) -> Page {
+    fn list(&self, uri: &Uri) -> StaticPage {
         let version = self.inbox.version().to_string();
         if query(uri, "since").as_deref() == Some(&version) {
-            return Page::of(JSON, json!({"version": version}).to_string());
+            return StaticPage::new(JSON, json!({"version": version}).to_string());
         }
         let messages = self.inbox.list(&query(uri, "search").unwrap_or_default());
-        let messages: Vec<Value> = messages.iter().map(summary).collect();
+        let messages: Vec<Value> = messages.iter().map(message_summary).collect();
         let total = self.inbox.count();
-        Page::of(JSON, json!({"version": version, "total": total, "messages": messages}).to_string())
+        StaticPage::new(JSON, json!({"version": version, "total": total, "messages": messages}).to_string())
     }
 
-    fn dkim_records(&self) -> Page {
+    fn dkim_records(&self) -> StaticPage {
         let records = self.records.read().unwrap_or_else(PoisonError::into_inner);
         let records = records.iter().map(|(name, value)| json!({"name": name, "value": value}));
-        Page::of(JSON, Value::Array(records.collect()).to_string())
+        StaticPage::new(JSON, Value::Array(records.collect()).to_string())
     }
 
-    fn message(&self, method: &Method, id: u64, (rest, uri): (&[&str], &Uri)) -> std::io::Result<Page> {
+    fn message(&self, method: &Method, id: u64, (rest, uri): (&[&str], &Uri)) -> std::io::Result<StaticPage> {
         if *method == Method::DELETE {
             let removed = rest.is_empty() && self.inbox.remove(id)?;
             return Ok(if removed { done() } else { missing() });
         }
         let Some((entry, raw)) = self.inbox.get(id)? else { return Ok(missing()) };
         Ok(match rest {
-            [] => Page::of(JSON, whole(&entry, &inbox::read(&raw)).to_string()),
-            ["raw"] => Page::foreign("message/rfc822", raw),
+            [] => StaticPage::new(JSON, message_detail(&entry, &inbox::read(&raw)).to_string()),
+            ["raw"] => StaticPage::untrusted("message/rfc822", raw),
             ["html"] => {
                 let remote = query(uri, "remote").is_some();
                 let policy = if remote { Policy::ForeignRemote } else { Policy::Foreign };
-                Page { policy, ..Page::foreign(HTML, shown_html(inbox::read(&raw))) }
+                StaticPage { policy, ..StaticPage::untrusted(HTML, shown_html(inbox::read(&raw))) }
             }
             ["attachments", place] => attachment(&raw, place).unwrap_or_else(missing),
             _ => missing(),
@@ -132,15 +132,15 @@ fn query(uri: &Uri, name: &str) -> Option<String> {
     pairs.into_iter().find(|(key, _)| key == name).map(|(_, value)| value.into_owned())
 }
 
-fn done() -> Page {
-    Page::of(JSON, json!({"ok": true}).to_string())
+fn done() -> StaticPage {
+    StaticPage::new(JSON, json!({"ok": true}).to_string())
 }
 
-fn missing() -> Page {
-    Page::error(StatusCode::NOT_FOUND, "No such page or message\n")
+fn missing() -> StaticPage {
+    StaticPage::error(StatusCode::NOT_FOUND, "No such page or message\n")
 }
 
-fn summary(entry: &Entry) -> Value {
+fn message_summary(entry: &Entry) -> Value {
     json!({
         "id": entry.id,
         "source": entry.source,
@@ -157,7 +157,7 @@ fn summary(entry: &Entry) -> Value {
     })
 }
 
-fn whole(entry: &Entry, reading: &Reading) -> Value {
+fn message_detail(entry: &Entry, reading: &ParsedReceivedEmail) -> Value {
     let headers = reading.headers.iter().map(|(name, value)| json!({"name": name, "value": value}));
     let attachments = reading.attachments.iter().map(|attachment| {
         json!({
@@ -174,7 +174,7 @@ fn whole(entry: &Entry, reading: &Reading) -> Value {
         "has_html": reading.html.is_some(),
         "attachments": attachments.collect::<Vec<_>>(),
     });
-    let mut shown = summary(entry);
+    let mut shown = message_summary(entry);
     if let (Value::Object(shown), Value::Object(more)) = (&mut shown, more) {
         shown.extend(more);
     }
@@ -182,7 +182,7 @@ fn whole(entry: &Entry, reading: &Reading) -> Value {
 }
 
 /// The HTML as it is shown: inline images (RFC 2392) in place of their names, links in a new window.
-fn shown_html(reading: Reading) -> String {
+fn shown_html(reading: ParsedReceivedEmail) -> String {
     let mut html = reading.html.unwrap_or_default();
     for attachment in &reading.attachments {
         let Some(id) = attachment.content_id.as_deref().filter(|id| !id.is_empty()) else { continue };
@@ -209,10 +209,10 @@ fn head_at(html: &str) -> usize {
     behind("<head").or_else(|| behind("<html")).or_else(|| behind("<!doctype")).unwrap_or(0)
 }
 
-fn attachment(raw: &Bytes, place: &str) -> Option<Page> {
-    let attachment = Reading::attachment(raw, place.parse().ok()?)?;
-    let page = Page::foreign(attachment.file.content_type, attachment.data);
-    Some(Page { file_name: Some(attachment.file.filename), ..page })
+fn attachment(raw: &Bytes, place: &str) -> Option<StaticPage> {
+    let attachment = ParsedReceivedEmail::parse_attachment(raw, place.parse().ok()?)?;
+    let page = StaticPage::untrusted(attachment.file.content_type, attachment.data);
+    Some(StaticPage { file_name: Some(attachment.file.filename), ..page })
 }
 
 #[cfg(test)]

@@ -16,7 +16,7 @@ use std::time::Duration;
 use bytes::Bytes;
 use mail::address::Address;
 use mail::message;
-use mail::reply::{Enhanced, Reply};
+use mail::reply::{Enhanced, SmtpReply};
 use mail::simulator::{self, DOMAIN};
 use queue::clock::Clock;
 use tokio::io::{AsyncBufReadExt as _, AsyncReadExt as _, AsyncWriteExt as _, BufReader};
@@ -65,7 +65,7 @@ impl Behaviour {
         if !simulator::is_simulated(address) {
             return None;
         }
-        let local = address.local().to_ascii_lowercase();
+        let local = address.local_part().to_ascii_lowercase();
         match local.split('+').next().unwrap_or_default() {
             "bounced" => Some(Self::Bounced),
             "deferred" => Some(Self::Deferred),
@@ -77,11 +77,11 @@ impl Behaviour {
 
     /// The reply to RCPT, where it is not 250.
     #[must_use]
-    pub fn refusal(self) -> Option<Reply> {
+    pub fn refusal(self) -> Option<SmtpReply> {
         match self {
-            Self::Bounced => Some(Reply::new(550, Enhanced::new(5, 1, 1), "No such mailbox (simulated)")),
+            Self::Bounced => Some(SmtpReply::new(550, Enhanced::new(5, 1, 1), "No such mailbox (simulated)")),
             Self::Deferred => {
-                Some(Reply::new(451, Enhanced::new(4, 2, 1), "Mailbox temporarily unavailable (simulated)"))
+                Some(SmtpReply::new(451, Enhanced::new(4, 2, 1), "Mailbox temporarily unavailable (simulated)"))
             }
             Self::Delivered | Self::Complained | Self::Slow => None,
         }
@@ -100,9 +100,9 @@ impl Complaint {
     #[must_use]
     pub fn about(return_path: Option<&Address>, raw: &Bytes, clock: &Clock) -> Option<Self> {
         let return_path = return_path?.clone();
-        let (_, header_end) = message::fields(raw);
+        let (_, header_end) = message::parse_fields(raw);
         let header = raw.get(..header_end.min(ENCLOSED_BYTES_MAX)).unwrap_or_default();
-        let (header, date) = (String::from_utf8_lossy(header), message::date(clock.now()));
+        let (header, date) = (String::from_utf8_lossy(header), message::format_date(clock.now()));
         let header = header.trim_end();
         let message = format!(
             "From: Feedback loop <fbl@{DOMAIN}>\r\nTo: <{return_path}>\r\nDate: {date}\r\n\
@@ -202,7 +202,7 @@ pub async fn send_complaints(
 
 #[cfg(test)]
 mod tests {
-    use mail::returned::{self, Said};
+    use mail::returned::{self, ParsedReport};
 
     use super::*;
 
@@ -226,11 +226,9 @@ mod tests {
         let raw = Bytes::from_static(b"From: ada@example.com\r\nMessage-ID: <1@example.com>\r\n\r\n.x\r\n");
         let path: Address = "b-1@rp.example.com".parse().unwrap();
         let complaint = Complaint::about(Some(&path), &raw, &Clock::default()).unwrap();
-        assert!(
-            complaint.message.contains("Message-ID: <1@example.com>") && !complaint.message.contains(".x")
-        );
-        let said = returned::read(complaint.message.as_bytes(), None, None);
-        assert!(matches!(said, Said::Complaint(_)), "{said:?}");
+        assert!(complaint.message.contains("Message-ID: <1@example.com>") && !complaint.message.contains(".x"));
+        let said = returned::parse(complaint.message.as_bytes(), None, None);
+        assert!(matches!(said, ParsedReport::Complaint(_)), "{said:?}");
         assert!(Complaint::about(None, &raw, &Clock::default()).is_none());
     }
 }

@@ -6,7 +6,7 @@ use std::io::Write as _;
 use api::serve::pages::AnsweredRequest;
 use jiff::tz::TimeZone;
 use mail::address::Address;
-use mail::reply::Reply;
+use mail::reply::SmtpReply;
 use queue::clock::Clock;
 
 use super::inbox::{Entry, Source};
@@ -61,7 +61,7 @@ impl Terminal {
     }
 
     /// The mail host has refused a recipient.
-    pub fn refused(&self, recipient: &Address, reply: &Reply) {
+    pub fn refused(&self, recipient: &Address, reply: &SmtpReply) {
         self.line(format_args!("refused  {recipient}  {reply}"));
     }
 

@@ -11,12 +11,12 @@ use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr, UdpSocket};
 use crate::config::Config;
 
 /// Any address beyond the default route of each family; nothing is sent there.
-const SOMEWHERE: [IpAddr; 2] =
+const ROUTE_PROBE_TARGETS: [IpAddr; 2] =
     [IpAddr::V4(Ipv4Addr::new(198, 41, 0, 4)), IpAddr::V6(Ipv6Addr::new(0x2000, 0, 0, 0, 0, 0, 0, 1))];
 
 /// One address that mail leaves from.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct Source {
+pub struct SendingAddress {
     /// Here.
     pub local: IpAddr,
     /// In the world's eyes; none when a NAT hides it.
@@ -25,9 +25,9 @@ pub struct Source {
 
 /// All of them, one of each family where the system chooses.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
-pub struct Sources(pub Vec<Source>);
+pub struct SendingAddresses(pub Vec<SendingAddress>);
 
-impl Sources {
+impl SendingAddresses {
     /// Those that can be known: `given` are the operator's word for what a NAT makes of private ones,
     /// `forward` the addresses of our host name, taken for it where there is no word.
     #[must_use]
@@ -38,7 +38,7 @@ impl Sources {
                 let mut fits = known.filter(|one| one.is_ipv4() == local.is_ipv4() && !is_private(*one));
                 fits.next()
             };
-            Source { local, public: if is_private(local) { translated() } else { Some(local) } }
+            SendingAddress { local, public: if is_private(local) { translated() } else { Some(local) } }
         };
         let mut sources: Vec<_> = local.iter().copied().map(of).collect();
         // A private IPv6 address that nothing is known of leads nowhere: mail goes by IPv4.
@@ -63,9 +63,9 @@ impl Sources {
 
 /// The addresses here that mail leaves from: those configured, else those that the routes choose.
 #[must_use]
-pub(super) fn local(config: &Config) -> Vec<IpAddr> {
+pub(super) fn local_source_addresses(config: &Config) -> Vec<IpAddr> {
     let mut chosen: Vec<IpAddr> = match config.delivery.source_addresses.is_empty() {
-        true => SOMEWHERE.into_iter().filter_map(towards).collect(),
+        true => ROUTE_PROBE_TARGETS.into_iter().filter_map(kernel_source_for).collect(),
         false => Vec::new(),
     };
     chosen.extend(config.delivery.all_source_addresses().into_iter().map(|(address, _)| address));
@@ -73,7 +73,7 @@ pub(super) fn local(config: &Config) -> Vec<IpAddr> {
 }
 
 /// The address that the kernel would send from; asking it sends nothing.
-fn towards(address: IpAddr) -> Option<IpAddr> {
+fn kernel_source_for(address: IpAddr) -> Option<IpAddr> {
     let any = if address.is_ipv4() { IpAddr::from([0; 4]) } else { IpAddr::from([0; 16]) };
     let socket = UdpSocket::bind(SocketAddr::new(any, 0)).ok()?;
     socket.connect(SocketAddr::new(address, 53)).ok()?;
@@ -82,7 +82,7 @@ fn towards(address: IpAddr) -> Option<IpAddr> {
 
 /// Whether an interface of this machine has the address: only then can it be bound.
 #[must_use]
-pub(super) fn is_here(address: IpAddr) -> bool {
+pub(super) fn has_interface(address: IpAddr) -> bool {
     UdpSocket::bind(SocketAddr::new(address, 0)).is_ok()
 }
 
@@ -116,20 +116,20 @@ mod tests {
     #[test]
     fn a_nat_is_seen_through_by_word_or_name() {
         let forward = ips(&["2001:db8::5", "203.0.113.5", "10.1.1.1"]);
-        let own = Sources::new(&ips(&["203.0.113.9", "2001:db8::9"]), &[], &forward);
+        let own = SendingAddresses::new(&ips(&["203.0.113.9", "2001:db8::9"]), &[], &forward);
         assert_eq!((own.public(), own.behind_nat()), (ips(&["203.0.113.9", "2001:db8::9"]), false));
-        let hidden = Sources::new(&ips(&["10.0.0.2", "fd00::2"]), &[], &forward);
+        let hidden = SendingAddresses::new(&ips(&["10.0.0.2", "fd00::2"]), &[], &forward);
         assert_eq!((hidden.public(), hidden.behind_nat()), (ips(&["203.0.113.5", "2001:db8::5"]), true));
-        let told = Sources::new(&ips(&["10.0.0.2", "fd00::2"]), &ips(&["203.0.113.7"]), &[]);
+        let told = SendingAddresses::new(&ips(&["10.0.0.2", "fd00::2"]), &ips(&["203.0.113.7"]), &[]);
         assert_eq!(told.public(), ips(&["203.0.113.7"]));
         assert_eq!(told.0.len(), 1, "a private IPv6 address alone is no way out");
-        let unknown = Sources::new(&ips(&["192.168.1.2"]), &[], &[]);
+        let unknown = SendingAddresses::new(&ips(&["192.168.1.2"]), &[], &[]);
         assert_eq!((unknown.public(), unknown.0.len()), (Vec::new(), 1));
     }
 
     #[test]
     fn what_is_bound_is_here() {
-        assert!(is_here([127, 0, 0, 1].into()) && !is_here([203, 0, 113, 77].into()));
+        assert!(has_interface([127, 0, 0, 1].into()) && !has_interface([203, 0, 113, 77].into()));
         assert!(is_private([100, 64, 0, 1].into()) && !is_private([100, 128, 0, 1].into()));
         assert!(is_private("::ffff:10.0.0.1".parse().unwrap()) && is_private("fe80::1".parse().unwrap()));
     }

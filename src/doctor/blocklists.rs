@@ -8,20 +8,20 @@
 
 use std::net::{IpAddr, Ipv4Addr};
 
-use mail::address::Name;
+use mail::address::DomainName;
 
-use super::finding::{Finding, Notes};
-use super::hostname::unknown;
-use super::names::OWN;
-use super::place::Place;
-use super::record::reversed;
+use super::finding::{DoctorFinding, Observations};
+use super::hostname::unknown_address_finding;
+use super::names::OWN_RESOLVER_ADVICE;
+use super::place::CheckContext;
+use super::record::reversed_address;
 
 const NAME: &str = "blocklists";
 /// Listed everywhere, for tests (RFC 5782 5).
-const TEST_POINT: IpAddr = IpAddr::V4(Ipv4Addr::new(127, 0, 0, 2));
+const TEST_ADDRESS: IpAddr = IpAddr::V4(Ipv4Addr::new(127, 0, 0, 2));
 
 /// A list.
-struct List {
+struct Blocklist {
     zone: &'static str,
     /// It lists IPv6 addresses too.
     ipv6: bool,
@@ -29,115 +29,119 @@ struct List {
     removal: &'static str,
 }
 
-const LISTS: [List; 3] = [
-    List { zone: "zen.spamhaus.org", ipv6: true, removal: "https://check.spamhaus.org/" },
-    List { zone: "bl.spamcop.net", ipv6: false, removal: "https://www.spamcop.net/bl.shtml" },
-    List { zone: "b.barracudacentral.org", ipv6: false, removal: "https://www.barracudacentral.org/lookups" },
+const LISTS: [Blocklist; 3] = [
+    Blocklist { zone: "zen.spamhaus.org", ipv6: true, removal: "https://check.spamhaus.org/" },
+    Blocklist { zone: "bl.spamcop.net", ipv6: false, removal: "https://www.spamcop.net/bl.shtml" },
+    Blocklist { zone: "b.barracudacentral.org", ipv6: false, removal: "https://www.barracudacentral.org/lookups" },
 ];
 
 /// What a list says of an address.
 #[derive(Debug, Clone, PartialEq, Eq)]
-enum Said {
-    Clear,
+enum ListingResult {
+    NotListed,
     Listed(Vec<Ipv4Addr>),
     Refused(Ipv4Addr),
-    Silent(String),
+    NoAnswer(String),
 }
 
-fn reading(answer: Result<Vec<IpAddr>, String>) -> Said {
+fn parse_answer(answer: Result<Vec<IpAddr>, String>) -> ListingResult {
     let codes: Vec<Ipv4Addr> = match answer {
-        Err(why) => return Said::Silent(why),
-        Ok(found) => found
-            .into_iter()
-            .filter_map(|ip| if let IpAddr::V4(four) = ip { Some(four) } else { None })
-            .collect(),
+        Err(why) => return ListingResult::NoAnswer(why),
+        Ok(found) => {
+            found.into_iter().filter_map(|ip| if let IpAddr::V4(four) = ip { Some(four) } else { None }).collect()
+        }
     };
     match codes.iter().find(|code| code.octets().starts_with(&[127, 255, 255])) {
-        Some(refused) => Said::Refused(*refused),
-        None if codes.is_empty() => Said::Clear,
+        Some(refused) => ListingResult::Refused(*refused),
+        None if codes.is_empty() => ListingResult::NotListed,
         // RFC 5782 2.1: entries are in 127.0.0.0/8; anything else is a resolver that makes answers up.
         None if codes.iter().any(|code| !code.is_loopback()) => {
-            Said::Silent("something on the way makes answers up".to_owned())
+            ListingResult::NoAnswer("something on the way makes answers up".to_owned())
         }
-        None => Said::Listed(codes),
+        None => ListingResult::Listed(codes),
     }
 }
 
-async fn ask(place: &Place, list: &List, address: IpAddr) -> Said {
-    let name = format!("{}.{}", reversed(address), list.zone);
-    match name.parse::<Name>() {
-        Err(_) => Said::Silent(format!("{name} is no name")),
-        Ok(name) => reading(
+async fn query_list(place: &CheckContext, list: &Blocklist, address: IpAddr) -> ListingResult {
+    let name = format!("{}.{}", reversed_address(address), list.zone);
+    match name.parse::<DomainName>() {
+        Err(_) => ListingResult::NoAnswer(format!("{name} is no name")),
+        Ok(name) => parse_answer(
             place.resolver.addresses(&name).await.map(|found| found.data).map_err(|error| error.to_string()),
         ),
     }
 }
 
 /// Asks every list about every address.
-pub(super) async fn blocklists(place: &Place) -> Finding {
-    if place.by_smarthost() {
-        return Finding::skipped(NAME, "mail leaves by the smarthost: its address counts, not ours");
+pub(super) async fn check_blocklists(place: &CheckContext) -> DoctorFinding {
+    if place.uses_smarthost() {
+        return DoctorFinding::skipped(NAME, "mail leaves by the smarthost: its address counts, not ours");
     }
     let sources = place.sources.public();
     if sources.is_empty() {
-        return unknown(NAME);
+        return unknown_address_finding(NAME);
     }
     let [zen, spamcop, barracuda] = &LISTS;
     let (zen, spamcop, barracuda) = tokio::join!(
-        one(place, zen, &sources),
-        one(place, spamcop, &sources),
-        one(place, barracuda, &sources)
+        query_addresses(place, zen, &sources),
+        query_addresses(place, spamcop, &sources),
+        query_addresses(place, barracuda, &sources)
     );
-    let mut notes = Notes::default();
+    let mut notes = Observations::default();
     for (list, control, said) in [zen, spamcop, barracuda] {
         judge(&mut notes, list, &control, &said);
     }
-    notes.settle(NAME)
+    notes.into_finding(NAME)
 }
 
-async fn one<'a>(place: &Place, list: &'a List, sources: &[IpAddr]) -> (&'a List, Said, Vec<(IpAddr, Said)>) {
-    let control = ask(place, list, TEST_POINT).await;
+async fn query_addresses<'a>(
+    place: &CheckContext,
+    list: &'a Blocklist,
+    sources: &[IpAddr],
+) -> (&'a Blocklist, ListingResult, Vec<(IpAddr, ListingResult)>) {
+    let control = query_list(place, list, TEST_ADDRESS).await;
     let mut said = Vec::new();
     for &address in sources.iter().filter(|address| list.ipv6 || address.is_ipv4()) {
-        said.push((address, ask(place, list, address).await));
+        said.push((address, query_list(place, list, address).await));
     }
     (list, control, said)
 }
 
-fn judge(notes: &mut Notes, list: &List, control: &Said, said: &[(IpAddr, Said)]) {
+fn judge(notes: &mut Observations, list: &Blocklist, control: &ListingResult, said: &[(IpAddr, ListingResult)]) {
     let zone = list.zone;
     let refused = said.iter().map(|(_, said)| said).chain([control]).find_map(|said| match said {
-        Said::Refused(code) => Some(*code),
+        ListingResult::Refused(code) => Some(*code),
         _ => None,
     });
     if let Some(code) = refused {
-        return notes.warn(format!("{zone} refuses to say ({code}): {}", refusal(code)), OWN);
+        return notes.warn(format!("{zone} refuses to say ({code}): {}", refusal_text(code)), OWN_RESOLVER_ADVICE);
     }
     for (address, said) in said {
         match said {
-            Said::Listed(codes) => notes.fail(
-                format!("{address} is on {zone}: {}", meaning(zone, codes)),
+            ListingResult::Listed(codes) => notes.fail(
+                format!("{address} is on {zone}: {}", listing_text(zone, codes)),
                 // A list of where no mail should come from: nothing has happened yet.
                 if zone.ends_with("spamhaus.org") && codes.iter().all(|code| matches!(code.octets()[3], 10 | 11)) {
-                    format!("Ask to be taken out, since this is a mail server: {} (some providers ask for it themselves)", list.removal)
+                    format!(
+                        "Ask to be taken out, since this is a mail server: {} (some providers ask for it themselves)",
+                        list.removal
+                    )
                 } else {
                     format!("Find out why before you ask to be taken out, or it comes back: {}", list.removal)
                 },
             ),
-            Said::Silent(why) => notes.skip(format!("{zone} says nothing of {address}: {why}")),
-            Said::Clear if matches!(control, Said::Listed(_)) => {
+            ListingResult::NoAnswer(why) => notes.skip(format!("{zone} says nothing of {address}: {why}")),
+            ListingResult::NotListed if matches!(control, ListingResult::Listed(_)) => {
                 notes.good(format!("{address} is not on {zone}"))
             }
-            Said::Clear | Said::Refused(_) => notes.skip(format!(
-                "{zone} gives no answers here (not even for its test entry): look at {}",
-                list.removal
-            )),
+            ListingResult::NotListed | ListingResult::Refused(_) => notes
+                .skip(format!("{zone} gives no answers here (not even for its test entry): look at {}", list.removal)),
         }
     }
 }
 
 /// Spamhaus's words for its refusals.
-fn refusal(code: Ipv4Addr) -> &'static str {
+fn refusal_text(code: Ipv4Addr) -> &'static str {
     match code.octets()[3] {
         252 => "it does not know the name that was asked",
         254 => "the question came through a resolver of the public (see the finding `dns`)",
@@ -146,7 +150,7 @@ fn refusal(code: Ipv4Addr) -> &'static str {
     }
 }
 
-fn meaning(zone: &str, codes: &[Ipv4Addr]) -> String {
+fn listing_text(zone: &str, codes: &[Ipv4Addr]) -> String {
     let spamhaus = |last: u8| match last {
         2 => "spam was sent from it (SBL)",
         3 => "mail from it looks like spam, or its names change too often (CSS)",
@@ -165,8 +169,8 @@ fn meaning(zone: &str, codes: &[Ipv4Addr]) -> String {
 
 #[cfg(test)]
 mod tests {
-    use super::super::finding::Status;
-    use super::super::testing::{Ground, place};
+    use super::super::finding::CheckStatus;
+    use super::super::testing::{TestDns, test_context};
     use super::*;
 
     const TESTS: &str = "2.0.0.127.zen.spamhaus.org. A 127.0.0.2\n2.0.0.127.bl.spamcop.net. A 127.0.0.2\n\
@@ -175,19 +179,19 @@ mod tests {
     #[tokio::test]
     async fn lists_are_read() {
         for (zone, status, said) in [
-            (TESTS.to_owned(), Status::Ok, "203.0.113.5 is not on zen.spamhaus.org"),
-            (String::new(), Status::Skipped, "no answers here"),
-            (format!("{TESTS}5.113.0.203.zen.spamhaus.org. A 127.0.0.10"), Status::Failed, "(PBL)"),
-            (format!("{TESTS}5.113.0.203.bl.spamcop.net. A 127.0.0.2"), Status::Failed, "reported"),
+            (TESTS.to_owned(), CheckStatus::Ok, "203.0.113.5 is not on zen.spamhaus.org"),
+            (String::new(), CheckStatus::Skipped, "no answers here"),
+            (format!("{TESTS}5.113.0.203.zen.spamhaus.org. A 127.0.0.10"), CheckStatus::Failed, "(PBL)"),
+            (format!("{TESTS}5.113.0.203.bl.spamcop.net. A 127.0.0.2"), CheckStatus::Failed, "reported"),
             (
                 format!("{TESTS}5.113.0.203.zen.spamhaus.org. A 127.255.255.254"),
-                Status::Warning,
+                CheckStatus::Warning,
                 "resolver of the public",
             ),
-            (format!("{TESTS}5.113.0.203.zen.spamhaus.org. A 203.0.113.80"), Status::Ok, "makes answers up"),
+            (format!("{TESTS}5.113.0.203.zen.spamhaus.org. A 203.0.113.80"), CheckStatus::Ok, "makes answers up"),
         ] {
-            let ground = Ground::of(&zone).await;
-            let found = blocklists(&place(&ground, "source_addresses = [\"203.0.113.5\"]").await).await;
+            let ground = TestDns::new(&zone).await;
+            let found = check_blocklists(&test_context(&ground, "source_addresses = [\"203.0.113.5\"]").await).await;
             assert_eq!(found.status, status, "{zone}: {found:#?}");
             assert!(found.found.contains(said), "{zone}: {found:#?}");
         }
@@ -195,10 +199,9 @@ mod tests {
 
     #[tokio::test]
     async fn ipv6_is_asked_by_nibbles() {
-        let listed =
-            "5.0.0.0.0.0.0.0.0.0.0.0.0.0.0.0.0.0.0.0.0.0.0.0.8.b.d.0.1.0.0.2.zen.spamhaus.org. A 127.0.0.3";
-        let ground = Ground::of(&format!("{TESTS}{listed}")).await;
-        let found = blocklists(&place(&ground, "source_addresses = [\"2001:db8::5\"]").await).await;
-        assert!(found.status == Status::Failed && found.found.contains("(CSS)"), "{found:#?}");
+        let listed = "5.0.0.0.0.0.0.0.0.0.0.0.0.0.0.0.0.0.0.0.0.0.0.0.8.b.d.0.1.0.0.2.zen.spamhaus.org. A 127.0.0.3";
+        let ground = TestDns::new(&format!("{TESTS}{listed}")).await;
+        let found = check_blocklists(&test_context(&ground, "source_addresses = [\"2001:db8::5\"]").await).await;
+        assert!(found.status == CheckStatus::Failed && found.found.contains("(CSS)"), "{found:#?}");
     }
 }

@@ -14,7 +14,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use jiff::{SignedDuration, Timestamp};
-use mail::address::Name;
+use mail::address::DomainName;
 use mail::dane::Tlsa;
 use rustls::client::danger::ServerCertVerifier as _;
 use rustls::client::{WebPkiServerVerifier, verify_server_name};
@@ -25,9 +25,9 @@ use rustls_pki_types::pem::PemObject as _;
 use rustls_pki_types::{CertificateDer, ServerName, UnixTime};
 
 use super::der;
-use super::finding::{Finding, Notes};
-use super::hostname::lines;
-use super::place::{Place, told};
+use super::finding::{DoctorFinding, Observations};
+use super::hostname::join_lines;
+use super::place::{CheckContext, join_words};
 use super::systemd::{self, UNIT};
 use crate::certificate::Certificate;
 use crate::config::Config;
@@ -39,61 +39,60 @@ const CREDENTIALS: &str = "/run/credentials/postrider.service";
 const DAYS_LEFT: i64 = 14;
 
 /// Looks at the files that the configuration names.
-pub(super) async fn certificate(place: &Place) -> Finding {
+pub(super) async fn check_certificate(place: &CheckContext) -> DoctorFinding {
     let config = &place.config;
     if config.tls.acme.is_some() {
         let found = "certificates come by ACME: `postrider admin certificate` shows how that stands";
-        return Finding::skipped(NAME, found);
+        return DoctorFinding::skipped(NAME, found);
     }
     let (Some(certificate), Some(key)) = (&config.tls.certificate, &config.tls.private_key) else {
-        return Finding::skipped(
-            NAME,
-            "no certificate is configured, so there is neither submission nor TLS",
-        );
+        return DoctorFinding::skipped(NAME, "no certificate is configured, so there is neither submission nor TLS");
     };
-    let mut notes = Notes::default();
+    let mut notes = Observations::default();
     for file in [certificate, key] {
         if let Err(error) = std::fs::File::open(file) {
             let found = format!("{}: {error}", file.display());
             match error.kind() {
                 ErrorKind::NotFound if file.starts_with(CREDENTIALS) => {
-                    let found =
-                        format!("{}: systemd makes it while {UNIT} runs, and it does not", file.display());
+                    let found = format!("{}: systemd makes it while {UNIT} runs, and it does not", file.display());
                     notes.warn(found, "systemctl start postrider");
                 }
                 ErrorKind::PermissionDenied => {
-                    notes.warn(found, "Run the doctor as root, or as the user that the server runs as: sudo postrider doctor");
+                    notes.warn(
+                        found,
+                        "Run the doctor as root, or as the user that the server runs as: sudo postrider doctor",
+                    );
                 }
-                _ => notes.fail(found, renew(config)),
+                _ => notes.fail(found, renewal_advice(config)),
             }
-            return notes.settle(NAME);
+            return notes.into_finding(NAME);
         }
     }
-    if systemd::unit().await.is_some_and(|unit| unit.has_dynamic_user) {
+    if systemd::load_unit().await.is_some_and(|unit| unit.has_dynamic_user) {
         readable_by_service(&mut notes, [certificate, key], config);
     }
-    if open_to_all(key) {
+    if is_world_readable(key) {
         notes.warn(
             format!("everybody on this machine may read the private key {}", key.display()),
             format!("chmod o= {}", key.display()),
         );
     }
-    match Certificate::load(certificate, key) {
-        Err(error) => notes.fail(error.to_string(), renew(config)),
+    match Certificate::from_pem_files(certificate, key) {
+        Err(error) => notes.fail(error.to_string(), renewal_advice(config)),
         Ok(read) => judge(&mut notes, config, &read, place.clock.now()),
     }
-    notes.settle(NAME)
+    notes.into_finding(NAME)
 }
 
-fn open_to_all(key: &Path) -> bool {
+fn is_world_readable(key: &Path) -> bool {
     std::fs::metadata(key).is_ok_and(|found| found.permissions().mode() & 0o004 != 0)
 }
 
 /// The names that clients ask for, and why.
-fn names(config: &Config) -> Vec<(Name, &'static str)> {
+fn required_names(config: &Config) -> Vec<(DomainName, &'static str)> {
     let mut names = vec![(config.hostname.clone(), "mail clients and mail hosts connect to `hostname`")];
     let api = config.api.base_url.as_deref().filter(|_| config.api.tls);
-    let host = api.and_then(|url| url.parse::<http::Uri>().ok()?.host()?.parse::<Name>().ok());
+    let host = api.and_then(|url| url.parse::<http::Uri>().ok()?.host()?.parse::<DomainName>().ok());
     if let Some(host) = host.filter(|host| *host != config.hostname) {
         names.push((host, "API clients connect to `base_url`"));
     }
@@ -102,8 +101,8 @@ fn names(config: &Config) -> Vec<(Name, &'static str)> {
 
 /// How to get one that is right: by ACME from here, or by certbot. Only root may read certbot's files, and the unit does
 /// not run as root: systemd hands them in (systemd.exec(5), LoadCredential=).
-fn renew(config: &Config) -> String {
-    let wanted: Vec<String> = names(config).iter().map(|(name, _)| format!("-d {name}")).collect();
+fn renewal_advice(config: &Config) -> String {
+    let wanted: Vec<String> = required_names(config).iter().map(|(name, _)| format!("-d {name}")).collect();
     let port = if config.api.tls && config.api.listen.iter().any(|listen| listen.port() == 443) {
         ""
     } else {
@@ -133,38 +132,37 @@ fn renew(config: &Config) -> String {
 
 /// Whether a user who is neither the owner nor in the group may read a file: each directory above it, too.
 fn is_readable_by_all(file: &Path) -> bool {
-    let allows = |path: &Path, bits: u32| {
-        std::fs::metadata(path).is_ok_and(|found| found.permissions().mode() & bits == bits)
-    };
+    let allows =
+        |path: &Path, bits: u32| std::fs::metadata(path).is_ok_and(|found| found.permissions().mode() & bits == bits);
     let Ok(file) = std::fs::canonicalize(file) else { return false };
     allows(&file, 0o004) && file.ancestors().skip(1).all(|directory| allows(directory, 0o001))
 }
 
 /// Fails where the unit's user, made at its start, cannot read one of the files.
-fn readable_by_service(notes: &mut Notes, files: [&Path; 2], config: &Config) {
+fn readable_by_service(notes: &mut Observations, files: [&Path; 2], config: &Config) {
     for file in files {
         if !file.starts_with(CREDENTIALS) && !is_readable_by_all(file) {
             let found = format!("{}: the user of {UNIT} cannot read it", file.display());
-            notes.fail(found, renew(config));
+            notes.fail(found, renewal_advice(config));
         }
     }
 }
 
-fn judge(notes: &mut Notes, config: &Config, read: &Certificate, now: Timestamp) {
+fn judge(notes: &mut Observations, config: &Config, read: &Certificate, now: Timestamp) {
     let chain: Vec<CertificateDer<'_>> = CertificateDer::pem_slice_iter(&read.chain).flatten().collect();
     let Some((leaf, above)) = chain.split_first() else {
-        return notes.fail("the certificate file holds no certificate (no PEM block)", renew(config));
+        return notes.fail("the certificate file holds no certificate (no PEM block)", renewal_advice(config));
     };
-    match read.server(Vec::new()) {
+    match read.server_config(Vec::new()) {
         Ok(_) => notes.good("the key fits the certificate"),
         Err(error) => notes.fail(
             error.to_string(),
             "Key and certificate must be of one pair, and the server's own certificate the first in the file. They come together: privkey.pem belongs to the fullchain.pem beside it.",
         ),
     }
-    let facts: Vec<der::Facts> = chain.iter().filter_map(|one| der::facts(one)).collect();
+    let facts: Vec<der::CertificateFields> = chain.iter().filter_map(|one| der::parse_certificate(one)).collect();
     if let [leaf, ..] = &facts[..] {
-        lifetime(notes, leaf, now, &renew(config));
+        judge_lifetime(notes, leaf, now, &renewal_advice(config));
     }
     let in_order = facts.windows(2).all(|two| matches!(two, [one, next] if one.issuer == next.subject));
     if !in_order {
@@ -173,12 +171,12 @@ fn judge(notes: &mut Notes, config: &Config, read: &Certificate, now: Timestamp)
             "The server's own first, then the one that issued it, and so on; not the root: cat cert.pem chain.pem > fullchain.pem",
         );
     }
-    covered(notes, config, leaf);
+    judge_names(notes, config, leaf);
     let alone = matches!(&facts[..], [only] if only.issuer == only.subject);
-    trusted(notes, config, (leaf, above), Trust { now, alone });
+    judge_trust(notes, config, (leaf, above), TrustInput { now, self_issued: alone });
 }
 
-fn lifetime(notes: &mut Notes, leaf: &der::Facts, now: Timestamp, renew: &str) {
+fn judge_lifetime(notes: &mut Observations, leaf: &der::CertificateFields, now: Timestamp, renew: &str) {
     let left = leaf.not_after.duration_since(now);
     let whole = leaf.not_after.duration_since(leaf.not_before);
     let day = |time: Timestamp| time.strftime("%Y-%m-%d").to_string();
@@ -197,49 +195,47 @@ fn lifetime(notes: &mut Notes, leaf: &der::Facts, now: Timestamp, renew: &str) {
     }
 }
 
-fn covered(notes: &mut Notes, config: &Config, leaf: &CertificateDer<'_>) {
+fn judge_names(notes: &mut Observations, config: &Config, leaf: &CertificateDer<'_>) {
     let Ok(parsed) = ParsedCertificate::try_from(leaf) else {
-        return notes.fail("the certificate cannot be parsed", renew(config));
+        return notes.fail("the certificate cannot be parsed", renewal_advice(config));
     };
     let (mut covered, mut missing) = (Vec::new(), Vec::new());
-    for (name, why) in names(config) {
-        let fits =
-            ServerName::try_from(name.as_str()).is_ok_and(|name| verify_server_name(&parsed, &name).is_ok());
+    for (name, why) in required_names(config) {
+        let fits = ServerName::try_from(name.as_str()).is_ok_and(|name| verify_server_name(&parsed, &name).is_ok());
         if fits { covered.push(name) } else { missing.push((name, why)) }
     }
     if !config.mx.listen.is_empty() {
         // For who publishes it, in a zone that is signed (RFC 7672 3.1.1).
-        let key = Tlsa::data_of_key(parsed.subject_public_key_info().as_ref());
+        let key = Tlsa::public_key_digest(parsed.subject_public_key_info().as_ref());
         notes.good(format!("its TLSA record, for DANE: _25._tcp.{}. TLSA 3 1 1 {key}", config.hostname));
     }
     if !covered.is_empty() {
-        notes.good(format!("it covers {}", told(&covered)));
+        notes.good(format!("it covers {}", join_words(&covered)));
     }
     if !missing.is_empty() {
-        let found =
-            missing.iter().map(|(name, why)| format!("the certificate does not cover {name} ({why})"));
-        notes.fail(lines(found), renew(config));
+        let found = missing.iter().map(|(name, why)| format!("the certificate does not cover {name} ({why})"));
+        notes.fail(join_lines(found), renewal_advice(config));
     }
 }
 
 /// How it is looked at.
-struct Trust {
+struct TrustInput {
     now: Timestamp,
     /// One certificate that issued itself.
-    alone: bool,
+    self_issued: bool,
 }
 
 /// Whether clients with the usual roots would take it. Names and time are told of apart.
-fn trusted(
-    notes: &mut Notes,
+fn judge_trust(
+    notes: &mut Observations,
     config: &Config,
     (leaf, above): (&CertificateDer<'_>, &[CertificateDer<'_>]),
-    Trust { now, alone }: Trust,
+    TrustInput { now, self_issued: alone }: TrustInput,
 ) {
     if alone {
         return notes.warn(
             "the certificate is self-signed: mail clients and API clients will refuse it",
-            renew(config),
+            renewal_advice(config),
         );
     }
     let roots = RootCertStore { roots: webpki_roots::TLS_SERVER_ROOTS.to_vec() };
@@ -274,7 +270,7 @@ fn trusted(
             | CertificateError::NotValidForName
             | CertificateError::NotValidForNameContext { .. },
         )) => {}
-        Err(error) => notes.warn(format!("clients may refuse the certificate: {error}"), renew(config)),
+        Err(error) => notes.warn(format!("clients may refuse the certificate: {error}"), renewal_advice(config)),
     }
 }
 
@@ -282,7 +278,7 @@ fn trusted(
 mod tests {
     use rcgen::{BasicConstraints, CertificateParams, CertifiedIssuer, IsCa, KeyPair, date_time_ymd};
 
-    use super::super::finding::Status;
+    use super::super::finding::CheckStatus;
     use super::*;
     use crate::config;
 
@@ -291,8 +287,7 @@ mod tests {
         let mut authority = CertificateParams::new(Vec::new()).unwrap();
         authority.is_ca = IsCa::Ca(BasicConstraints::Unconstrained);
         let authority = CertifiedIssuer::self_signed(authority, KeyPair::generate().unwrap()).unwrap();
-        let mut leaf =
-            CertificateParams::new(names.iter().map(ToString::to_string).collect::<Vec<_>>()).unwrap();
+        let mut leaf = CertificateParams::new(names.iter().map(ToString::to_string).collect::<Vec<_>>()).unwrap();
         leaf.distinguished_name = rcgen::DistinguishedName::new();
         (leaf.not_before, leaf.not_after) = (date_time_ymd(2030, 3, 1), date_time_ymd(2030, 6, 1));
         let key = KeyPair::generate().unwrap();
@@ -300,13 +295,14 @@ mod tests {
         (leaf.pem(), authority.pem(), key.serialize_pem().into_bytes())
     }
 
-    fn found(chain: String, key: Vec<u8>, now: &str) -> Finding {
-        let text = "hostname = \"mx1.example.net\"\n[api]\nlisten = \"127.0.0.1:1\"\nbase_url = \"https://api.example.net\"\n";
+    fn found(chain: String, key: Vec<u8>, now: &str) -> DoctorFinding {
+        let text =
+            "hostname = \"mx1.example.net\"\n[api]\nlisten = \"127.0.0.1:1\"\nbase_url = \"https://api.example.net\"\n";
         let mut config = config::from_text(text, []).unwrap();
         config.api.tls = true;
-        let mut notes = Notes::default();
+        let mut notes = Observations::default();
         judge(&mut notes, &config, &Certificate { chain: chain.into_bytes(), key }, now.parse().unwrap());
-        notes.settle(NAME)
+        notes.into_finding(NAME)
     }
 
     const NOW: &str = "2030-04-01T00:00:00Z";
@@ -317,27 +313,24 @@ mod tests {
         let (leaf, authority, key) = issued(&both);
         let good = found(format!("{leaf}{authority}"), key.clone(), NOW);
         // The authority is ours alone: that is all there is to say.
-        assert!(
-            good.status == Status::Warning && good.found.starts_with("the chain leads to none"),
-            "{good:#?}"
-        );
+        assert!(good.status == CheckStatus::Warning && good.found.starts_with("the chain leads to none"), "{good:#?}");
         assert!(good.found.contains("covers mx1.example.net and api.example.net"), "{good:#?}");
         for (now, status, said) in [
-            ("2030-07-01T00:00:00Z", Status::Failed, "expired on 2030-06-01"),
-            ("2030-05-25T00:00:00Z", Status::Warning, "expires on 2030-06-01, in 7 days"),
-            ("2030-01-01T00:00:00Z", Status::Failed, "not valid before"),
+            ("2030-07-01T00:00:00Z", CheckStatus::Failed, "expired on 2030-06-01"),
+            ("2030-05-25T00:00:00Z", CheckStatus::Warning, "expires on 2030-06-01, in 7 days"),
+            ("2030-01-01T00:00:00Z", CheckStatus::Failed, "not valid before"),
         ] {
             let late = found(format!("{leaf}{authority}"), key.clone(), now);
             assert!(late.status == status && late.found.contains(said), "{late:#?}");
         }
         let turned = found(format!("{authority}{leaf}"), key.clone(), NOW);
-        assert!(turned.status == Status::Failed && turned.found.contains("out of order"), "{turned:#?}");
+        assert!(turned.status == CheckStatus::Failed && turned.found.contains("out of order"), "{turned:#?}");
         let lone = found(leaf.clone(), key.clone(), NOW);
         assert!(lone.fix.unwrap().contains("fullchain.pem"));
         let (_, _, other) = issued(&both);
         let mixed = found(format!("{leaf}{authority}"), other, NOW);
-        assert!(mixed.status == Status::Failed && mixed.fix.unwrap().contains("one pair"));
-        assert_eq!(found(String::new(), key, NOW).status, Status::Failed);
+        assert!(mixed.status == CheckStatus::Failed && mixed.fix.unwrap().contains("one pair"));
+        assert_eq!(found(String::new(), key, NOW).status, CheckStatus::Failed);
     }
 
     #[test]
@@ -354,7 +347,7 @@ mod tests {
     #[test]
     fn the_advice_works_for_the_unit() {
         let text = "hostname = \"mx1.example.net\"\n[api]\nlisten = \"127.0.0.1:1\"\n";
-        let fix = renew(&config::from_text(text, []).unwrap());
+        let fix = renewal_advice(&config::from_text(text, []).unwrap());
         let (acme, certbot) = (fix.find("[tls.acme]").unwrap(), fix.find("certbot").unwrap());
         assert!(acme < certbot && fix.contains("http_listen = \"[::]:80\""), "{fix}");
         let unit = include_str!("../../etc/postrider.service");
@@ -381,11 +374,11 @@ mod tests {
         let text = "hostname = \"mx1.example.net\"\n[api]\nlisten = \"127.0.0.1:1\"\n";
         let config = config::from_text(text, []).unwrap();
         let (mut notes, credential) =
-            (Notes::default(), Path::new("/run/credentials/postrider.service/tls.key"));
+            (Observations::default(), Path::new("/run/credentials/postrider.service/tls.key"));
         readable_by_service(&mut notes, [&open, credential], &config);
-        assert_eq!(notes.settle(NAME).notes, []);
-        let mut notes = Notes::default();
+        assert_eq!(notes.into_finding(NAME).notes, []);
+        let mut notes = Observations::default();
         readable_by_service(&mut notes, [&open, &closed], &config);
-        assert_eq!(notes.settle(NAME).status, Status::Failed);
+        assert_eq!(notes.into_finding(NAME).status, CheckStatus::Failed);
     }
 }

@@ -1,43 +1,46 @@
 //! `domain_connect`: whether the key that signs requests of Domain Connect is published, so that DNS providers can check
 //! who asks them.
 
-use mail::address::Name;
+use mail::address::DomainName;
 use provider::RequestKey;
 
-use super::finding::{Finding, Notes};
-use super::place::Place;
+use super::finding::{DoctorFinding, Observations};
+use super::place::CheckContext;
 use super::record;
 
 const NAME: &str = "domain_connect";
 
 /// Looks for the public key.
-pub(super) async fn domain_connect(place: &Place) -> Finding {
+pub(super) async fn check_domain_connect(place: &CheckContext) -> DoctorFinding {
     let config = &place.config;
     let Some(name) = &config.service.domain_connect_key_name else {
-        return Finding::skipped(NAME, "no key signs requests of Domain Connect");
+        return DoctorFinding::skipped(NAME, "no key signs requests of Domain Connect");
     };
     match config.domain_connect_key() {
         Ok(Some(key)) => {
             let found = place.resolver.txt(name).await.map(|found| found.data);
             judge(&key, name, found.map_err(|error| error.to_string()))
         }
-        Ok(None) => Finding::skipped(NAME, "no key signs requests of Domain Connect"),
+        Ok(None) => DoctorFinding::skipped(NAME, "no key signs requests of Domain Connect"),
         Err(why) => {
-            let mut notes = Notes::default();
-            notes.fail(why, "Set `domain_connect_key` in [service] to an RSA private key in PEM that the server may read.");
-            notes.settle(NAME)
+            let mut notes = Observations::default();
+            notes.fail(
+                why,
+                "Set `domain_connect_key` in [service] to an RSA private key in PEM that the server may read.",
+            );
+            notes.into_finding(NAME)
         }
     }
 }
 
 /// The records that publish a key, as lines of a zone file.
-pub(crate) fn records(key: &RequestKey, name: &Name) -> String {
-    let lines: Vec<String> = key.texts().iter().map(|text| record::txt(name, text)).collect();
+pub(crate) fn key_records(key: &RequestKey, name: &DomainName) -> String {
+    let lines: Vec<String> = key.texts().iter().map(|text| record::txt_record(name, text)).collect();
     lines.join("\n")
 }
 
-fn judge(key: &RequestKey, name: &Name, found: Result<Vec<String>, String>) -> Finding {
-    let mut notes = Notes::default();
+fn judge(key: &RequestKey, name: &DomainName, found: Result<Vec<String>, String>) -> DoctorFinding {
+    let mut notes = Observations::default();
     match found {
         Err(why) => notes.warn(why, "See the finding `dns`: ask again when the name server answers."),
         Ok(texts) if key.is_published_by(&texts) => {
@@ -45,27 +48,27 @@ fn judge(key: &RequestKey, name: &Name, found: Result<Vec<String>, String>) -> F
         }
         Ok(texts) if texts.is_empty() => notes.fail(
             format!("{name} has no TXT records, so DNS providers refuse signed requests of Domain Connect"),
-            records(key, name),
+            key_records(key, name),
         ),
         Ok(_) => notes.fail(
             format!("the TXT records at {name} publish another key than `domain_connect_key`"),
-            format!("These, and no others that begin with p=:\n{}", records(key, name)),
+            format!("These, and no others that begin with p=:\n{}", key_records(key, name)),
         ),
     }
-    notes.settle(NAME)
+    notes.into_finding(NAME)
 }
 
 #[cfg(test)]
 mod tests {
-    use super::super::finding::Status;
-    use super::super::testing::{Ground, place_with};
+    use super::super::finding::CheckStatus;
+    use super::super::testing::{TestDns, test_context_with};
     use super::*;
 
     const KEY: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/dns/tests/keys/rsa2048.pkcs8.pem");
 
     #[tokio::test]
     async fn the_key_is_looked_for_where_it_is_to_stand() {
-        let name: Name = "_dck1.example.net".parse().unwrap();
+        let name: DomainName = "_dck1.example.net".parse().unwrap();
         let key = RequestKey::new(&std::fs::read_to_string(KEY).unwrap(), &name).unwrap();
         let service = format!(
             "[service]\ndomain_connect_template = \"example.net/email\"\ndomain_connect_key = \"{KEY}\"\n\
@@ -73,19 +76,19 @@ mod tests {
         );
         let texts: Vec<String> = key.texts().iter().map(|text| format!("{name}. TXT \"{text}\"")).collect();
         for (zone, status, said) in [
-            (texts.join("\n"), Status::Ok, "are signed"),
-            (String::new(), Status::Failed, "has no TXT records"),
-            (texts[1].clone(), Status::Failed, "another key"),
-            (format!("$SERVFAIL {name}"), Status::Warning, "gave no answer"),
+            (texts.join("\n"), CheckStatus::Ok, "are signed"),
+            (String::new(), CheckStatus::Failed, "has no TXT records"),
+            (texts[1].clone(), CheckStatus::Failed, "another key"),
+            (format!("$SERVFAIL {name}"), CheckStatus::Warning, "gave no answer"),
         ] {
-            let ground = Ground::of(&zone).await;
-            let found = domain_connect(&place_with(&ground, &service).await).await;
+            let ground = TestDns::new(&zone).await;
+            let found = check_domain_connect(&test_context_with(&ground, &service).await).await;
             assert_eq!(found.status, status, "{zone}: {found:#?}");
             assert!(found.found.contains(said), "{zone}: {found:#?}");
         }
-        let ground = Ground::of("").await;
-        let fix = domain_connect(&place_with(&ground, &service).await).await.fix.unwrap();
+        let ground = TestDns::new("").await;
+        let fix = check_domain_connect(&test_context_with(&ground, &service).await).await.fix.unwrap();
         assert!(fix.starts_with("_dck1.example.net. 3600 IN TXT \"p=1,a=RS256,d="), "{fix}");
-        assert_eq!(domain_connect(&place_with(&ground, "").await).await.status, Status::Skipped);
+        assert_eq!(check_domain_connect(&test_context_with(&ground, "").await).await.status, CheckStatus::Skipped);
     }
 }

@@ -16,7 +16,7 @@ const VERSION: u8 = 0xa0;
 
 /// What stands in it.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub(crate) struct Facts {
+pub(crate) struct CertificateFields {
     /// The issuer's name, as it is encoded.
     pub(super) issuer: Vec<u8>,
     /// Its own name, as it is encoded.
@@ -28,22 +28,22 @@ pub(crate) struct Facts {
 }
 
 /// Reads a certificate.
-pub(crate) fn facts(certificate: &[u8]) -> Option<Facts> {
-    let (_, mut outer, _) = element(certificate)?;
-    let mut fields = sequence(&mut outer)?;
+pub(crate) fn parse_certificate(certificate: &[u8]) -> Option<CertificateFields> {
+    let (_, mut outer, _) = read_element(certificate)?;
+    let mut fields = next_sequence(&mut outer)?;
     if fields.first() == Some(&VERSION) {
-        next(&mut fields)?;
+        next_element(&mut fields)?;
     }
-    let (_serial, _algorithm) = (next(&mut fields)?, next(&mut fields)?);
-    let (_, issuer) = next(&mut fields)?;
-    let mut validity = sequence(&mut fields)?;
-    let (not_before, not_after) = (time(&mut validity)?, time(&mut validity)?);
-    let (_, subject) = next(&mut fields)?;
-    Some(Facts { issuer: issuer.to_vec(), subject: subject.to_vec(), not_before, not_after })
+    let (_serial, _algorithm) = (next_element(&mut fields)?, next_element(&mut fields)?);
+    let (_, issuer) = next_element(&mut fields)?;
+    let mut validity = next_sequence(&mut fields)?;
+    let (not_before, not_after) = (parse_time(&mut validity)?, parse_time(&mut validity)?);
+    let (_, subject) = next_element(&mut fields)?;
+    Some(CertificateFields { issuer: issuer.to_vec(), subject: subject.to_vec(), not_before, not_after })
 }
 
 /// The first element: its tag, its value, and what is behind it.
-fn element(bytes: &[u8]) -> Option<(u8, &[u8], &[u8])> {
+fn read_element(bytes: &[u8]) -> Option<(u8, &[u8], &[u8])> {
     let (&tag, rest) = bytes.split_first()?;
     let (&first, rest) = rest.split_first()?;
     let (length, rest) = if first < 0x80 {
@@ -59,19 +59,19 @@ fn element(bytes: &[u8]) -> Option<(u8, &[u8], &[u8])> {
     Some((tag, value, rest))
 }
 
-fn next<'a>(bytes: &mut &'a [u8]) -> Option<(u8, &'a [u8])> {
-    let (tag, value, rest) = element(bytes)?;
+fn next_element<'a>(bytes: &mut &'a [u8]) -> Option<(u8, &'a [u8])> {
+    let (tag, value, rest) = read_element(bytes)?;
     *bytes = rest;
     Some((tag, value))
 }
 
-fn sequence<'a>(bytes: &mut &'a [u8]) -> Option<&'a [u8]> {
-    next(bytes).filter(|(tag, _)| *tag == SEQUENCE).map(|(_, value)| value)
+fn next_sequence<'a>(bytes: &mut &'a [u8]) -> Option<&'a [u8]> {
+    next_element(bytes).filter(|(tag, _)| *tag == SEQUENCE).map(|(_, value)| value)
 }
 
 /// `YYMMDDHHMMSSZ`, of 1950 to 2049, or `YYYYMMDDHHMMSSZ`.
-fn time(bytes: &mut &[u8]) -> Option<Timestamp> {
-    let (tag, text) = next(bytes)?;
+fn parse_time(bytes: &mut &[u8]) -> Option<Timestamp> {
+    let (tag, text) = next_element(bytes)?;
     let text = std::str::from_utf8(text).ok()?.strip_suffix('Z')?;
     let full = match tag {
         UTC_TIME if text.get(..2)? < "50" => format!("20{text}"),
@@ -93,13 +93,13 @@ mod tests {
         wanted.not_before = rcgen::date_time_ymd(2024, 2, 29);
         wanted.not_after = rcgen::date_time_ymd(2051, 1, 2);
         let made = wanted.self_signed(&rcgen::KeyPair::generate().unwrap()).unwrap();
-        let read = facts(made.der()).unwrap();
+        let read = parse_certificate(made.der()).unwrap();
         assert_eq!(read.issuer, read.subject);
         assert_eq!(read.not_before.to_string(), "2024-02-29T00:00:00Z");
         assert_eq!(read.not_after.to_string(), "2051-01-02T00:00:00Z");
         for end in 0..made.der().len() {
-            let _ = facts(&made.der()[..end]);
+            let _ = parse_certificate(&made.der()[..end]);
         }
-        assert_eq!(facts(b"\x30\x84\xff\xff\xff\xff"), None);
+        assert_eq!(parse_certificate(b"\x30\x84\xff\xff\xff\xff"), None);
     }
 }

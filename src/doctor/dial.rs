@@ -18,11 +18,11 @@ const LINE_BYTES_MAX: u64 = 512;
 
 /// What came of it.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub(super) enum Heard {
+pub(super) enum GreetingResult {
     /// The first line.
-    Line(String),
+    Greeting(String),
     /// Connected, and nothing was said.
-    Silence,
+    NoGreeting,
     /// Somebody on the way, or the host, says no.
     Refused,
     /// Nobody says anything.
@@ -33,11 +33,11 @@ pub(super) enum Heard {
     Failed(String),
 }
 
-impl fmt::Display for Heard {
+impl fmt::Display for GreetingResult {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
-            Self::Line(line) => write!(f, "said \"{line}\""),
-            Self::Silence => f.write_str("something took the connection and said nothing"),
+            Self::Greeting(line) => write!(f, "said \"{line}\""),
+            Self::NoGreeting => f.write_str("something took the connection and said nothing"),
             Self::Refused => f.write_str("the connection was refused"),
             Self::TimedOut => write!(f, "no answer within {} s", CONNECT_DEADLINE.as_secs()),
             Self::Forbidden(why) | Self::Failed(why) => f.write_str(why),
@@ -46,8 +46,8 @@ impl fmt::Display for Heard {
 }
 
 /// Connects from an address (none: the system's choice), waits for the greeting and says QUIT.
-pub(super) async fn greeting(from: Option<IpAddr>, to: SocketAddr) -> Heard {
-    let stream = match open(from, to).await {
+pub(super) async fn read_greeting(from: Option<IpAddr>, to: SocketAddr) -> GreetingResult {
+    let stream = match connect(from, to).await {
         Ok(stream) => stream,
         Err(heard) => return heard,
     };
@@ -59,32 +59,32 @@ pub(super) async fn greeting(from: Option<IpAddr>, to: SocketAddr) -> Heard {
             // Polite, and not waited for.
             let _ = stream.get_mut().write_all(b"QUIT\r\n").await;
             let text: String = String::from_utf8_lossy(&line).chars().filter(|c| !c.is_control()).collect();
-            Heard::Line(text.trim().to_owned())
+            GreetingResult::Greeting(text.trim().to_owned())
         }
-        _ => Heard::Silence,
+        _ => GreetingResult::NoGreeting,
     }
 }
 
 /// Connects and closes.
-pub(super) async fn knock(to: SocketAddr) -> Result<(), Heard> {
-    open(None, to).await.map(drop)
+pub(super) async fn probe_port(to: SocketAddr) -> Result<(), GreetingResult> {
+    connect(None, to).await.map(drop)
 }
 
-async fn open(from: Option<IpAddr>, to: SocketAddr) -> Result<TcpStream, Heard> {
+async fn connect(from: Option<IpAddr>, to: SocketAddr) -> Result<TcpStream, GreetingResult> {
     let failed = |error: std::io::Error| match error.kind() {
-        ErrorKind::ConnectionRefused | ErrorKind::ConnectionReset => Heard::Refused,
-        ErrorKind::TimedOut => Heard::TimedOut,
-        ErrorKind::HostUnreachable | ErrorKind::PermissionDenied => Heard::Forbidden(error.to_string()),
-        _ => Heard::Failed(error.to_string()),
+        ErrorKind::ConnectionRefused | ErrorKind::ConnectionReset => GreetingResult::Refused,
+        ErrorKind::TimedOut => GreetingResult::TimedOut,
+        ErrorKind::HostUnreachable | ErrorKind::PermissionDenied => GreetingResult::Forbidden(error.to_string()),
+        _ => GreetingResult::Failed(error.to_string()),
     };
     let socket = if to.is_ipv4() { TcpSocket::new_v4() } else { TcpSocket::new_v6() }.map_err(failed)?;
     if let Some(from) = from {
         socket
             .bind(SocketAddr::new(from, 0))
-            .map_err(|error| Heard::Failed(format!("{from} here: {error}")))?;
+            .map_err(|error| GreetingResult::Failed(format!("{from} here: {error}")))?;
     }
     match timeout(CONNECT_DEADLINE, socket.connect(to)).await {
-        Err(_) => Err(Heard::TimedOut),
+        Err(_) => Err(GreetingResult::TimedOut),
         Ok(connected) => connected.map_err(failed),
     }
 }

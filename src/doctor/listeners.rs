@@ -3,14 +3,14 @@
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr};
 
 use super::addresses::is_private;
-use super::dial::{self, Heard};
-use super::finding::{Finding, Notes};
+use super::dial::{self, GreetingResult};
+use super::finding::{DoctorFinding, Observations};
 use super::limits;
-use super::place::Place;
+use super::place::CheckContext;
 use crate::config::Config;
 
 /// Far apart: a network that holds two of one family holds nearly everybody.
-const STRANGERS: [[IpAddr; 2]; 2] = [
+const UNRELATED_ADDRESSES: [[IpAddr; 2]; 2] = [
     [IpAddr::V4(Ipv4Addr::new(9, 9, 9, 9)), IpAddr::V4(Ipv4Addr::new(200, 7, 84, 1))],
     [
         IpAddr::V6(Ipv6Addr::new(0x2001, 0x4860, 0, 0, 0, 0, 0, 1)),
@@ -19,7 +19,7 @@ const STRANGERS: [[IpAddr; 2]; 2] = [
 ];
 
 /// Each listener with its name in the configuration.
-fn configured(config: &Config) -> Vec<(&'static str, SocketAddr)> {
+fn configured_listeners(config: &Config) -> Vec<(&'static str, SocketAddr)> {
     let relays = config.relay.iter().flat_map(|relay| &relay.listen).map(|at| ("[[relay]]", *at));
     let submission = config.submission.listen.iter().map(|at| ("[submission] listen", *at));
     let tls = config.submission.implicit_tls.iter().map(|at| ("[submission] implicit_tls", *at));
@@ -29,7 +29,7 @@ fn configured(config: &Config) -> Vec<(&'static str, SocketAddr)> {
 }
 
 /// "All addresses" is reached at loopback.
-fn reachable(listen: SocketAddr) -> SocketAddr {
+fn reachable_address(listen: SocketAddr) -> SocketAddr {
     match listen.ip() {
         IpAddr::V4(ip) if ip.is_unspecified() => (Ipv4Addr::LOCALHOST, listen.port()).into(),
         IpAddr::V6(ip) if ip.is_unspecified() => (Ipv6Addr::LOCALHOST, listen.port()).into(),
@@ -38,23 +38,22 @@ fn reachable(listen: SocketAddr) -> SocketAddr {
 }
 
 /// Whether the doors are open, and to whom.
-pub(super) async fn listeners(place: &Place) -> Finding {
-    let mut notes = Notes::default();
-    exposed(&mut notes, &place.config);
+pub(super) async fn check_listeners(place: &CheckContext) -> DoctorFinding {
+    let mut notes = Observations::default();
+    judge_exposure(&mut notes, &place.config);
     let mut knocks = Vec::new();
-    for (key, listen) in configured(&place.config) {
+    for (key, listen) in configured_listeners(&place.config) {
         // Loopback and own addresses answer at once, or not at all.
-        knocks.push((key, listen, dial::knock(reachable(listen)).await));
+        knocks.push((key, listen, dial::probe_port(reachable_address(listen)).await));
     }
-    let running = limits::server(&place.config.data_dir).await.is_some();
+    let running = limits::running_server_pid(&place.config.data_dir).await.is_some();
     judge(&mut notes, &knocks, running);
-    notes.settle("listeners")
+    notes.into_finding("listeners")
 }
 
-fn judge(notes: &mut Notes, knocks: &[(&'static str, SocketAddr, Result<(), Heard>)], running: bool) {
+fn judge(notes: &mut Observations, knocks: &[(&'static str, SocketAddr, Result<(), GreetingResult>)], running: bool) {
     if !running && knocks.iter().all(|(_, _, knock)| knock.is_err()) {
-        return notes
-            .skip("the server is not running (or its directory is not ours to enter): nothing listens");
+        return notes.skip("the server is not running (or its directory is not ours to enter): nothing listens");
     }
     let open: Vec<String> =
         knocks.iter().filter(|(_, _, knock)| knock.is_ok()).map(|(_, at, _)| at.to_string()).collect();
@@ -72,7 +71,7 @@ fn judge(notes: &mut Notes, knocks: &[(&'static str, SocketAddr, Result<(), Hear
 }
 
 /// Doors that stand open to everybody and should not.
-fn exposed(notes: &mut Notes, config: &Config) {
+fn judge_exposure(notes: &mut Observations, config: &Config) {
     let outside = |at: &&SocketAddr| !is_private(at.ip()) || at.ip().is_unspecified();
     for at in config.ops.listen.iter().filter(outside) {
         notes.warn(
@@ -81,9 +80,9 @@ fn exposed(notes: &mut Notes, config: &Config) {
         );
     }
     for relay in &config.relay {
-        let everybody = STRANGERS.iter().any(|strangers| {
-            strangers.iter().all(|one| relay.networks.iter().any(|network| network.contains(*one)))
-        });
+        let everybody = UNRELATED_ADDRESSES
+            .iter()
+            .any(|strangers| strangers.iter().all(|one| relay.networks.iter().any(|network| network.contains(*one))));
         let Some(at) = relay.listen.iter().find(outside).filter(|_| everybody) else { continue };
         notes.fail(
             format!("the relay on {at} takes mail from everybody for the account {}: an open relay", relay.account),
@@ -94,8 +93,8 @@ fn exposed(notes: &mut Notes, config: &Config) {
 
 #[cfg(test)]
 mod tests {
-    use super::super::finding::Status;
-    use super::super::testing::{Ground, place};
+    use super::super::finding::CheckStatus;
+    use super::super::testing::{TestDns, test_context};
     use super::*;
     use crate::config;
 
@@ -103,31 +102,31 @@ mod tests {
     fn doors_that_are_open_to_all_are_told() {
         let judged = |more: &str| {
             let text = format!("hostname = \"mx1.example.net\"\n[api]\nlisten = \"127.0.0.1:1\"\n{more}");
-            let mut notes = Notes::default();
-            exposed(&mut notes, &config::from_text(&text, []).unwrap());
-            notes.settle("listeners").status
+            let mut notes = Observations::default();
+            judge_exposure(&mut notes, &config::from_text(&text, []).unwrap());
+            notes.into_finding("listeners").status
         };
         let relay = |at: &str, networks: &str| {
             judged(&format!("[[relay]]\nlisten = \"{at}:2525\"\nnetworks = {networks}\naccount = \"a\"\n"))
         };
-        assert_eq!(judged("[ops]\nlisten = \"0.0.0.0:9025\"\n"), Status::Warning);
-        assert_eq!(judged("[ops]\nlisten = \"10.0.0.1:9025\"\n"), Status::Skipped);
-        assert_eq!(relay("0.0.0.0", "\"0.0.0.0/0\""), Status::Failed);
-        assert_eq!(relay("0.0.0.0", "[\"0.0.0.0/1\", \"128.0.0.0/1\"]"), Status::Failed);
-        assert_eq!(relay("127.0.0.1", "\"0.0.0.0/0\""), Status::Skipped);
-        assert_eq!(relay("0.0.0.0", "[\"10.0.0.0/8\", \"192.0.2.0/24\"]"), Status::Skipped);
+        assert_eq!(judged("[ops]\nlisten = \"0.0.0.0:9025\"\n"), CheckStatus::Warning);
+        assert_eq!(judged("[ops]\nlisten = \"10.0.0.1:9025\"\n"), CheckStatus::Skipped);
+        assert_eq!(relay("0.0.0.0", "\"0.0.0.0/0\""), CheckStatus::Failed);
+        assert_eq!(relay("0.0.0.0", "[\"0.0.0.0/1\", \"128.0.0.0/1\"]"), CheckStatus::Failed);
+        assert_eq!(relay("127.0.0.1", "\"0.0.0.0/0\""), CheckStatus::Skipped);
+        assert_eq!(relay("0.0.0.0", "[\"10.0.0.0/8\", \"192.0.2.0/24\"]"), CheckStatus::Skipped);
     }
 
     #[tokio::test]
     async fn what_is_open_is_told() {
         let listener = tokio::net::TcpListener::bind("127.0.0.1:0").await.unwrap();
-        let ground = Ground::of("").await;
-        let mut place = place(&ground, "").await;
+        let ground = TestDns::new("").await;
+        let mut place = test_context(&ground, "").await;
         let closed = place.config.api.listen[0];
-        assert_eq!(listeners(&place).await.status, Status::Skipped);
+        assert_eq!(check_listeners(&place).await.status, CheckStatus::Skipped);
         place.config.api.listen = vec![listener.local_addr().unwrap()];
-        assert_eq!(listeners(&place).await.status, Status::Ok);
+        assert_eq!(check_listeners(&place).await.status, CheckStatus::Ok);
         place.config.api.listen.push(closed);
-        assert_eq!(listeners(&place).await.status, Status::Failed);
+        assert_eq!(check_listeners(&place).await.status, CheckStatus::Failed);
     }
 }

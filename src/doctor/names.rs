@@ -7,22 +7,22 @@
 use std::net::IpAddr;
 use std::time::Duration;
 
-use mail::address::Name;
+use mail::address::DomainName;
 use tokio::time::Instant;
 
-use super::finding::{Finding, Notes};
-use super::place::{Place, told};
+use super::finding::{DoctorFinding, Observations};
+use super::place::{CheckContext, join_words};
 
 /// Names that are always there.
 const WELL_KNOWN: [&str; 3] = ["gmail.com", "outlook.com", "iana.org"];
 /// Signed, and signed wrongly on purpose.
-const SIGNED: &str = "isc.org";
-const BOGUS: &str = "dnssec-failed.org";
+const SIGNED_NAME: &str = "isc.org";
+const BOGUS_NAME: &str = "dnssec-failed.org";
 /// A name that is not known yet takes a few questions of its own.
 const SLOW: Duration = Duration::from_millis(1_000);
 
 /// Resolvers that serve the public.
-const PUBLIC: [(&str, &str); 18] = [
+const PUBLIC_RESOLVERS: [(&str, &str); 18] = [
     ("8.8.8.8", "Google"),
     ("8.8.4.4", "Google"),
     ("2001:4860:4860::8888", "Google"),
@@ -44,20 +44,20 @@ const PUBLIC: [(&str, &str); 18] = [
 ];
 
 /// One of our own, which validates as it comes.
-pub(super) const OWN: &str = "Run a resolver of your own, which validates and is nobody else's:\n\
+pub(super) const OWN_RESOLVER_ADVICE: &str = "Run a resolver of your own, which validates and is nobody else's:\n\
 apt install unbound\n[dns]\nservers = [\"127.0.0.1:53\"]";
 
 /// Which servers are asked: the configuration's, else the system's.
-fn servers(place: &Place) -> Vec<IpAddr> {
+fn name_servers(place: &CheckContext) -> Vec<IpAddr> {
     let configured = &place.config.dns.servers;
     if !configured.is_empty() {
         return configured.iter().map(std::net::SocketAddr::ip).collect();
     }
     let text = std::fs::read_to_string("/etc/resolv.conf").unwrap_or_default();
-    in_resolv_conf(&text)
+    parse_resolv_conf(&text)
 }
 
-fn in_resolv_conf(text: &str) -> Vec<IpAddr> {
+fn parse_resolv_conf(text: &str) -> Vec<IpAddr> {
     let address = |line: &str| {
         let mut words = line.split_whitespace();
         (words.next()? == "nameserver").then(|| words.next()?.parse().ok()).flatten()
@@ -66,160 +66,159 @@ fn in_resolv_conf(text: &str) -> Vec<IpAddr> {
 }
 
 /// What became of one question.
-enum Asked {
+enum TimedLookup {
     /// There are records.
-    Known(Duration),
+    Found(Duration),
     /// There are none.
-    Unknown(Duration),
+    NotFound(Duration),
     /// No answer, and why.
-    Unanswered(String),
+    NoAnswer(String),
 }
 
 /// Whether the name server answers, and how soon.
-pub(super) async fn dns(place: &Place) -> Finding {
+pub(super) async fn check_dns(place: &CheckContext) -> DoctorFinding {
     let [one, two, three] = WELL_KNOWN;
-    let (one, two, three) = tokio::join!(time(place, one), time(place, two), time(place, three));
-    judge(&servers(place), &[one, two, three])
+    let (one, two, three) = tokio::join!(time_lookup(place, one), time_lookup(place, two), time_lookup(place, three));
+    judge(&name_servers(place), &[one, two, three])
 }
 
-async fn time(place: &Place, name: &str) -> Asked {
-    let Ok(name) = name.parse::<Name>() else { return Asked::Unanswered(format!("{name} is no name")) };
+async fn time_lookup(place: &CheckContext, name: &str) -> TimedLookup {
+    let Ok(name) = name.parse::<DomainName>() else {
+        return TimedLookup::NoAnswer(format!("{name} is no name"));
+    };
     let began = Instant::now();
     // Not what another check asks: that answer might be there already.
     match place.resolver.txt(&name).await {
-        Err(error) => Asked::Unanswered(error.to_string()),
-        Ok(found) if found.data.is_empty() => Asked::Unknown(began.elapsed()),
-        Ok(_) => Asked::Known(began.elapsed()),
+        Err(error) => TimedLookup::NoAnswer(error.to_string()),
+        Ok(found) if found.data.is_empty() => TimedLookup::NotFound(began.elapsed()),
+        Ok(_) => TimedLookup::Found(began.elapsed()),
     }
 }
 
-fn judge(servers: &[IpAddr], asked: &[Asked]) -> Finding {
-    let mut notes = Notes::default();
-    let who = told(servers);
-    let time = |one: &Asked| match one {
-        Asked::Known(time) | Asked::Unknown(time) => Some(*time),
-        Asked::Unanswered(_) => None,
+fn judge(servers: &[IpAddr], asked: &[TimedLookup]) -> DoctorFinding {
+    let mut notes = Observations::default();
+    let who = join_words(servers);
+    let time = |one: &TimedLookup| match one {
+        TimedLookup::Found(time) | TimedLookup::NotFound(time) => Some(*time),
+        TimedLookup::NoAnswer(_) => None,
     };
-    let why = asked.iter().find_map(|one| if let Asked::Unanswered(why) = one { Some(why) } else { None });
+    let why = asked.iter().find_map(|one| if let TimedLookup::NoAnswer(why) = one { Some(why) } else { None });
     match (asked.iter().filter_map(time).max(), why) {
         (None, why) => notes.fail(
             format!("{who} gives no answers, so no mail can go anywhere: {}", why.map_or("", |why| why)),
-            format!("Is it running, and does a firewall let DNS out (port 53, UDP and TCP)? Try: dig @{who} gmail.com MX\n{OWN}"),
+            format!("Is it running, and does a firewall let DNS out (port 53, UDP and TCP)? Try: dig @{who} gmail.com MX\n{OWN_RESOLVER_ADVICE}"),
         ),
-        (Some(_), Some(why)) => notes.warn(format!("{who} does not answer every question: {why}"), OWN),
+        (Some(_), Some(why)) => notes.warn(format!("{who} does not answer every question: {why}"), OWN_RESOLVER_ADVICE),
         (Some(time), None) if time > SLOW => {
-            notes.warn(format!("{who} took {} ms for an answer: mail waits for it", time.as_millis()), OWN);
+            notes.warn(format!("{who} took {} ms for an answer: mail waits for it", time.as_millis()), OWN_RESOLVER_ADVICE);
         }
         (Some(time), None) => notes.good(format!("{who} answers, within {} ms", time.as_millis().max(1))),
     }
-    if asked.iter().all(|one| matches!(one, Asked::Unknown(_))) {
+    if asked.iter().all(|one| matches!(one, TimedLookup::NotFound(_))) {
         notes.warn(
-            format!("{who} knows nothing of {}: it does not speak for the whole Internet", told(&WELL_KNOWN)),
-            OWN,
+            format!("{who} knows nothing of {}: it does not speak for the whole Internet", join_words(&WELL_KNOWN)),
+            OWN_RESOLVER_ADVICE,
         );
     }
     for server in servers {
-        let public = PUBLIC.iter().find(|(address, _)| address.parse() == Ok(*server));
+        let public = PUBLIC_RESOLVERS.iter().find(|(address, _)| address.parse() == Ok(*server));
         if let Some((_, owner)) = public {
             notes.warn(
                 format!("{server} is {owner}'s resolver for everybody: blocklists refuse to answer it, and it may turn a busy server away"),
-                OWN,
+                OWN_RESOLVER_ADVICE,
             );
         }
     }
-    notes.settle("dns")
+    notes.into_finding("dns")
 }
 
 /// What a question came to.
 #[derive(Debug, Clone, PartialEq, Eq)]
-enum Answer {
+enum LookupOutcome {
     Addresses,
-    Nothing,
-    None(String),
+    NoRecords,
+    NoAnswer(String),
 }
 
-async fn ask(place: &Place, name: &str) -> Answer {
-    let Ok(name) = name.parse::<Name>() else { return Answer::Nothing };
+async fn lookup(place: &CheckContext, name: &str) -> LookupOutcome {
+    let Ok(name) = name.parse::<DomainName>() else { return LookupOutcome::NoRecords };
     match place.resolver.addresses(&name).await {
-        Err(error) => Answer::None(error.to_string()),
-        Ok(found) if found.data.is_empty() => Answer::Nothing,
-        Ok(_) => Answer::Addresses,
+        Err(error) => LookupOutcome::NoAnswer(error.to_string()),
+        Ok(found) if found.data.is_empty() => LookupOutcome::NoRecords,
+        Ok(_) => LookupOutcome::Addresses,
     }
 }
 
 /// Whether forged answers are let through.
-pub(super) async fn dnssec(place: &Place) -> Finding {
-    let (signed, bogus) = tokio::join!(ask(place, SIGNED), ask(place, BOGUS));
+pub(super) async fn check_dnssec(place: &CheckContext) -> DoctorFinding {
+    let (signed, bogus) = tokio::join!(lookup(place, SIGNED_NAME), lookup(place, BOGUS_NAME));
     judge_dnssec(&signed, &bogus)
 }
 
-fn judge_dnssec(signed: &Answer, bogus: &Answer) -> Finding {
-    let mut notes = Notes::default();
+fn judge_dnssec(signed: &LookupOutcome, bogus: &LookupOutcome) -> DoctorFinding {
+    let mut notes = Observations::default();
     match (signed, bogus) {
-        (Answer::Addresses, Answer::None(_)) => {
-            notes.good(format!("forged answers are refused ({BOGUS} is not answered, {SIGNED} is)"));
+        (LookupOutcome::Addresses, LookupOutcome::NoAnswer(_)) => {
+            notes.good(format!("forged answers are refused ({BOGUS_NAME} is not answered, {SIGNED_NAME} is)"));
         }
-        (Answer::Addresses, Answer::Addresses) => notes.warn(
-            format!("the name server does not validate: it answers for {BOGUS}, whose signatures are broken on purpose. Whoever can forge an answer can have our mail"),
-            OWN,
+        (LookupOutcome::Addresses, LookupOutcome::Addresses) => notes.warn(
+            format!("the name server does not validate: it answers for {BOGUS_NAME}, whose signatures are broken on purpose. Whoever can forge an answer can have our mail"),
+            OWN_RESOLVER_ADVICE,
         ),
-        (Answer::Addresses, Answer::Nothing) => {
-            return Finding::skipped("dnssec", format!("{BOGUS} has no address any more: nothing to compare with"));
+        (LookupOutcome::Addresses, LookupOutcome::NoRecords) => {
+            return DoctorFinding::skipped("dnssec", format!("{BOGUS_NAME} has no address any more: nothing to compare with"));
         }
-        (Answer::None(why), _) => {
-            return Finding::skipped("dnssec", format!("no answer for {SIGNED}, which is signed well: {why}"));
+        (LookupOutcome::NoAnswer(why), _) => {
+            return DoctorFinding::skipped("dnssec", format!("no answer for {SIGNED_NAME}, which is signed well: {why}"));
         }
-        (Answer::Nothing, _) => return Finding::skipped("dnssec", format!("{SIGNED} has no address here: nothing to compare with")),
+        (LookupOutcome::NoRecords, _) => return DoctorFinding::skipped("dnssec", format!("{SIGNED_NAME} has no address here: nothing to compare with")),
     }
-    notes.settle("dnssec")
+    notes.into_finding("dnssec")
 }
 
 #[cfg(test)]
 mod tests {
-    use super::super::finding::Status;
-    use super::super::testing::{Ground, place};
+    use super::super::finding::CheckStatus;
+    use super::super::testing::{TestDns, test_context};
     use super::*;
 
     #[tokio::test]
     async fn a_validating_resolver_refuses_the_bogus_name() {
         for (zone, status) in [
-            ("isc.org. A 203.0.113.1\n$SERVFAIL dnssec-failed.org", Status::Ok),
-            ("isc.org. A 203.0.113.1\ndnssec-failed.org. A 203.0.113.2", Status::Warning),
-            ("isc.org. A 203.0.113.1", Status::Skipped),
-            ("$SERVFAIL isc.org\n$SERVFAIL dnssec-failed.org", Status::Skipped),
+            ("isc.org. A 203.0.113.1\n$SERVFAIL dnssec-failed.org", CheckStatus::Ok),
+            ("isc.org. A 203.0.113.1\ndnssec-failed.org. A 203.0.113.2", CheckStatus::Warning),
+            ("isc.org. A 203.0.113.1", CheckStatus::Skipped),
+            ("$SERVFAIL isc.org\n$SERVFAIL dnssec-failed.org", CheckStatus::Skipped),
         ] {
-            let ground = Ground::of(zone).await;
-            assert_eq!(dnssec(&place(&ground, "").await).await.status, status, "{zone}");
+            let ground = TestDns::new(zone).await;
+            assert_eq!(check_dnssec(&test_context(&ground, "").await).await.status, status, "{zone}");
         }
     }
 
     #[tokio::test]
     async fn a_resolver_answers_or_not() {
         for (zone, status) in [
-            ("gmail.com. TXT x", Status::Ok),
-            ("", Status::Warning),
-            ("gmail.com. TXT x\n$REFUSED iana.org", Status::Warning),
-            ("$REFUSED gmail.com\n$REFUSED outlook.com\n$REFUSED iana.org", Status::Failed),
+            ("gmail.com. TXT x", CheckStatus::Ok),
+            ("", CheckStatus::Warning),
+            ("gmail.com. TXT x\n$REFUSED iana.org", CheckStatus::Warning),
+            ("$REFUSED gmail.com\n$REFUSED outlook.com\n$REFUSED iana.org", CheckStatus::Failed),
         ] {
-            let ground = Ground::of(zone).await;
-            let found = dns(&place(&ground, "").await).await;
+            let ground = TestDns::new(zone).await;
+            let found = check_dns(&test_context(&ground, "").await).await;
             assert_eq!(found.status, status, "{zone}: {found:#?}");
         }
     }
 
     #[test]
     fn resolvers_of_the_public_are_known() {
-        let servers = in_resolv_conf(
+        let servers = parse_resolv_conf(
             "# x\nsearch example.net\nnameserver 8.8.8.8\nnameserver fe80::1%eth0\nnameserver 127.0.0.53\n",
         );
         assert_eq!(servers.len(), 2);
-        let found = judge(&servers, &[Asked::Known(Duration::from_millis(20))]);
-        assert!(
-            found.status == Status::Warning && found.found.starts_with("8.8.8.8 is Google's"),
-            "{found:#?}"
-        );
-        let slow = judge(&[], &[Asked::Known(Duration::from_secs(3))]);
-        assert_eq!(slow.status, Status::Warning);
-        assert!(PUBLIC.iter().all(|(address, _)| address.parse::<IpAddr>().is_ok()));
+        let found = judge(&servers, &[TimedLookup::Found(Duration::from_millis(20))]);
+        assert!(found.status == CheckStatus::Warning && found.found.starts_with("8.8.8.8 is Google's"), "{found:#?}");
+        let slow = judge(&[], &[TimedLookup::Found(Duration::from_secs(3))]);
+        assert_eq!(slow.status, CheckStatus::Warning);
+        assert!(PUBLIC_RESOLVERS.iter().all(|(address, _)| address.parse::<IpAddr>().is_ok()));
     }
 }

@@ -7,11 +7,11 @@ use std::net::{IpAddr, SocketAddr};
 use std::str::FromStr;
 use std::time::Duration;
 
-use dns::lookup::{Resolver, Settings, SetupError};
-use mail::address::Name;
+use dns::lookup::{Resolver, ResolverSettings, ResolverSetupError};
+use mail::address::DomainName;
 use queue::clock::Clock;
 
-use super::addresses::{self, Sources};
+use super::addresses::{self, SendingAddresses};
 use crate::config::Config;
 
 /// How long one look-up may take: who waits longer for each name delivers no mail either.
@@ -20,63 +20,63 @@ const TRY_TIMEOUT: Duration = Duration::from_secs(2);
 
 /// `host:port`, `address:port`, or either alone where a port is known.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Target {
+pub struct ProbeTarget {
     /// A name or an address.
-    pub host: Host,
+    pub host: ProbeHost,
     /// Unless it is the usual one.
     pub port: Option<u16>,
 }
 
 /// A name or an address.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub enum Host {
+pub enum ProbeHost {
     /// To be looked up.
-    Named(Name),
+    Name(DomainName),
     /// As it is.
-    At(IpAddr),
+    Address(IpAddr),
 }
 
-impl FromStr for Target {
+impl FromStr for ProbeTarget {
     type Err = String;
 
     fn from_str(text: &str) -> Result<Self, String> {
         if let Ok(address) = text.parse::<SocketAddr>() {
-            return Ok(Self { host: Host::At(address.ip()), port: Some(address.port()) });
+            return Ok(Self { host: ProbeHost::Address(address.ip()), port: Some(address.port()) });
         }
         if let Ok(address) = text.trim_matches(['[', ']']).parse::<IpAddr>() {
-            return Ok(Self { host: Host::At(address), port: None });
+            return Ok(Self { host: ProbeHost::Address(address), port: None });
         }
         let wrong = || format!("`{text}` is not HOST or HOST:PORT (say, \"mx.example.net:25\")");
         let (host, port) = match text.rsplit_once(':') {
             Some((host, port)) => (host, Some(port.parse().map_err(|_| wrong())?)),
             None => (text, None),
         };
-        Ok(Self { host: Host::Named(host.parse().map_err(|_| wrong())?), port })
+        Ok(Self { host: ProbeHost::Name(host.parse().map_err(|_| wrong())?), port })
     }
 }
 
-impl fmt::Display for Host {
+impl fmt::Display for ProbeHost {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
-            Self::Named(name) => name.fmt(f),
-            Self::At(address) => address.fmt(f),
+            Self::Name(name) => name.fmt(f),
+            Self::Address(address) => address.fmt(f),
         }
     }
 }
 
 /// What the operator may say on the command line.
 #[derive(Debug, Clone, Default)]
-pub struct Options {
+pub struct DoctorOptions {
     /// A mail host to try port 25 out with, instead of the well-known ones.
-    pub out: Option<Target>,
+    pub out: Option<ProbeTarget>,
     /// A time server, instead of the well-known one.
-    pub ntp: Option<Target>,
+    pub ntp: Option<ProbeTarget>,
     /// Our public addresses, where a NAT hides them.
     pub addresses: Vec<IpAddr>,
 }
 
 /// Everything that a check may use.
-pub struct Place {
+pub struct CheckContext {
     /// The configuration.
     pub config: Config,
     /// Asks as the server does.
@@ -84,51 +84,50 @@ pub struct Place {
     /// What this machine takes the time to be.
     pub clock: Clock,
     /// What the operator said.
-    pub options: Options,
+    pub options: DoctorOptions,
     /// The addresses of our host name, or why there is no answer.
-    pub forward: Result<Vec<IpAddr>, String>,
+    pub hostname_addresses: Result<Vec<IpAddr>, String>,
     /// Which of those, and of the sources, an interface here has.
-    pub here: BTreeSet<IpAddr>,
+    pub local_addresses: BTreeSet<IpAddr>,
     /// Where mail leaves from.
-    pub sources: Sources,
+    pub sources: SendingAddresses,
 }
 
-impl Place {
+impl CheckContext {
     /// Looks around: our host name is looked up, for a NAT is seen through by it.
     ///
     /// # Errors
     /// [`SetupError`] when there is no resolver to ask.
-    pub async fn look(config: Config, options: Options, clock: Clock) -> Result<Self, SetupError> {
-        let resolver = Resolver::new(&Settings {
+    pub async fn gather(config: Config, options: DoctorOptions, clock: Clock) -> Result<Self, ResolverSetupError> {
+        let resolver = Resolver::new(&ResolverSettings {
             servers: config.dns.servers.clone(),
             try_timeout: TRY_TIMEOUT,
             retries: 1,
             deadline: LOOKUP_DEADLINE,
-            ..Settings::default()
+            ..ResolverSettings::default()
         })?;
-        let forward = addresses_of(&resolver, &config.hostname).await;
-        let local = addresses::local(&config);
+        let forward = lookup_addresses(&resolver, &config.hostname).await;
+        let local = addresses::local_source_addresses(&config);
         let known = forward.as_deref().unwrap_or_default();
-        let here =
-            known.iter().chain(&local).copied().filter(|address| addresses::is_here(*address)).collect();
-        let sources = Sources::new(&local, &options.addresses, known);
-        Ok(Self { config, resolver, clock, options, forward, here, sources })
+        let here = known.iter().chain(&local).copied().filter(|address| addresses::has_interface(*address)).collect();
+        let sources = SendingAddresses::new(&local, &options.addresses, known);
+        Ok(Self { config, resolver, clock, options, hostname_addresses: forward, local_addresses: here, sources })
     }
 
     /// The addresses of a host, or why there is no answer.
     ///
     /// # Errors
     /// A sentence.
-    pub async fn addresses(&self, host: &Host) -> Result<Vec<IpAddr>, String> {
+    pub async fn addresses(&self, host: &ProbeHost) -> Result<Vec<IpAddr>, String> {
         match host {
-            Host::At(address) => Ok(vec![*address]),
-            Host::Named(name) => addresses_of(&self.resolver, name).await,
+            ProbeHost::Address(address) => Ok(vec![*address]),
+            ProbeHost::Name(name) => lookup_addresses(&self.resolver, name).await,
         }
     }
 
     /// What we say in EHLO, coming from a public address.
     #[must_use]
-    pub fn said_from(&self, public: IpAddr) -> &Name {
+    pub fn ehlo_name_for(&self, public: IpAddr) -> &DomainName {
         let local = self.sources.0.iter().find(|source| source.public == Some(public)).map(|s| s.local);
         let named = self.config.delivery.all_source_addresses();
         let pool = named.into_iter().find(|(address, _)| Some(*address) == local);
@@ -137,26 +136,26 @@ impl Place {
 
     /// Whether the mail goes out by somebody else's host.
     #[must_use]
-    pub fn by_smarthost(&self) -> bool {
-        self.config.delivery.smarthost_of_all().is_some()
+    pub fn uses_smarthost(&self) -> bool {
+        self.config.delivery.default_smarthost().is_some()
     }
 
     /// Whether an address leads to this machine: it has it, or it is one that a NAT makes ours.
     #[must_use]
     pub fn is_ours(&self, address: IpAddr) -> bool {
-        self.here.contains(&address)
+        self.local_addresses.contains(&address)
             || self.sources.public().contains(&address)
             || self.options.addresses.contains(&address)
-            || addresses::is_here(address) && !addresses::is_private(address)
+            || addresses::has_interface(address) && !addresses::is_private(address)
     }
 }
 
-async fn addresses_of(resolver: &Resolver, name: &Name) -> Result<Vec<IpAddr>, String> {
+async fn lookup_addresses(resolver: &Resolver, name: &DomainName) -> Result<Vec<IpAddr>, String> {
     resolver.addresses(name).await.map(|answer| answer.data).map_err(|error| error.to_string())
 }
 
 /// Things as they are told: `a`, `a and b`, `a, b and c`; `nothing` when there are none.
-pub(super) fn told<T: fmt::Display>(things: &[T]) -> String {
+pub(super) fn join_words<T: fmt::Display>(things: &[T]) -> String {
     let texts: Vec<String> = things.iter().map(ToString::to_string).collect();
     match texts.split_last() {
         None => "nothing".to_owned(),
@@ -171,7 +170,7 @@ mod tests {
 
     #[test]
     fn targets_are_names_or_addresses_with_or_without_a_port() {
-        let read = |text: &str| text.parse::<Target>().map(|target| (target.host.to_string(), target.port));
+        let read = |text: &str| text.parse::<ProbeTarget>().map(|target| (target.host.to_string(), target.port));
         assert_eq!(read("mx.example.net:2525"), Ok(("mx.example.net".to_owned(), Some(2525))));
         assert_eq!(read("mx.example.net"), Ok(("mx.example.net".to_owned(), None)));
         assert_eq!(read("[2001:db8::1]:25"), Ok(("2001:db8::1".to_owned(), Some(25))));
@@ -182,8 +181,8 @@ mod tests {
 
     #[test]
     fn lists_are_told() {
-        assert_eq!(told::<u8>(&[]), "nothing");
-        assert_eq!(told(&[1]), "1");
-        assert_eq!(told(&[1, 2, 3]), "1, 2 and 3");
+        assert_eq!(join_words::<u8>(&[]), "nothing");
+        assert_eq!(join_words(&[1]), "1");
+        assert_eq!(join_words(&[1, 2, 3]), "1, 2 and 3");
     }
 }

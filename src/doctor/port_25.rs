@@ -7,12 +7,12 @@
 use std::net::{IpAddr, SocketAddr};
 
 use dns::mail_hosts::MailHosts;
-use mail::address::Name;
-use queue::smarthosts::SmarthostAt;
+use mail::address::DomainName;
+use queue::smarthosts::SmarthostEndpoint;
 
-use super::dial::{self, Heard};
-use super::finding::{Finding, Notes};
-use super::place::{Host, Place, told};
+use super::dial::{self, GreetingResult};
+use super::finding::{DoctorFinding, Observations};
+use super::place::{CheckContext, ProbeHost, join_words};
 
 /// Domains whose mail hosts answer everybody, day and night; the second in case it is the first's fault.
 const WELL_KNOWN: [&str; 2] = ["gmail.com", "outlook.com"];
@@ -28,29 +28,29 @@ customers they know; Google Cloud and DigitalOcean do not. Until then, send thro
 smarthost = \"relay.example.net:587\"";
 
 /// One host that was tried.
-struct Tried {
+struct GreetingProbe {
     from: Option<IpAddr>,
     host: String,
     to: SocketAddr,
-    heard: Heard,
+    result: GreetingResult,
 }
 
 /// Whom to try: names with the addresses of each.
-async fn targets(place: &Place) -> Result<Vec<(String, Vec<SocketAddr>)>, String> {
+async fn probe_targets(place: &CheckContext) -> Result<Vec<(String, Vec<SocketAddr>)>, String> {
     let port = place.config.delivery.port;
     if let Some(target) = &place.options.out {
         let found = place.addresses(&target.host).await?;
-        return Ok(vec![(target.host.to_string(), at(&found, target.port.unwrap_or(port)))]);
+        return Ok(vec![(target.host.to_string(), with_port(&found, target.port.unwrap_or(port)))]);
     }
-    if let Some(smarthost) = place.config.delivery.smarthost_of_all() {
+    if let Some(smarthost) = place.config.delivery.default_smarthost() {
         let mut targets = Vec::new();
         // The first it is tried at, and the next: two at most are asked at once.
-        for one in smarthost.at.into_iter().take(2) {
+        for one in smarthost.endpoints.into_iter().take(2) {
             targets.push(match one {
-                SmarthostAt::Address(address) => (address.ip().to_string(), vec![address]),
-                SmarthostAt::Host(name, port) => {
-                    let found = place.addresses(&Host::Named(name.clone())).await?;
-                    (name.to_string(), at(&found, port))
+                SmarthostEndpoint::Address(address) => (address.ip().to_string(), vec![address]),
+                SmarthostEndpoint::Host(name, port) => {
+                    let found = place.addresses(&ProbeHost::Name(name.clone())).await?;
+                    (name.to_string(), with_port(&found, port))
                 }
             });
         }
@@ -59,38 +59,38 @@ async fn targets(place: &Place) -> Result<Vec<(String, Vec<SocketAddr>)>, String
     let mut targets = Vec::new();
     let mut wrong = String::new();
     let [one, other] = WELL_KNOWN;
-    let (one, other) = tokio::join!(first_host(place, one), first_host(place, other));
+    let (one, other) = tokio::join!(first_mx_host(place, one), first_mx_host(place, other));
     for found in [one, other] {
         match found {
-            Ok((host, found)) => targets.push((host.to_string(), at(&found, port))),
+            Ok((host, found)) => targets.push((host.to_string(), with_port(&found, port))),
             Err(why) => wrong = why,
         }
     }
     if targets.is_empty() { Err(wrong) } else { Ok(targets) }
 }
 
-fn at(addresses: &[IpAddr], port: u16) -> Vec<SocketAddr> {
+fn with_port(addresses: &[IpAddr], port: u16) -> Vec<SocketAddr> {
     addresses.iter().map(|ip| SocketAddr::new(*ip, port)).collect()
 }
 
-async fn first_host(place: &Place, domain: &str) -> Result<(Name, Vec<IpAddr>), String> {
-    let domain: Name = domain.parse().map_err(|_| format!("{domain} is no name"))?;
+async fn first_mx_host(place: &CheckContext, domain: &str) -> Result<(DomainName, Vec<IpAddr>), String> {
+    let domain: DomainName = domain.parse().map_err(|_| format!("{domain} is no name"))?;
     let found = place.resolver.mx(&domain).await.map_err(|error| error.to_string())?;
     let MailHosts::Mx(hosts) = found.data else { return Err(format!("{domain} has no MX records")) };
     let host = hosts.into_iter().next().ok_or_else(|| format!("{domain} has no mail host"))?.host;
-    let addresses = place.addresses(&Host::Named(host.clone())).await?;
+    let addresses = place.addresses(&ProbeHost::Name(host.clone())).await?;
     Ok((host, addresses))
 }
 
 /// Whether mail can leave.
-pub(super) async fn out(place: &Place) -> Finding {
-    let mut notes = Notes::default();
-    let targets = match targets(place).await {
+pub(super) async fn check_outgoing(place: &CheckContext) -> DoctorFinding {
+    let mut notes = Observations::default();
+    let targets = match probe_targets(place).await {
         Ok(targets) => targets,
         Err(why) => {
             let fix = "See the finding `dns`; or name a host to try: postrider doctor --out HOST:PORT";
             notes.warn(format!("no mail host to try: {why}"), fix);
-            return notes.settle("port_25_out");
+            return notes.into_finding("port_25_out");
         }
     };
     let configured = place.config.delivery.all_source_addresses();
@@ -98,24 +98,28 @@ pub(super) async fn out(place: &Place) -> Finding {
     for source in &place.sources.0 {
         let is_chosen = configured.iter().any(|(address, _)| *address == source.local);
         let from = is_chosen.then_some(source.local);
-        let dials = targets.iter().filter_map(|(host, addresses)| {
-            let to = *addresses.iter().find(|to| to.is_ipv4() == source.local.is_ipv4())?;
-            Some(async move { Tried { from, host: host.clone(), to, heard: dial::greeting(from, to).await } })
-        });
-        let tried = both(dials.collect()).await;
+        let dials =
+            targets.iter().filter_map(|(host, addresses)| {
+                let to = *addresses.iter().find(|to| to.is_ipv4() == source.local.is_ipv4())?;
+                Some(async move {
+                    GreetingProbe { from, host: host.clone(), to, result: dial::read_greeting(from, to).await }
+                })
+            });
+        let tried = join_all(dials.collect()).await;
         asked += tried.len();
-        judge_out(&mut notes, &tried, place.by_smarthost());
+        judge_out(&mut notes, &tried, place.uses_smarthost());
     }
     if asked == 0 {
         let hosts: Vec<&String> = targets.iter().map(|(host, _)| host).collect();
-        let fix = "Give the machine an address and a default route, or name another host: postrider doctor --out HOST:PORT";
-        notes.fail(format!("no way from here to {}", told(&hosts)), fix);
+        let fix =
+            "Give the machine an address and a default route, or name another host: postrider doctor --out HOST:PORT";
+        notes.fail(format!("no way from here to {}", join_words(&hosts)), fix);
     }
-    notes.settle("port_25_out")
+    notes.into_finding("port_25_out")
 }
 
 /// All at once, in their order: there are two at most.
-async fn both<T>(mut dials: Vec<impl Future<Output = T>>) -> Vec<T> {
+async fn join_all<T>(mut dials: Vec<impl Future<Output = T>>) -> Vec<T> {
     match (dials.pop(), dials.pop()) {
         (Some(last), Some(first)) => {
             let (first, last) = tokio::join!(first, last);
@@ -127,13 +131,14 @@ async fn both<T>(mut dials: Vec<impl Future<Output = T>>) -> Vec<T> {
 }
 
 /// One way out is judged by the best that it came to.
-fn judge_out(notes: &mut Notes, tried: &[Tried], smarthost: bool) {
-    let by = |one: &Tried| one.from.map_or_else(String::new, |from| format!(" from {from}"));
-    let greets = |one: &&Tried| matches!(&one.heard, Heard::Line(line) if line.starts_with("220"));
+fn judge_out(notes: &mut Observations, tried: &[GreetingProbe], smarthost: bool) {
+    let by = |one: &GreetingProbe| one.from.map_or_else(String::new, |from| format!(" from {from}"));
+    let greets =
+        |one: &&GreetingProbe| matches!(&one.result, GreetingResult::Greeting(line) if line.starts_with("220"));
     if let Some(one) = tried.iter().find(greets) {
-        let Tried { host, to, heard, .. } = one;
+        let GreetingProbe { host, to, result: heard, .. } = one;
         return match heard {
-            Heard::Line(line) if intercepted(host, line) => notes.warn(
+            GreetingResult::Greeting(line) if is_intercepted(host, line) => notes.warn(
                 format!("{host} [{to}]{} {heard}, which does not look like {host}: something on the way answers in its place", by(one)),
                 "Ask the provider whether it redirects port 25 (a \"transparent\" mail proxy), and to stop it for this server.",
             ),
@@ -141,14 +146,14 @@ fn judge_out(notes: &mut Notes, tried: &[Tried], smarthost: bool) {
         };
     }
     let Some(one) = tried.first() else { return };
-    let Tried { host, to, heard, .. } = one;
+    let GreetingProbe { host, to, result: heard, .. } = one;
     let found = format!("{host} [{to}]{}: {heard}", by(one));
     match heard {
-        Heard::Line(_) => notes.fail(
+        GreetingResult::Greeting(_) => notes.fail(
             format!("{found}, so it does not want us"),
             "It turns this address away: read what it says, and see the findings `ptr` and `blocklists`.",
         ),
-        Heard::Failed(_) => notes.fail(
+        GreetingResult::Failed(_) => notes.fail(
             found,
             "Nothing was sent: is the address in `source_addresses` this machine's, and is there a default route (ip route)?",
         ),
@@ -161,14 +166,14 @@ fn judge_out(notes: &mut Notes, tried: &[Tried], smarthost: bool) {
 }
 
 /// A well-known host greets with a name of its own; another name under 220 is somebody in between.
-fn intercepted(host: &str, line: &str) -> bool {
+fn is_intercepted(host: &str, line: &str) -> bool {
     let known = [("google.com", "google"), ("outlook.com", "outlook")];
     let line = line.to_ascii_lowercase();
     known.iter().any(|(domain, word)| host.ends_with(domain) && !line.contains(word))
 }
 
 /// The listeners that the configuration has on port 25.
-fn listeners(place: &Place) -> Vec<SocketAddr> {
+fn smtp_listeners(place: &CheckContext) -> Vec<SocketAddr> {
     let config = &place.config;
     let relays = config.relay.iter().flat_map(|relay| &relay.listen);
     let submission = config.submission.listen.iter().chain(&config.submission.implicit_tls);
@@ -176,47 +181,50 @@ fn listeners(place: &Place) -> Vec<SocketAddr> {
 }
 
 /// Whether mail can come.
-pub(super) async fn incoming(place: &Place) -> Finding {
+pub(super) async fn check_incoming(place: &CheckContext) -> DoctorFinding {
     let public = place.sources.public();
     let mut heard = Vec::new();
     for address in public.iter().copied().take(4) {
-        heard.push((address, dial::greeting(None, SocketAddr::new(address, SMTP)).await));
+        heard.push((address, dial::read_greeting(None, SocketAddr::new(address, SMTP)).await));
     }
-    judge_in(&place.config.hostname, &listeners(place), &heard, place.sources.behind_nat())
+    judge_in(&place.config.hostname, &smtp_listeners(place), &heard, place.sources.behind_nat())
 }
 
-fn judge_in(hostname: &Name, listeners: &[SocketAddr], heard: &[(IpAddr, Heard)], nat: bool) -> Finding {
+fn judge_in(
+    hostname: &DomainName,
+    listeners: &[SocketAddr],
+    heard: &[(IpAddr, GreetingResult)],
+    nat: bool,
+) -> DoctorFinding {
     let outside = format!("Only a look from outside proves it. On another machine: nc -vz {hostname} 25");
     if listeners.is_empty() {
-        let answers = heard.iter().find(|(_, heard)| matches!(heard, Heard::Line(_)));
+        let answers = heard.iter().find(|(_, heard)| matches!(heard, GreetingResult::Greeting(_)));
         return match answers {
             Some((address, heard)) => {
-                let mut notes = Notes::default();
-                notes.good(format!(
-                    "{address}:25 {heard}; it is another program's: no listener of ours has port 25"
-                ));
-                notes.settle("port_25_in")
+                let mut notes = Observations::default();
+                notes.good(format!("{address}:25 {heard}; it is another program's: no listener of ours has port 25"));
+                notes.into_finding("port_25_in")
             }
-            None => Finding::skipped(
+            None => DoctorFinding::skipped(
                 "port_25_in",
                 "no listener of ours has port 25, so no mail comes in and no bounces come back",
             ),
         };
     }
-    let mut notes = Notes::default();
+    let mut notes = Observations::default();
     if listeners.iter().all(|listen| listen.ip().is_loopback()) {
         notes.warn(
-            format!("port 25 is listened on at {} alone, which nobody outside reaches", told(listeners)),
+            format!("port 25 is listened on at {} alone, which nobody outside reaches", join_words(listeners)),
             "Listen on all addresses: listen = [\"[::]:25\"] (with \"0.0.0.0:25\" where that does not take IPv4 too).",
         );
-        return notes.settle("port_25_in");
+        return notes.into_finding("port_25_in");
     }
     if heard.is_empty() {
         notes.skip(format!("the public address is not known. {outside}"));
     }
     for (address, heard) in heard {
         match heard {
-            Heard::Line(line) if line.starts_with("220") => {
+            GreetingResult::Greeting(line) if line.starts_with("220") => {
                 notes.good(format!("{address}:25 {heard}, as seen from this machine. {outside}"));
             }
             _ if nat => notes.skip(format!("{address}:25: {heard}; many a NAT does not lead back from inside. {outside}")),
@@ -226,7 +234,7 @@ fn judge_in(hostname: &Name, listeners: &[SocketAddr], heard: &[(IpAddr, Heard)]
             ),
         }
     }
-    notes.settle("port_25_in")
+    notes.into_finding("port_25_in")
 }
 
 #[cfg(test)]
@@ -234,8 +242,8 @@ mod tests {
     use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
     use tokio::net::TcpListener;
 
-    use super::super::finding::Status;
-    use super::super::testing::{Ground, place};
+    use super::super::finding::CheckStatus;
+    use super::super::testing::{TestDns, test_context};
     use super::*;
 
     async fn says(greeting: &'static str) -> SocketAddr {
@@ -253,13 +261,13 @@ mod tests {
     #[tokio::test]
     async fn the_greeting_is_read() {
         for (greeting, status, said) in [
-            ("220 mx.example.org ESMTP\r\n", Status::Ok, "said \"220 mx.example.org ESMTP\""),
-            ("554 5.7.1 go away\r\n", Status::Failed, "does not want us"),
+            ("220 mx.example.org ESMTP\r\n", CheckStatus::Ok, "said \"220 mx.example.org ESMTP\""),
+            ("554 5.7.1 go away\r\n", CheckStatus::Failed, "does not want us"),
         ] {
-            let (ground, to) = (Ground::of("").await, says(greeting).await);
-            let mut place = place(&ground, "source_addresses = [\"127.0.0.1\"]").await;
+            let (ground, to) = (TestDns::new("").await, says(greeting).await);
+            let mut place = test_context(&ground, "source_addresses = [\"127.0.0.1\"]").await;
             place.options.out = Some(to.to_string().parse().unwrap());
-            let found = out(&place).await;
+            let found = check_outgoing(&place).await;
             assert_eq!(found.status, status, "{found:#?}");
             assert!(found.found.contains(said), "{found:#?}");
         }
@@ -271,35 +279,35 @@ mod tests {
             let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
             listener.local_addr().unwrap()
         };
-        let ground = Ground::of("gmail.com. MX 10 mx.google.com.\nmx.google.com. A 127.0.0.1").await;
+        let ground = TestDns::new("gmail.com. MX 10 mx.google.com.\nmx.google.com. A 127.0.0.1").await;
         let more = format!("source_addresses = [\"127.0.0.1\"]\nport = {}", closed.port());
-        let found = out(&place(&ground, &more).await).await;
-        assert_eq!(found.status, Status::Failed);
+        let found = check_outgoing(&test_context(&ground, &more).await).await;
+        assert_eq!(found.status, CheckStatus::Failed);
         assert!(found.found.starts_with("mx.google.com [127.0.0.1:"), "{found:#?}");
         assert!(found.fix.unwrap().contains("Most clouds block it"));
-        let nobody = Ground::of("").await;
-        assert_eq!(out(&place(&nobody, "").await).await.status, Status::Warning);
+        let nobody = TestDns::new("").await;
+        assert_eq!(check_outgoing(&test_context(&nobody, "").await).await.status, CheckStatus::Warning);
     }
 
     #[test]
     fn somebody_in_between_is_seen() {
-        assert!(!intercepted("gmail-smtp-in.l.google.com", "220 mx.google.com ESMTP x - gsmtp"));
-        assert!(intercepted("gmail-smtp-in.l.google.com", "220 smtp.isp.example ESMTP Postfix"));
-        assert!(!intercepted("mx.example.org", "220 other.example ESMTP"));
+        assert!(!is_intercepted("gmail-smtp-in.l.google.com", "220 mx.google.com ESMTP x - gsmtp"));
+        assert!(is_intercepted("gmail-smtp-in.l.google.com", "220 smtp.isp.example ESMTP Postfix"));
+        assert!(!is_intercepted("mx.example.org", "220 other.example ESMTP"));
     }
 
     #[test]
     fn what_listens_is_reached_or_not() {
         let hostname = "mx1.example.net".parse().unwrap();
         let (own, any) = ("203.0.113.5".parse().unwrap(), ["[::]:25".parse().unwrap()]);
-        let line = || Heard::Line("220 mx1.example.net".to_owned());
+        let line = || GreetingResult::Greeting("220 mx1.example.net".to_owned());
         let judged =
-            |listen: &[SocketAddr], heard: Heard, nat| judge_in(&hostname, listen, &[(own, heard)], nat);
-        assert_eq!(judged(&any, line(), false).status, Status::Ok);
-        assert_eq!(judged(&any, Heard::TimedOut, false).status, Status::Failed);
-        assert_eq!(judged(&any, Heard::TimedOut, true).status, Status::Skipped);
-        assert_eq!(judged(&[], Heard::Refused, false).status, Status::Skipped);
-        assert_eq!(judged(&[], line(), false).status, Status::Ok);
-        assert_eq!(judged(&["127.0.0.1:25".parse().unwrap()], line(), false).status, Status::Warning);
+            |listen: &[SocketAddr], heard: GreetingResult, nat| judge_in(&hostname, listen, &[(own, heard)], nat);
+        assert_eq!(judged(&any, line(), false).status, CheckStatus::Ok);
+        assert_eq!(judged(&any, GreetingResult::TimedOut, false).status, CheckStatus::Failed);
+        assert_eq!(judged(&any, GreetingResult::TimedOut, true).status, CheckStatus::Skipped);
+        assert_eq!(judged(&[], GreetingResult::Refused, false).status, CheckStatus::Skipped);
+        assert_eq!(judged(&[], line(), false).status, CheckStatus::Ok);
+        assert_eq!(judged(&["127.0.0.1:25".parse().unwrap()], line(), false).status, CheckStatus::Warning);
     }
 }

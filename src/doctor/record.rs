@@ -2,43 +2,43 @@
 
 use std::net::IpAddr;
 
-use mail::address::Name;
+use mail::address::DomainName;
 
 /// Seconds that a record holds: an hour, so that a mistake is gone as soon.
 const TTL_S: u32 = 3_600;
 
-fn line(owner: &str, kind: &str, value: &str) -> String {
+fn zone_line(owner: &str, kind: &str, value: &str) -> String {
     format!("{owner}. {TTL_S} IN {kind} {value}")
 }
 
 /// An A or AAAA record.
-pub(super) fn address(owner: &Name, address: IpAddr) -> String {
-    line(owner.as_str(), if address.is_ipv4() { "A" } else { "AAAA" }, &address.to_string())
+pub(super) fn address_record(owner: &DomainName, address: IpAddr) -> String {
+    zone_line(owner.as_str(), if address.is_ipv4() { "A" } else { "AAAA" }, &address.to_string())
 }
 
 /// The PTR record of an address.
-pub(super) fn ptr(address: IpAddr, name: &Name) -> String {
+pub(super) fn ptr_record(address: IpAddr, name: &DomainName) -> String {
     let zone = if address.is_ipv4() { "in-addr.arpa" } else { "ip6.arpa" };
-    line(&format!("{}.{zone}", reversed(address)), "PTR", &format!("{name}."))
+    zone_line(&format!("{}.{zone}", reversed_address(address)), "PTR", &format!("{name}."))
 }
 
 /// An MX record.
-pub(super) fn mx(owner: &Name, host: &Name) -> String {
-    line(owner.as_str(), "MX", &format!("10 {host}."))
+pub(super) fn mx_record(owner: &DomainName, host: &DomainName) -> String {
+    zone_line(owner.as_str(), "MX", &format!("10 {host}."))
 }
 
 /// A TXT record of one string; the texts that we suggest have neither quotes nor backslashes.
-pub(super) fn txt(owner: &Name, text: &str) -> String {
-    line(owner.as_str(), "TXT", &format!("\"{text}\""))
+pub(super) fn txt_record(owner: &DomainName, text: &str) -> String {
+    zone_line(owner.as_str(), "TXT", &format!("\"{text}\""))
 }
 
 /// A TXT record for every name below one (RFC 4592).
-pub(super) fn txt_for_all(owner: &str, text: &str) -> String {
-    line(&format!("*.{owner}"), "TXT", &format!("\"{text}\""))
+pub(super) fn wildcard_txt_record(owner: &str, text: &str) -> String {
+    zone_line(&format!("*.{owner}"), "TXT", &format!("\"{text}\""))
 }
 
 /// The value of an SPF record for these addresses alone.
-pub(super) fn spf(addresses: &[IpAddr]) -> String {
+pub(super) fn spf_value(addresses: &[IpAddr]) -> String {
     let mut text = "v=spf1".to_owned();
     for address in addresses {
         text.push_str(if address.is_ipv4() { " ip4:" } else { " ip6:" });
@@ -49,7 +49,7 @@ pub(super) fn spf(addresses: &[IpAddr]) -> String {
 }
 
 /// An address as names are made of it, last part first: octets (RFC 1035 3.5), or nibbles (RFC 3596 2.5).
-pub(super) fn reversed(address: IpAddr) -> String {
+pub(super) fn reversed_address(address: IpAddr) -> String {
     match address.to_canonical() {
         IpAddr::V4(four) => {
             let [a, b, c, d] = four.octets();
@@ -68,15 +68,15 @@ mod tests {
 
     #[test]
     fn lines_are_those_of_a_zone_file() {
-        let name: Name = "mx1.example.net".parse().unwrap();
+        let name: DomainName = "mx1.example.net".parse().unwrap();
         let (four, six) = ("203.0.113.5".parse().unwrap(), "2001:db8::1:5".parse().unwrap());
-        assert_eq!(address(&name, four), "mx1.example.net. 3600 IN A 203.0.113.5");
-        assert_eq!(address(&name, six), "mx1.example.net. 3600 IN AAAA 2001:db8::1:5");
-        assert_eq!(ptr(four, &name), "5.113.0.203.in-addr.arpa. 3600 IN PTR mx1.example.net.");
-        assert!(ptr(six, &name).starts_with("5.0.0.0.1.0.0.0.0.0.0.0"), "{}", ptr(six, &name));
-        assert!(ptr(six, &name).contains(".8.b.d.0.1.0.0.2.ip6.arpa. 3600 IN PTR"));
+        assert_eq!(address_record(&name, four), "mx1.example.net. 3600 IN A 203.0.113.5");
+        assert_eq!(address_record(&name, six), "mx1.example.net. 3600 IN AAAA 2001:db8::1:5");
+        assert_eq!(ptr_record(four, &name), "5.113.0.203.in-addr.arpa. 3600 IN PTR mx1.example.net.");
+        assert!(ptr_record(six, &name).starts_with("5.0.0.0.1.0.0.0.0.0.0.0"), "{}", ptr_record(six, &name));
+        assert!(ptr_record(six, &name).contains(".8.b.d.0.1.0.0.2.ip6.arpa. 3600 IN PTR"));
         assert_eq!(
-            txt(&name, &spf(&[four, six])),
+            txt_record(&name, &spf_value(&[four, six])),
             "mx1.example.net. 3600 IN TXT \"v=spf1 ip4:203.0.113.5 ip6:2001:db8::1:5 -all\""
         );
     }

@@ -11,22 +11,22 @@
 //! customer.example._report._dmarc.{return_path_host} TXT "v=DMARC1"   by the wildcard *._report._dmarc.…
 //! ```
 
-use mail::address::Name;
+use mail::address::DomainName;
 
-use super::finding::{Finding, Notes};
-use super::place::Place;
+use super::finding::{DoctorFinding, Observations};
+use super::place::CheckContext;
 use super::record;
 
 /// Any customer's: the record is one for all.
 const PROBE: &str = "customer.example._report._dmarc";
 
 /// Whether somebody reads what is written to us.
-pub(super) async fn postmaster(place: &Place) -> Finding {
+pub(super) async fn check_postmaster(place: &CheckContext) -> DoctorFinding {
     let (mx, hostname) = (&place.config.mx, &place.config.hostname);
     if mx.listen.is_empty() {
-        return Finding::skipped("postmaster", "no mail is taken in here");
+        return DoctorFinding::skipped("postmaster", "no mail is taken in here");
     }
-    let mut notes = Notes::default();
+    let mut notes = Observations::default();
     match &mx.postmaster {
         Some(address) => notes.good(format!("mail to postmaster@{hostname} and abuse@{hostname} goes to {address}")),
         None => notes.warn(
@@ -34,25 +34,25 @@ pub(super) async fn postmaster(place: &Place) -> Finding {
             "Set `postmaster` in [mx] to an address that somebody reads, and `sandbox_sender` in [service], from whose domain it is passed on.",
         ),
     }
-    notes.settle("postmaster")
+    notes.into_finding("postmaster")
 }
 
 /// Whether the record for all is there.
-pub(super) async fn dmarc_reports(place: &Place) -> Finding {
+pub(super) async fn check_dmarc_reports(place: &CheckContext) -> DoctorFinding {
     let host = place.config.return_path_host();
     let Ok(name) = host.child(PROBE) else {
-        return Finding::skipped("dmarc_reports", format!("{host} is too long a name to ask below it"));
+        return DoctorFinding::skipped("dmarc_reports", format!("{host} is too long a name to ask below it"));
     };
     judge(&host, place.resolver.txt(&name).await.map(|found| found.data).map_err(|error| error.to_string()))
 }
 
-fn judge(host: &Name, found: Result<Vec<String>, String>) -> Finding {
-    let mut notes = Notes::default();
+fn judge(host: &DomainName, found: Result<Vec<String>, String>) -> DoctorFinding {
+    let mut notes = Observations::default();
     let is_leave = |text: &String| {
         let first = text.split(';').next().unwrap_or_default();
         first.split_whitespace().collect::<String>().eq_ignore_ascii_case("v=dmarc1")
     };
-    let fix = record::txt_for_all(&format!("_report._dmarc.{host}"), "v=DMARC1");
+    let fix = record::wildcard_txt_record(&format!("_report._dmarc.{host}"), "v=DMARC1");
     match found {
         Err(why) => notes.warn(why, "See the finding `dns`: ask again when the name server answers."),
         Ok(texts) if texts.iter().any(is_leave) => {
@@ -67,53 +67,43 @@ fn judge(host: &Name, found: Result<Vec<String>, String>) -> Finding {
             format!("Replace it: {fix}"),
         ),
     }
-    notes.settle("dmarc_reports")
+    notes.into_finding("dmarc_reports")
 }
 
 #[cfg(test)]
 mod tests {
-    use super::super::finding::Status;
-    use super::super::testing::{Ground, place, place_with};
+    use super::super::finding::CheckStatus;
+    use super::super::testing::{TestDns, test_context, test_context_with};
     use super::*;
 
     #[tokio::test]
     async fn somebody_reads_what_is_written_to_us() {
-        let ground = Ground::of("").await;
-        assert_eq!(postmaster(&place(&ground, "").await).await.status, Status::Skipped);
-        let open =
-            "[tls]\ncertificate = \"c.pem\"\nprivate_key = \"k.pem\"\n[mx]\nlisten = \"127.0.0.1:25\"\n";
-        let nobody = postmaster(&place_with(&ground, open).await).await;
-        assert_eq!(nobody.status, Status::Warning, "{nobody:#?}");
-        let somebody = format!(
-            "{open}postmaster = \"you@example.org\"\n[service]\nsandbox_sender = \"hi@example.net\"\n"
-        );
-        assert_eq!(postmaster(&place_with(&ground, &somebody).await).await.status, Status::Ok);
+        let ground = TestDns::new("").await;
+        assert_eq!(check_postmaster(&test_context(&ground, "").await).await.status, CheckStatus::Skipped);
+        let open = "[tls]\ncertificate = \"c.pem\"\nprivate_key = \"k.pem\"\n[mx]\nlisten = \"127.0.0.1:25\"\n";
+        let nobody = check_postmaster(&test_context_with(&ground, open).await).await;
+        assert_eq!(nobody.status, CheckStatus::Warning, "{nobody:#?}");
+        let somebody =
+            format!("{open}postmaster = \"you@example.org\"\n[service]\nsandbox_sender = \"hi@example.net\"\n");
+        assert_eq!(check_postmaster(&test_context_with(&ground, &somebody).await).await.status, CheckStatus::Ok);
     }
 
     #[tokio::test]
     async fn reports_need_leave_to_come() {
         for (zone, status, said) in [
-            ("*._report._dmarc.rp.mx1.example.net. TXT \"v=DMARC1\"", Status::Ok, "may be sent"),
-            (
-                "customer.example._report._dmarc.rp.mx1.example.net. TXT \"V = dmarc1;\"",
-                Status::Ok,
-                "may be sent",
-            ),
-            ("", Status::Warning, "most send none"),
-            ("*._report._dmarc.rp.mx1.example.net. TXT \"v=spf1 -all\"", Status::Warning, "is no leave"),
-            (
-                "$SERVFAIL customer.example._report._dmarc.rp.mx1.example.net",
-                Status::Warning,
-                "gave no answer",
-            ),
+            ("*._report._dmarc.rp.mx1.example.net. TXT \"v=DMARC1\"", CheckStatus::Ok, "may be sent"),
+            ("customer.example._report._dmarc.rp.mx1.example.net. TXT \"V = dmarc1;\"", CheckStatus::Ok, "may be sent"),
+            ("", CheckStatus::Warning, "most send none"),
+            ("*._report._dmarc.rp.mx1.example.net. TXT \"v=spf1 -all\"", CheckStatus::Warning, "is no leave"),
+            ("$SERVFAIL customer.example._report._dmarc.rp.mx1.example.net", CheckStatus::Warning, "gave no answer"),
         ] {
-            let ground = Ground::of(zone).await;
-            let found = dmarc_reports(&place(&ground, "").await).await;
+            let ground = TestDns::new(zone).await;
+            let found = check_dmarc_reports(&test_context(&ground, "").await).await;
             assert_eq!(found.status, status, "{zone}: {found:#?}");
             assert!(found.found.contains(said), "{zone}: {found:#?}");
         }
-        let ground = Ground::of("").await;
-        let fix = dmarc_reports(&place(&ground, "").await).await.fix.unwrap();
+        let ground = TestDns::new("").await;
+        let fix = check_dmarc_reports(&test_context(&ground, "").await).await.fix.unwrap();
         assert_eq!(fix, "*._report._dmarc.rp.mx1.example.net. 3600 IN TXT \"v=DMARC1\"");
     }
 }

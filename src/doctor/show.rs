@@ -5,7 +5,7 @@ use std::fmt::Write as _;
 
 use serde_json::{Value, json};
 
-use super::finding::{Finding, Status};
+use super::finding::{CheckStatus, DoctorFinding};
 
 /// Columns of prose; lines to copy are never cut.
 const COLUMNS: usize = 100;
@@ -13,7 +13,7 @@ const NAME_COLUMNS: usize = 13;
 
 /// How a line begins.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Marks {
+pub enum OutputStyle {
     /// `✓ ! ✗ -`, in colours.
     Coloured,
     /// `✓ ! ✗ -`.
@@ -22,13 +22,13 @@ pub enum Marks {
     Words,
 }
 
-impl Marks {
-    fn of(self, status: Status) -> String {
+impl OutputStyle {
+    fn mark(self, status: CheckStatus) -> String {
         let (mark, colour) = match status {
-            Status::Ok => ("✓", 32),
-            Status::Warning => ("!", 33),
-            Status::Failed => ("✗", 31),
-            Status::Skipped => ("-", 2),
+            CheckStatus::Ok => ("✓", 32),
+            CheckStatus::Warning => ("!", 33),
+            CheckStatus::Failed => ("✗", 31),
+            CheckStatus::Skipped => ("-", 2),
         };
         match self {
             Self::Coloured => format!("\x1b[{colour}m{mark}\x1b[0m"),
@@ -44,15 +44,13 @@ impl Marks {
 
 /// A finding in lines, each with how it stands; then what to do.
 #[must_use]
-pub fn text(found: &Finding, marks: Marks) -> String {
+pub fn render_finding(found: &DoctorFinding, marks: OutputStyle) -> String {
     let (indent, mut out) = (marks.indent(), String::new());
     // Writing to a String does not fail.
     for (index, (status, text)) in found.notes.iter().enumerate() {
         let name = if index == 0 { found.name } else { "" };
-        let _ = write!(out, "{} {name:<NAME_COLUMNS$} ", marks.of(*status));
-        for (index, line) in
-            text.lines().flat_map(|line| wrapped(line, COLUMNS.saturating_sub(indent))).enumerate()
-        {
+        let _ = write!(out, "{} {name:<NAME_COLUMNS$} ", marks.mark(*status));
+        for (index, line) in text.lines().flat_map(|line| wrap_text(line, COLUMNS.saturating_sub(indent))).enumerate() {
             let _ = if index == 0 { writeln!(out, "{line}") } else { writeln!(out, "{:indent$}{line}", "") };
         }
     }
@@ -64,7 +62,7 @@ pub fn text(found: &Finding, marks: Marks) -> String {
 }
 
 /// Prose in lines of so many columns, broken between words.
-fn wrapped(text: &str, width: usize) -> Vec<String> {
+fn wrap_text(text: &str, width: usize) -> Vec<String> {
     let mut lines: Vec<String> = Vec::new();
     for word in text.split_whitespace() {
         match lines.last_mut() {
@@ -80,59 +78,60 @@ fn wrapped(text: &str, width: usize) -> Vec<String> {
 
 /// How many there are of each.
 #[must_use]
-pub fn summary(findings: &[Finding]) -> String {
+pub fn render_summary(findings: &[DoctorFinding]) -> String {
     let count = |status| findings.iter().filter(|found| found.status == status).count();
-    let warnings = count(Status::Warning);
+    let warnings = count(CheckStatus::Warning);
     format!(
         "{} failed, {warnings} {}, {} ok, {} skipped",
-        count(Status::Failed),
+        count(CheckStatus::Failed),
         if warnings == 1 { "warning" } else { "warnings" },
-        count(Status::Ok),
-        count(Status::Skipped)
+        count(CheckStatus::Ok),
+        count(CheckStatus::Skipped)
     )
 }
 
 /// All of them as one value.
 #[must_use]
-pub fn json(findings: &[Finding]) -> Value {
+pub fn to_json(findings: &[DoctorFinding]) -> Value {
     json!({ "checks": findings })
 }
 
 #[cfg(test)]
 mod tests {
-    use super::super::finding::Notes;
+    use super::super::finding::Observations;
     use super::*;
 
-    fn found() -> Finding {
-        let mut notes = Notes::default();
+    fn found() -> DoctorFinding {
+        let mut notes = Observations::default();
         let fix = "one line to copy, however long it is, stays one line: it is for the clipboard, not for the eye\ntwo";
         notes.fail(format!("203.0.113.5 has no name{}", " and so on".repeat(12)), fix);
         notes.good("203.0.113.6 has one");
-        notes.settle("ptr")
+        notes.into_finding("ptr")
     }
 
     #[test]
     fn prose_is_wrapped_and_fixes_are_not() {
-        let shown = text(&found(), Marks::Words);
+        let shown = render_finding(&found(), OutputStyle::Words);
         let lines: Vec<_> = shown.lines().collect();
         assert!(lines[0].starts_with("failed   ptr           203.0.113.5 has no name and so on"), "{shown}");
         assert!(
-            lines[1].starts_with("                       and so on")
-                || lines[1].trim_start().starts_with("so on"),
+            lines[1].starts_with("                       and so on") || lines[1].trim_start().starts_with("so on"),
             "{shown}"
         );
         assert!(lines.contains(&"ok                     203.0.113.6 has one"), "{shown}");
         assert_eq!(lines.last().unwrap().trim_start(), "two");
-        assert!(shown.contains("fix: one line to copy, however long it is, stays one line: it is for the clipboard, not for the eye\n"));
+        assert!(shown.contains(
+            "fix: one line to copy, however long it is, stays one line: it is for the clipboard, not for the eye\n"
+        ));
         assert!(lines.iter().take(2).all(|line| line.len() <= COLUMNS));
-        assert!(text(&found(), Marks::Coloured).starts_with("\x1b[31m✗\x1b[0m ptr"));
+        assert!(render_finding(&found(), OutputStyle::Coloured).starts_with("\x1b[31m✗\x1b[0m ptr"));
     }
 
     #[test]
     fn a_program_gets_one_value() {
-        let value = json(&[found()]);
+        let value = to_json(&[found()]);
         assert_eq!(value["checks"][0]["status"], "failed");
         assert_eq!(value["checks"][0]["name"], "ptr");
-        assert_eq!(summary(&[found()]), "1 failed, 0 warnings, 0 ok, 0 skipped");
+        assert_eq!(render_summary(&[found()]), "1 failed, 0 warnings, 0 ok, 0 skipped");
     }
 }

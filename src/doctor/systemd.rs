@@ -8,17 +8,17 @@ use std::time::Duration;
 use tokio::process::Command;
 use tokio::time::timeout;
 
-use super::finding::{Finding, Notes};
-use super::place::Place;
+use super::finding::{DoctorFinding, Observations};
+use super::place::CheckContext;
 
 const NAME: &str = "service";
 pub(super) const UNIT: &str = "postrider.service";
 const DEADLINE: Duration = Duration::from_secs(3);
 /// A service that was started anew more often has something the matter.
-const RESTARTS_FINE: u64 = 3;
+const RESTARTS_MAX: u64 = 3;
 
 /// What a program prints; none when it is not there, fails, or takes too long.
-async fn says(program: &str, arguments: &[&str]) -> Option<String> {
+async fn command_output(program: &str, arguments: &[&str]) -> Option<String> {
     let mut command = Command::new(program);
     command.args(arguments).stdin(Stdio::null()).stderr(Stdio::null()).kill_on_drop(true);
     let output = timeout(DEADLINE, command.output()).await.ok()?.ok()?;
@@ -29,8 +29,8 @@ async fn says(program: &str, arguments: &[&str]) -> Option<String> {
 }
 
 /// Whether the kernel holds the clock to be kept in time.
-pub(super) async fn clock_is_kept() -> Option<bool> {
-    match says("timedatectl", &["show", "--property=NTPSynchronized", "--value"]).await?.trim() {
+pub(super) async fn is_clock_synchronized() -> Option<bool> {
+    match command_output("timedatectl", &["show", "--property=NTPSynchronized", "--value"]).await?.trim() {
         "yes" => Some(true),
         "no" => Some(false),
         _ => None,
@@ -39,7 +39,7 @@ pub(super) async fn clock_is_kept() -> Option<bool> {
 
 /// What systemd knows of our unit.
 #[derive(Debug, Default, PartialEq, Eq)]
-pub(super) struct Unit {
+pub(super) struct SystemdUnit {
     /// `active`, `inactive`, `failed`, …
     active: String,
     /// `enabled`, `disabled`, `static`, …
@@ -52,15 +52,14 @@ pub(super) struct Unit {
 }
 
 /// The unit; none where there is none.
-pub(super) async fn unit() -> Option<Unit> {
-    const PROPERTIES: &str =
-        "--property=LoadState,ActiveState,UnitFileState,NRestarts,LimitNOFILE,DynamicUser";
-    read(&says("systemctl", &["show", UNIT, PROPERTIES]).await?)
+pub(super) async fn load_unit() -> Option<SystemdUnit> {
+    const PROPERTIES: &str = "--property=LoadState,ActiveState,UnitFileState,NRestarts,LimitNOFILE,DynamicUser";
+    parse_unit(&command_output("systemctl", &["show", UNIT, PROPERTIES]).await?)
 }
 
-fn read(text: &str) -> Option<Unit> {
+fn parse_unit(text: &str) -> Option<SystemdUnit> {
     let of = |name: &str| text.lines().find_map(|line| line.strip_prefix(name)?.strip_prefix('='));
-    (of("LoadState")? == "loaded").then(|| Unit {
+    (of("LoadState")? == "loaded").then(|| SystemdUnit {
         active: of("ActiveState").unwrap_or_default().to_owned(),
         file: of("UnitFileState").unwrap_or_default().to_owned(),
         restarts: of("NRestarts").and_then(|text| text.parse().ok()).unwrap_or(0),
@@ -70,57 +69,55 @@ fn read(text: &str) -> Option<Unit> {
 }
 
 /// Whether the unit runs, stays up and comes back after a reboot.
-pub(super) async fn service(_: &Place) -> Finding {
-    match unit().await {
-        None => Finding::skipped(NAME, "systemd has no postrider.service (etc/postrider.service is one)"),
+pub(super) async fn check_service(_: &CheckContext) -> DoctorFinding {
+    match load_unit().await {
+        None => DoctorFinding::skipped(NAME, "systemd has no postrider.service (etc/postrider.service is one)"),
         Some(unit) => judge(&unit),
     }
 }
 
-fn judge(unit: &Unit) -> Finding {
-    let mut notes = Notes::default();
+fn judge(unit: &SystemdUnit) -> DoctorFinding {
+    let mut notes = Observations::default();
     match unit.active.as_str() {
         "active" | "reloading" => notes.good(format!("{UNIT} is {}", unit.active)),
-        "failed" => notes.fail(
-            format!("{UNIT} has failed"),
-            "journalctl -u postrider -n 50; then: systemctl restart postrider",
-        ),
+        "failed" => {
+            notes.fail(format!("{UNIT} has failed"), "journalctl -u postrider -n 50; then: systemctl restart postrider")
+        }
         other => notes.warn(format!("{UNIT} is {other}"), "systemctl start postrider"),
     }
     if unit.file == "disabled" {
         notes.warn(format!("{UNIT} is not started when the machine starts"), "systemctl enable postrider");
     }
-    if unit.restarts > RESTARTS_FINE {
+    if unit.restarts > RESTARTS_MAX {
         notes.warn(
             format!("it was started anew {} times after it had ended by itself", unit.restarts),
             "journalctl -u postrider -p warning",
         );
     }
-    notes.settle(NAME)
+    notes.into_finding(NAME)
 }
 
 #[cfg(test)]
 mod tests {
-    use super::super::finding::Status;
+    use super::super::finding::CheckStatus;
     use super::*;
 
     #[tokio::test]
     async fn what_is_not_there_says_nothing() {
-        assert_eq!(says("a-program-that-nobody-has", &[]).await, None);
-        assert_eq!(says("false", &[]).await, None);
+        assert_eq!(command_output("a-program-that-nobody-has", &[]).await, None);
+        assert_eq!(command_output("false", &[]).await, None);
     }
 
     #[test]
     fn a_unit_is_read_and_judged() {
-        let shown =
-            "LoadState=loaded\nActiveState=active\nUnitFileState=enabled\nNRestarts=0\nLimitNOFILE=65536\n";
-        let unit = read(shown).unwrap();
-        assert_eq!((unit.files_max, judge(&unit).status), (Some(65536), Status::Ok));
+        let shown = "LoadState=loaded\nActiveState=active\nUnitFileState=enabled\nNRestarts=0\nLimitNOFILE=65536\n";
+        let unit = parse_unit(shown).unwrap();
+        assert_eq!((unit.files_max, judge(&unit).status), (Some(65536), CheckStatus::Ok));
         assert!(!unit.has_dynamic_user);
-        assert!(read(&format!("{shown}DynamicUser=yes\n")).unwrap().has_dynamic_user);
-        assert_eq!(judge(&read(&shown.replace("=enabled", "=disabled")).unwrap()).status, Status::Warning);
-        assert_eq!(judge(&read(&shown.replace("=active", "=failed")).unwrap()).status, Status::Failed);
-        assert_eq!(judge(&read(&shown.replace("ts=0", "ts=9")).unwrap()).status, Status::Warning);
-        assert_eq!(read("LoadState=not-found\nActiveState=inactive\n"), None);
+        assert!(parse_unit(&format!("{shown}DynamicUser=yes\n")).unwrap().has_dynamic_user);
+        assert_eq!(judge(&parse_unit(&shown.replace("=enabled", "=disabled")).unwrap()).status, CheckStatus::Warning);
+        assert_eq!(judge(&parse_unit(&shown.replace("=active", "=failed")).unwrap()).status, CheckStatus::Failed);
+        assert_eq!(judge(&parse_unit(&shown.replace("ts=0", "ts=9")).unwrap()).status, CheckStatus::Warning);
+        assert_eq!(parse_unit("LoadState=not-found\nActiveState=inactive\n"), None);
     }
 }

@@ -11,11 +11,11 @@ use std::path::PathBuf;
 use std::time::Duration;
 
 use jiff::Timestamp;
-use mail::address::Name;
+use mail::address::DomainName;
 use mail::id::{AccountId, EmailId};
-use mail::recipient::{Notify, RecipientKind};
-use mail::task::{Class, Task, TaskId};
-use store::engine::{Batch, Options, Store};
+use mail::recipient::{DsnOptions, RecipientKind};
+use mail::task::{Task, TaskClass, TaskId};
+use store::engine::{Batch, RedbOptions, Store};
 use tokio::time::Instant;
 
 #[global_allocator]
@@ -38,12 +38,12 @@ fn expires(number: u64) -> Timestamp {
 }
 
 fn task(number: u64) -> Task {
-    let domain: Name = format!("d{}.example", number % 1_000).parse().expect("a domain");
+    let domain: DomainName = format!("d{}.example", number % 1_000).parse().expect("a domain");
     Task {
         id: TaskId { email: EmailId::new(accepted(number), number.into()), recipient: 0 },
         partition: PARTITION,
         account: AccountId::new(Timestamp::UNIX_EPOCH, 1),
-        class: Class::Transactional,
+        class: TaskClass::Transactional,
         due: accepted(number),
         address: format!("user@{domain}").parse().expect("an address"),
         kind: RecipientKind::To,
@@ -59,7 +59,7 @@ fn task(number: u64) -> Task {
         tls_optional: false,
         tls_enforced: false,
         eight_bit: false,
-        notify: Notify::default(),
+        notify: DsnOptions::default(),
         envelope_id: None,
         return_full: false,
         by: None,
@@ -85,9 +85,9 @@ async fn look(store: &Store, now: Timestamp, expected: usize) -> Vec<Duration> {
     let mut times = Vec::with_capacity(LOOKS);
     for _ in 0..LOOKS {
         let began = Instant::now();
-        let past = store::deadline::past(store, PARTITION, None, now, LIMIT).await.expect("a page");
+        let past = store::deadline::list_overdue(store, PARTITION, None, now, LIMIT).await.expect("a page");
         times.push(began.elapsed());
-        assert_eq!((past.tasks.len(), past.strays.len()), (expected, 0));
+        assert_eq!((past.tasks.len(), past.orphans.len()), (expected, 0));
     }
     times.sort_unstable();
     times
@@ -97,7 +97,7 @@ async fn measure(tasks: u64) {
     let place = std::env::var_os("BENCH_DIR").map_or_else(|| "target/tmp".into(), PathBuf::from);
     std::fs::create_dir_all(&place).expect("a directory");
     let directory = tempfile::tempdir_in(place).expect("a directory");
-    let store = Store::open(&Options::new(directory.path())).expect("a store");
+    let store = Store::open(&RedbOptions::new(directory.path())).expect("a store");
     println!("{:<40} {:>9} {:>9} {:>9}", "us for a look", "p50", "p99", "max");
     let mut filled = 0;
     for size in [tasks / 1_000, tasks] {

@@ -17,8 +17,8 @@ use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::time::Duration;
 
 use bytes::Bytes;
-use store::engine::{Batch, Body, Options, Order, Store};
-use store::key::{KeyBuilder, Space, key, range_of};
+use store::engine::{Batch, Body, RedbOptions, ScanOrder, Store};
+use store::key::{KeyBuilder, Space, key, prefix_range};
 use tokio::time::Instant;
 
 #[global_allocator]
@@ -118,8 +118,7 @@ async fn run(
     let (started, cpu_before) = (Instant::now(), cpu_us());
     let mut workers = Vec::new();
     for _ in 0..committers {
-        let (store, make, stop, next) =
-            (store.clone(), Arc::clone(&make), Arc::clone(&stop), Arc::clone(next));
+        let (store, make, stop, next) = (store.clone(), Arc::clone(&make), Arc::clone(&stop), Arc::clone(next));
         workers.push(tokio::spawn(async move {
             let mut took = Vec::new();
             while !stop.load(Ordering::Relaxed) {
@@ -178,8 +177,7 @@ fn print(name: &str, committers: usize, run: &Run, disk: Option<u64>) {
 }
 
 fn directory(name: &str) -> PathBuf {
-    let base =
-        std::env::var_os("BENCH_DIR").map_or_else(|| env!("CARGO_TARGET_TMPDIR").into(), PathBuf::from);
+    let base = std::env::var_os("BENCH_DIR").map_or_else(|| env!("CARGO_TARGET_TMPDIR").into(), PathBuf::from);
     base.join(format!("engine-{name}-{}", std::process::id()))
 }
 
@@ -191,7 +189,7 @@ async fn table(length: Duration, only: Option<&str>) {
     let body = Bytes::from(text(BODY_BYTES));
     for committers in [1, 16, 128].into_iter().filter(|_| only != Some("settle")) {
         let path = directory("accept");
-        let store = Store::open(&Options::new(&path)).expect("opens");
+        let store = Store::open(&RedbOptions::new(&path)).expect("opens");
         let next = Arc::new(AtomicU64::new(0));
         let make = {
             let body = body.clone();
@@ -213,7 +211,7 @@ async fn table(length: Duration, only: Option<&str>) {
     }
     for committers in [1, 16, 128].into_iter().filter(|_| only != Some("accept")) {
         let path = directory("settle");
-        let store = Store::open(&Options::new(&path)).expect("opens");
+        let store = Store::open(&RedbOptions::new(&path)).expect("opens");
         let next = Arc::new(AtomicU64::new(0));
         let last = if committers == 1 { 20_000 } else { 400_000 };
         let fill = |number| {
@@ -232,7 +230,7 @@ async fn table(length: Duration, only: Option<&str>) {
 
 /// The part of `million` that is killed.
 async fn fill(path: &Path) {
-    let store = Store::open(&Options::new(path)).expect("opens");
+    let store = Store::open(&RedbOptions::new(path)).expect("opens");
     let body = Bytes::from(text(BODY_BYTES));
     let next = Arc::new(AtomicU64::new(0));
     let make = {
@@ -259,31 +257,27 @@ async fn million() {
     let status = std::process::Command::new(program).arg("fill").arg(&path).status().expect("runs");
     println!("the filling process: {status}");
     let from = Instant::now();
-    let store = Store::open(&Options::new(&path)).expect("opens");
+    let store = Store::open(&RedbOptions::new(&path)).expect("opens");
     let opened = from.elapsed();
-    let first = store.scan(range_of(&[Space::Task as u8]), Order::Ascending, 100).await.expect("reads");
+    let first = store.scan(prefix_range(&[Space::Task as u8]), ScanOrder::Ascending, 100).await.expect("reads");
     println!("opened after the kill in {opened:?}; {} tasks read after {:?}", first.len(), from.elapsed());
     let from = Instant::now();
     store.flush().await.expect("flushes");
-    println!(
-        "what was replayed was in the index {:?} later; resident memory {} MB",
-        from.elapsed(),
-        resident_mb()
-    );
+    println!("what was replayed was in the index {:?} later; resident memory {} MB", from.elapsed(), resident_mb());
     let from = Instant::now();
-    let mut range = range_of(&[Space::Task as u8]);
+    let mut range = prefix_range(&[Space::Task as u8]);
     let mut count = 0;
     while let Some((last, _)) = {
-        let page = store.scan(range.clone(), Order::Ascending, 10_000).await.expect("reads");
+        let page = store.scan(range.clone(), ScanOrder::Ascending, 10_000).await.expect("reads");
         count += page.len();
         page.into_iter().next_back()
     } {
-        range.start = store::key::after(&last);
+        range.start = store::key::successor(&last);
     }
     println!("{count} tasks scanned in {:?}; resident memory {} MB", from.elapsed(), resident_mb());
     store.close().await;
     let from = Instant::now();
-    let store = Store::open(&Options::new(&path)).expect("opens");
+    let store = Store::open(&RedbOptions::new(&path)).expect("opens");
     println!("opened after a clean end in {:?}", from.elapsed());
     store.close().await;
     println!("bytes on disk {} MB", disk_bytes(&path) >> 20);

@@ -11,13 +11,13 @@ use std::path::PathBuf;
 use std::time::Duration;
 
 use jiff::Timestamp;
-use mail::catalog::{Filter, words};
-use mail::email::{Category, Door, Email, EmailStatus, HeaderFacts, Tag};
+use mail::catalog::{EmailFilter, subject_words};
+use mail::email::{Category, Email, EmailStatus, HeaderSummary, Ingress, Tag};
 use mail::event::{Event, EventKind};
 use mail::id::{AccountId, EmailId, EventId};
 use mail::recipient::{Recipient, RecipientKind, RecipientState};
-use store::catalog::{Change, search};
-use store::engine::{Batch, Body, Options, Store};
+use store::catalog::{IndexChange, search};
+use store::engine::{Batch, Body, RedbOptions, Store};
 use tokio::time::Instant;
 
 #[global_allocator]
@@ -49,15 +49,15 @@ fn email(number: u64) -> Email {
     Email {
         id: id(number),
         account: account(),
-        door: Door::Api,
+        door: Ingress::Api,
         from: mail(format!("sender{}@example.com", number % 5)),
         reverse_path: None,
         domain: Some("example.com".parse().expect("a name")),
-        facts: HeaderFacts {
+        facts: HeaderSummary {
             to: vec![mail(format!("user{}@example.net", spread(number) % 100_000))],
             subject: format!("Your order {number} has been shipped"),
             message_id: format!("{}@example.com", id(number)),
-            ..HeaderFacts::default()
+            ..HeaderSummary::default()
         },
         tags: vec![tag("half", number % 2), tag("customer", spread(number) % 10_000)],
         category: [Category::Transactional, Category::Product, Category::Newsletter][(number % 3) as usize],
@@ -97,13 +97,13 @@ fn recipient(number: u64) -> Recipient {
         bounced_at: None,
         complained_at: None,
         next_attempt_at: None,
-        notify: mail::recipient::Notify::default(),
+        notify: mail::recipient::DsnOptions::default(),
     }
 }
 
 async fn fill(store: &Store, emails: u64) {
-    let mut change = Change::default();
-    change.note(&Event {
+    let mut change = IndexChange::default();
+    change.add_event(&Event {
         id: EventId::new(born(0), 0),
         account: account(),
         subject: id(0).into(),
@@ -138,37 +138,34 @@ async fn calm(store: &Store) {
     }
 }
 
-fn filters(emails: u64) -> Vec<(&'static str, Filter)> {
-    let none = Filter::default;
+fn filters(emails: u64) -> Vec<(&'static str, EmailFilter)> {
+    let none = EmailFilter::default;
     let tags = |tags: &[&str]| tags.iter().map(|tag| (*tag).to_owned()).collect::<Vec<_>>();
     let to = |text: &str| vec![text.parse().expect("an address")];
     vec![
-        ("to", Filter { to: to("user77@example.net"), ..none() }),
-        ("to nobody", Filter { to: to("nobody@example.net"), ..none() }),
-        ("from", Filter { from: to("sender3@example.com"), ..none() }),
-        ("tag of half", Filter { tags: tags(&["half:1"]), ..none() }),
-        ("tag of few", Filter { tags: tags(&["customer:77"]), ..none() }),
-        ("tag of few and of half", Filter { tags: tags(&["customer:77", "half:1"]), ..none() }),
-        ("two tags that never meet", Filter { tags: tags(&["half:0", "half:1"]), ..none() }),
-        ("q, two common words", Filter { words: words("order shipped"), ..none() }),
-        ("q, one email's", Filter { words: words(&format!("order {}", emails / 2)), ..none() }),
-        ("status delivered", Filter { statuses: vec![EmailStatus::Delivered], ..none() }),
-        ("status bounced", Filter { statuses: vec![EmailStatus::Bounced], ..none() }),
-        ("status cancelled", Filter { statuses: vec![EmailStatus::Cancelled], ..none() }),
+        ("to", EmailFilter { to: to("user77@example.net"), ..none() }),
+        ("to nobody", EmailFilter { to: to("nobody@example.net"), ..none() }),
+        ("from", EmailFilter { from: to("sender3@example.com"), ..none() }),
+        ("tag of half", EmailFilter { tags: tags(&["half:1"]), ..none() }),
+        ("tag of few", EmailFilter { tags: tags(&["customer:77"]), ..none() }),
+        ("tag of few and of half", EmailFilter { tags: tags(&["customer:77", "half:1"]), ..none() }),
+        ("two tags that never meet", EmailFilter { tags: tags(&["half:0", "half:1"]), ..none() }),
+        ("q, two common words", EmailFilter { words: subject_words("order shipped"), ..none() }),
+        ("q, one email's", EmailFilter { words: subject_words(&format!("order {}", emails / 2)), ..none() }),
+        ("status delivered", EmailFilter { statuses: vec![EmailStatus::Delivered], ..none() }),
+        ("status bounced", EmailFilter { statuses: vec![EmailStatus::Bounced], ..none() }),
+        ("status cancelled", EmailFilter { statuses: vec![EmailStatus::Cancelled], ..none() }),
         (
             "status bounced, newsletter, from",
-            Filter {
+            EmailFilter {
                 statuses: vec![EmailStatus::Bounced],
                 categories: vec![Category::Newsletter],
                 from: to("sender2@example.com"),
                 ..none()
             },
         ),
-        ("category transactional", Filter { categories: vec![Category::Transactional], ..none() }),
-        (
-            "created between",
-            Filter { after: Some(born(emails / 4)), before: Some(born(emails / 2)), ..none() },
-        ),
+        ("category transactional", EmailFilter { categories: vec![Category::Transactional], ..none() }),
+        ("created between", EmailFilter { after: Some(born(emails / 4)), before: Some(born(emails / 2)), ..none() }),
     ]
 }
 
@@ -192,7 +189,7 @@ async fn measure(emails: u64) {
     let directory = kept.as_deref().unwrap_or(passing.path()).join(emails.to_string());
     let filled = directory.with_extension("filled");
     std::fs::create_dir_all(&directory).expect("a directory");
-    let store = Store::open(&Options::new(&directory)).expect("a store");
+    let store = Store::open(&RedbOptions::new(&directory)).expect("a store");
     if !filled.exists() {
         let began = Instant::now();
         fill(&store, emails).await;

@@ -18,7 +18,7 @@ use std::time::{Duration, Instant};
 
 use bytes::Bytes;
 use database::Server;
-use store::engine::{Batch, Database, Store};
+use store::engine::{Batch, PostgresOptions, Store};
 use store::key::{Space, key};
 use tokio_postgres::NoTls;
 
@@ -69,7 +69,7 @@ fn measured(mut took: Vec<Duration>, seconds: f64) -> Measured {
 async fn engine(url: &str, nodes: usize, sessions: usize, time: Duration) -> Measured {
     let mut stores = Vec::new();
     for _ in 0..nodes {
-        stores.push(Store::connect(&Database::new(url, "bench")).await.unwrap());
+        stores.push(Store::connect(&PostgresOptions::new(url, "bench")).await.unwrap());
     }
     let (at, holds) = fence();
     let mut batch = Batch::progress();
@@ -115,8 +115,7 @@ async fn bare(url: &str, group: usize, time: Duration) -> Measured {
         tokio::spawn(async move {
             let (client, connection) = tokio_postgres::connect(&url, NoTls).await.unwrap();
             tokio::spawn(connection);
-            let insert =
-                |table| format!("INSERT INTO {table} SELECT * FROM unnest($1::bytea[], $2::bytea[])");
+            let insert = |table| format!("INSERT INTO {table} SELECT * FROM unnest($1::bytea[], $2::bytea[])");
             let rows = client.prepare(&insert("postrider_rows")).await.unwrap();
             let bodies = client.prepare(&insert("postrider_bodies")).await.unwrap();
             let mut took = Vec::new();
@@ -158,8 +157,7 @@ async fn bare(url: &str, group: usize, time: Duration) -> Measured {
 fn main() {
     let seconds = std::env::args().skip(1).find_map(|word| word.parse().ok()).unwrap_or(3.0);
     let time = Duration::from_secs_f64(seconds);
-    let server =
-        Server::start(&["fsync=on", "full_page_writes=on", "max_wal_size=4GB", "shared_buffers=512MB"]);
+    let server = Server::start(&["fsync=on", "full_page_writes=on", "max_wal_size=4GB", "shared_buffers=512MB"]);
     let runtime = tokio::runtime::Runtime::new().unwrap();
     println!("messages of 10 KB accepted             per second    p50 ms    p99 ms");
     let show = |what: &str, m: &Measured| {
@@ -179,7 +177,7 @@ fn main() {
     for group in [50, 100] {
         let found = runtime.block_on(async {
             let url = server.database();
-            Store::connect(&Database::new(&*url, "bench")).await.unwrap().close().await;
+            Store::connect(&PostgresOptions::new(&*url, "bench")).await.unwrap().close().await;
             bare(&url, group, time).await
         });
         show(&format!("bare, 2 connections, groups of {group}"), &found);

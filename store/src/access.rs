@@ -6,10 +6,12 @@ use std::sync::Arc;
 
 use jiff::Timestamp;
 use mail::account::Account;
-use mail::credential::{ApiKey, CredentialId, NotAdmitted, Scope, SecretHash, SmtpCredential, Terms};
+use mail::credential::{
+    ApiKey, ApiKeyScope, CredentialId, CredentialPolicy, CredentialRejection, SecretHash, SmtpCredential,
+};
 use mail::id::{AccountId, ApiKeyId, DomainId, SmtpCredentialId, UserId};
-use mail::suppression::Source;
-use mail::user::{Session, SessionToken, User};
+use mail::suppression::SuppressionSource;
+use mail::user::{SessionToken, User, UserSession};
 use thiserror::Error;
 
 use crate::credential::Credential as _;
@@ -42,31 +44,31 @@ impl Actor {
 
     /// Whose word it is when they say something of an address.
     #[must_use]
-    pub fn source(self) -> Source {
+    pub fn source(self) -> SuppressionSource {
         match self {
-            Self::User(_) => Source::Dashboard,
-            Self::ApiKey(_) | Self::SmtpCredential(_) | Self::Operator => Source::Api,
+            Self::User(_) => SuppressionSource::Dashboard,
+            Self::ApiKey(_) | Self::SmtpCredential(_) | Self::Operator => SuppressionSource::Api,
         }
     }
 }
 
 /// What somebody was let in by: enough to check again whether it still lets in.
 #[derive(Debug, Clone)]
-pub enum Proof {
+pub enum AuthProof {
     /// An API key: which, the hash of the secret that was shown, and from where.
     ApiKey(AccountId, ApiKeyId, SecretHash, Option<IpAddr>),
     /// A user's session.
     Session(SessionToken),
     /// Nothing that can be taken away while it is used: the operator's word, the service's own, or a login that the
     /// SMTP session checks again by itself.
-    Standing,
+    Irrevocable,
 }
 
-impl Proof {
+impl AuthProof {
     /// Whether it can be taken away while it is used.
     #[must_use]
     pub fn is_revocable(&self) -> bool {
-        !matches!(self, Self::Standing)
+        !matches!(self, Self::Irrevocable)
     }
 
     /// The rows that it rests on.
@@ -80,22 +82,22 @@ impl Proof {
                 user::key_of(token.account, token.who),
                 account::key_of(token.account),
             ],
-            Self::Standing => Vec::new(),
+            Self::Irrevocable => Vec::new(),
         }
     }
 
     /// Whether it still lets in, as these rows are.
-    fn holds(&self, rows: &[Option<Value>], now: Timestamp) -> Result<bool, ReadError> {
+    fn is_valid(&self, rows: &[Option<Value>], now: Timestamp) -> Result<bool, ReadError> {
         Ok(match (self, rows) {
             (Self::ApiKey(_, _, shown, from), [Some(key), Some(_)]) => {
-                let key = ApiKey::of_row(key)?;
-                key.enabled && key.terms.admit(shown, *from, now).is_ok()
+                let key = ApiKey::from_row(key)?;
+                key.enabled && key.terms.authorize(shown, *from, now).is_ok()
             }
             (Self::Session(token), [Some(row), Some(_), Some(_)]) => {
-                let session = session::of_row(row)?;
+                let session = session::from_row(row)?;
                 session.secret == token.hash() && session.is_live(now)
             }
-            (Self::Standing, _) => true,
+            (Self::Irrevocable, _) => true,
             _ => false,
         })
     }
@@ -105,14 +107,14 @@ impl Proof {
 ///
 /// # Errors
 /// The store cannot be read.
-pub async fn still_hold(store: &Store, proofs: &[Proof], now: Timestamp) -> Result<Vec<bool>, ReadError> {
-    let keys: Vec<Vec<Key>> = proofs.iter().map(Proof::keys).collect();
+pub async fn revalidate_proofs(store: &Store, proofs: &[AuthProof], now: Timestamp) -> Result<Vec<bool>, ReadError> {
+    let keys: Vec<Vec<Key>> = proofs.iter().map(AuthProof::keys).collect();
     let rows = store.get_many(&keys.concat()).await?;
     let mut rows = rows.as_slice();
     let mut hold = Vec::with_capacity(proofs.len());
     for (proof, keys) in proofs.iter().zip(keys) {
         let (its, others) = rows.split_at_checked(keys.len()).unwrap_or((rows, &[]));
-        hold.push(proof.holds(its, now)?);
+        hold.push(proof.is_valid(its, now)?);
         rows = others;
     }
     Ok(hold)
@@ -122,10 +124,10 @@ pub async fn still_hold(store: &Store, proofs: &[Proof], now: Timestamp) -> Resu
 #[derive(Debug, Clone)]
 pub struct Tenant {
     account: Arc<Account>,
-    scope: Scope,
+    scope: ApiKeyScope,
     actor: Actor,
     bound_to: Option<DomainId>,
-    proof: Proof,
+    proof: AuthProof,
     for_service: bool,
 }
 
@@ -138,7 +140,7 @@ impl Tenant {
 
     /// What they may do.
     #[must_use]
-    pub fn scope(&self) -> Scope {
+    pub fn scope(&self) -> ApiKeyScope {
         self.scope
     }
 
@@ -150,7 +152,7 @@ impl Tenant {
 
     /// What they were let in by, for what goes on after their request.
     #[must_use]
-    pub fn proof(&self) -> &Proof {
+    pub fn proof(&self) -> &AuthProof {
         &self.proof
     }
 
@@ -158,7 +160,7 @@ impl Tenant {
     /// None when they see what everybody sent.
     #[must_use]
     pub fn confined_to(&self) -> Option<CredentialId> {
-        self.actor.credential().filter(|_| self.scope == Scope::Sending)
+        self.actor.credential().filter(|_| self.scope == ApiKeyScope::Sending)
     }
 
     /// The one domain that they may send from; none when it may be any of the account's.
@@ -169,21 +171,21 @@ impl Tenant {
 
     /// Whether it is the service that writes, from its own domain, to people who asked for the mail ([`for_service`]).
     #[must_use]
-    pub fn is_for_service(&self) -> bool {
+    pub fn is_system_mail(&self) -> bool {
         self.for_service
     }
 }
 
 /// A user who has signed in: a tenant with full scope, and who it is.
 #[derive(Debug, Clone)]
-pub struct SignedIn {
+pub struct SignedInUser {
     tenant: Tenant,
     user: Arc<User>,
-    session: Arc<Session>,
+    session: Arc<UserSession>,
     token: SessionToken,
 }
 
-impl SignedIn {
+impl SignedInUser {
     /// What they are to what keys may do as well.
     #[must_use]
     pub fn tenant(&self) -> &Tenant {
@@ -198,7 +200,7 @@ impl SignedIn {
 
     /// The session.
     #[must_use]
-    pub fn session(&self) -> &Session {
+    pub fn session(&self) -> &UserSession {
         &self.session
     }
 
@@ -250,48 +252,41 @@ pub enum AccessError {
     Denied(Denial),
     /// The credential may not be used from this address.
     #[error("the credential may not be used from this address")]
-    Elsewhere,
+    AddressNotAllowed,
     /// It could not be found out: ask again later.
     #[error(transparent)]
     Unavailable(#[from] ReadError),
 }
 
-impl From<NotAdmitted> for AccessError {
-    fn from(why: NotAdmitted) -> Self {
+impl From<CredentialRejection> for AccessError {
+    fn from(why: CredentialRejection) -> Self {
         match why {
-            NotAdmitted::Over => Self::Denied(Denial::Expired),
-            NotAdmitted::Elsewhere => Self::Elsewhere,
+            CredentialRejection::Expired => Self::Denied(Denial::Expired),
+            CredentialRejection::AddressNotAllowed => Self::AddressNotAllowed,
         }
     }
 }
 
 /// What a credential that lets in makes of who shows it.
-struct Admitted {
+struct TenantBuilder {
     account: AccountId,
-    scope: Scope,
+    scope: ApiKeyScope,
     actor: Actor,
-    terms: Terms,
-    proof: Proof,
+    terms: CredentialPolicy,
+    proof: AuthProof,
 }
 
-impl Admitted {
-    async fn tenant(self, store: &Store) -> Result<Tenant, AccessError> {
+impl TenantBuilder {
+    async fn build(self, store: &Store) -> Result<Tenant, AccessError> {
         let account = account::get(store, self.account).await?.ok_or(AccessError::Denied(Denial::Unknown))?;
         let Self { scope, actor, terms, proof, .. } = self;
-        Ok(Tenant {
-            account: Arc::new(account),
-            scope,
-            actor,
-            bound_to: terms.domain,
-            proof,
-            for_service: false,
-        })
+        Ok(Tenant { account: Arc::new(account), scope, actor, bound_to: terms.domain, proof, for_service: false })
     }
 }
 
 /// From where and when somebody comes.
 #[derive(Debug, Clone, Copy)]
-pub struct Arrival {
+pub struct AccessContext {
     /// Their address, when it is known.
     pub from: Option<IpAddr>,
     /// The time.
@@ -302,17 +297,17 @@ pub struct Arrival {
 ///
 /// # Errors
 /// [`AccessError`].
-pub async fn by_api_key(store: &Store, secret: &str, arrival: Arrival) -> Result<Tenant, AccessError> {
-    let hash = SecretHash::of_api_key(secret).ok_or(AccessError::Denied(Denial::Malformed))?;
-    let found = credential::by_hash::<ApiKey>(store, &hash).await?;
+pub async fn authenticate_api_key(store: &Store, secret: &str, arrival: AccessContext) -> Result<Tenant, AccessError> {
+    let hash = SecretHash::from_api_key(secret).ok_or(AccessError::Denied(Denial::Malformed))?;
+    let found = credential::find_by_hash::<ApiKey>(store, &hash).await?;
     let found = found.ok_or(AccessError::Denied(Denial::Unknown))?;
     if !found.enabled {
         return Err(AccessError::Denied(Denial::Revoked));
     }
-    found.terms.admit(&hash, arrival.from, arrival.now)?;
+    found.terms.authorize(&hash, arrival.from, arrival.now)?;
     let ApiKey { id, account, scope, terms, .. } = found;
-    let proof = Proof::ApiKey(account, id, hash, arrival.from);
-    Admitted { account, scope, actor: Actor::ApiKey(id), terms, proof }.tenant(store).await
+    let proof = AuthProof::ApiKey(account, id, hash, arrival.from);
+    TenantBuilder { account, scope, actor: Actor::ApiKey(id), terms, proof }.build(store).await
 }
 
 /// Lets in whoever holds the SMTP credential whose password has this hash. The user name is one for all
@@ -320,31 +315,33 @@ pub async fn by_api_key(store: &Store, secret: &str, arrival: Arrival) -> Result
 ///
 /// # Errors
 /// [`AccessError`].
-pub async fn by_smtp_password(
+pub async fn authenticate_smtp_password(
     store: &Store,
     hash: &SecretHash,
-    arrival: Arrival,
+    arrival: AccessContext,
 ) -> Result<Tenant, AccessError> {
-    let found = credential::by_hash::<SmtpCredential>(store, hash).await?;
+    let found = credential::find_by_hash::<SmtpCredential>(store, hash).await?;
     let found = found.ok_or(AccessError::Denied(Denial::Unknown))?;
     if !found.enabled {
         return Err(AccessError::Denied(Denial::Revoked));
     }
-    found.terms.admit(hash, arrival.from, arrival.now)?;
+    found.terms.authorize(hash, arrival.from, arrival.now)?;
     let SmtpCredential { id, account, terms, .. } = found;
     let actor = Actor::SmtpCredential(id);
-    Admitted { account, scope: Scope::Sending, actor, terms, proof: Proof::Standing }.tenant(store).await
+    TenantBuilder { account, scope: ApiKeyScope::Sending, actor, terms, proof: AuthProof::Irrevocable }
+        .build(store)
+        .await
 }
 
 /// Lets in whoever holds a session's token. Session, user and account are one read.
 ///
 /// # Errors
 /// [`AccessError`].
-pub async fn by_session(
+pub async fn authenticate_session(
     store: &Store,
     token: &SessionToken,
     now: Timestamp,
-) -> Result<SignedIn, AccessError> {
+) -> Result<SignedInUser, AccessError> {
     let keys = [
         session::key_of(token.account, token.who, token.session),
         user::key_of(token.account, token.who),
@@ -354,7 +351,7 @@ pub async fn by_session(
     let [Some(session), Some(user), Some(account)] = rows.as_slice() else {
         return Err(AccessError::Denied(Denial::Unknown));
     };
-    let session = session::of_row(session)?;
+    let session = session::from_row(session)?;
     // Of 256 random bits only the hash is compared: there is no timing to watch.
     if session.secret != token.hash() {
         return Err(AccessError::Denied(Denial::Unknown));
@@ -362,19 +359,19 @@ pub async fn by_session(
     if !session.is_live(now) {
         return Err(AccessError::Denied(Denial::Expired));
     }
-    let (user, account) = (user::of_row(user)?, Arc::new(account::of_row(account)?));
-    let (actor, proof) = (Actor::User(user.id), Proof::Session(token.clone()));
-    let tenant = Tenant { account, scope: Scope::Full, actor, bound_to: None, proof, for_service: false };
-    Ok(SignedIn { tenant, user: Arc::new(user), session: Arc::new(session), token: token.clone() })
+    let (user, account) = (user::from_row(user)?, Arc::new(account::from_row(account)?));
+    let (actor, proof) = (Actor::User(user.id), AuthProof::Session(token.clone()));
+    let tenant = Tenant { account, scope: ApiKeyScope::Full, actor, bound_to: None, proof, for_service: false };
+    Ok(SignedInUser { tenant, user: Arc::new(user), session: Arc::new(session), token: token.clone() })
 }
 
 /// Lets in the service itself, for an account whose work it took on earlier.
 ///
 /// # Errors
 /// [`AccessError`].
-pub async fn by_service(store: &Store, account: AccountId) -> Result<Tenant, AccessError> {
-    let (actor, terms, proof) = (Actor::Operator, Terms::default(), Proof::Standing);
-    Admitted { account, scope: Scope::Sending, actor, terms, proof }.tenant(store).await
+pub async fn service_tenant(store: &Store, account: AccountId) -> Result<Tenant, AccessError> {
+    let (actor, terms, proof) = (Actor::Operator, CredentialPolicy::default(), AuthProof::Irrevocable);
+    TenantBuilder { account, scope: ApiKeyScope::Sending, actor, terms, proof }.build(store).await
 }
 
 /// Lets in the service itself, to write an account's mail in the service's own words and from its own domain. The access
@@ -383,26 +380,26 @@ pub async fn by_service(store: &Store, account: AccountId) -> Result<Tenant, Acc
 ///
 /// # Errors
 /// [`AccessError`].
-pub async fn for_service(store: &Store, account: AccountId) -> Result<Tenant, AccessError> {
-    Ok(Tenant { for_service: true, ..by_service(store, account).await? })
+pub async fn system_mail_tenant(store: &Store, account: AccountId) -> Result<Tenant, AccessError> {
+    Ok(Tenant { for_service: true, ..service_tenant(store, account).await? })
 }
 
 /// Lets in the operator in the stead of an account's owner, by the account's id or that owner's address.
 ///
 /// # Errors
 /// [`AccessError`].
-pub async fn by_operator_as_owner(store: &Store, id_or_email: &str) -> Result<Tenant, AccessError> {
-    let tenant = by_operator(store, id_or_email).await?;
-    Ok(Tenant { scope: Scope::Full, ..tenant })
+pub async fn operator_tenant_as_owner(store: &Store, id_or_email: &str) -> Result<Tenant, AccessError> {
+    let tenant = operator_tenant(store, id_or_email).await?;
+    Ok(Tenant { scope: ApiKeyScope::Full, ..tenant })
 }
 
 /// Lets in on the operator's word: a `[[relay]]` listener's account, by id or owner's address.
 ///
 /// # Errors
 /// [`AccessError`].
-pub async fn by_operator(store: &Store, id_or_email: &str) -> Result<Tenant, AccessError> {
+pub async fn operator_tenant(store: &Store, id_or_email: &str) -> Result<Tenant, AccessError> {
     let account = account::find(store, id_or_email).await?.ok_or(AccessError::Denied(Denial::Unknown))?;
     let account = Arc::new(account);
-    let (scope, actor) = (Scope::Sending, Actor::Operator);
-    Ok(Tenant { account, scope, actor, bound_to: None, proof: Proof::Standing, for_service: false })
+    let (scope, actor) = (ApiKeyScope::Sending, Actor::Operator);
+    Ok(Tenant { account, scope, actor, bound_to: None, proof: AuthProof::Irrevocable, for_service: false })
 }

@@ -6,7 +6,7 @@ use mail::address::Address;
 use mail::id::AccountId;
 use serde::{Deserialize, Serialize};
 
-use crate::engine::{Batch, Key, Order, ReadError, Store, Value};
+use crate::engine::{Batch, Key, ReadError, ScanOrder, Store, Value};
 use crate::key::{Space, key};
 use crate::row::{self, stored};
 
@@ -56,7 +56,7 @@ pub async fn get(store: &Store, id: AccountId) -> Result<Option<Account>, ReadEr
     store.get(&key_of(id)).await?.map(|row| row::decode(&row)).transpose()
 }
 
-pub(crate) fn of_row(row: &Value) -> Result<Account, ReadError> {
+pub(crate) fn from_row(row: &Value) -> Result<Account, ReadError> {
     row::decode(row)
 }
 
@@ -82,11 +82,7 @@ pub async fn find(store: &Store, id_or_email: &str) -> Result<Option<Account>, R
 ///
 /// # Errors
 /// The store cannot be read.
-pub async fn page(
-    store: &Store,
-    after: Option<AccountId>,
-    limit: usize,
-) -> Result<Vec<AccountId>, ReadError> {
+pub async fn list_ids(store: &Store, after: Option<AccountId>, limit: usize) -> Result<Vec<AccountId>, ReadError> {
     Ok(list(store, after, limit).await?.iter().map(|account| account.id).collect())
 }
 
@@ -97,9 +93,9 @@ pub async fn page(
 pub async fn list(store: &Store, after: Option<AccountId>, limit: usize) -> Result<Vec<Account>, ReadError> {
     let mut range = key(Space::Account).range();
     if let Some(after) = after {
-        range.start = crate::key::after(&key_of(after));
+        range.start = crate::key::successor(&key_of(after));
     }
-    let rows = store.scan(range, Order::Ascending, limit).await?;
+    let rows = store.scan(range, ScanOrder::Ascending, limit).await?;
     rows.iter().map(|(_, row)| row::decode(row)).collect()
 }
 
@@ -107,7 +103,7 @@ pub async fn list(store: &Store, after: Option<AccountId>, limit: usize) -> Resu
 ///
 /// # Errors
 /// The store cannot be read.
-pub async fn suspended(store: &Store) -> Result<Vec<AccountId>, ReadError> {
+pub async fn list_suspended(store: &Store) -> Result<Vec<AccountId>, ReadError> {
     const PAGE: usize = 1_000;
     let (mut suspended, mut after) = (Vec::new(), None);
     loop {

@@ -28,4 +28,4 @@ pub mod tally;
 pub mod visit;
 
 /// Where a row is found by a field of it: a byte for the field, the field's value, and then the row's id.
-type By = (u8, Vec<u8>);
+type IndexValue = (u8, Vec<u8>);

@@ -3,14 +3,14 @@
 use std::net::IpAddr;
 
 use jiff::Timestamp;
-use mail::attempt::{Attempt, TlsFacts};
+use mail::attempt::{Attempt, AttemptTls};
 use mail::id::{AccountId, EmailId};
-use mail::outcome::Phase;
-use mail::reply::Reply;
+use mail::outcome::AttemptPhase;
+use mail::reply::SmtpReply;
 use mail::task::TaskId;
 use serde::{Deserialize, Serialize};
 
-use crate::engine::{Batch, Key, Order, ReadError, Store};
+use crate::engine::{Batch, Key, ReadError, ScanOrder, Store};
 use crate::key::{Space, key};
 use crate::row::{self, stored};
 
@@ -21,7 +21,7 @@ struct AttemptRow {
     number: u32,
     created_at: Timestamp,
     duration_ms: u64,
-    phase: Phase,
+    phase: AttemptPhase,
     #[serde(default, skip_serializing_if = "Option::is_none")]
     mx_host: Option<String>,
     #[serde(default, skip_serializing_if = "Option::is_none")]
@@ -29,9 +29,9 @@ struct AttemptRow {
     #[serde(default, skip_serializing_if = "Option::is_none")]
     source: Option<IpAddr>,
     #[serde(default, skip_serializing_if = "Option::is_none")]
-    tls: Option<TlsFacts>,
+    tls: Option<AttemptTls>,
     #[serde(default, skip_serializing_if = "Option::is_none")]
-    reply: Option<Reply>,
+    reply: Option<SmtpReply>,
     #[serde(default, skip_serializing_if = "Option::is_none")]
     error: Option<String>,
     transcript: String,
@@ -54,12 +54,7 @@ pub fn put(batch: &mut Batch, account: AccountId, email: EmailId, attempt: &Atte
 ///
 /// # Errors
 /// The store cannot be read.
-pub async fn get(
-    store: &Store,
-    account: AccountId,
-    of: TaskId,
-    number: u32,
-) -> Result<Option<Attempt>, ReadError> {
+pub async fn get(store: &Store, account: AccountId, of: TaskId, number: u32) -> Result<Option<Attempt>, ReadError> {
     let row = store.get(&key_of(account, of, number)).await?;
     row.map(|row| row::decode(&row)).transpose()
 }
@@ -68,13 +63,8 @@ pub async fn get(
 ///
 /// # Errors
 /// The store cannot be read.
-pub async fn list(
-    store: &Store,
-    account: AccountId,
-    email: EmailId,
-    limit: usize,
-) -> Result<Vec<Attempt>, ReadError> {
+pub async fn list(store: &Store, account: AccountId, email: EmailId, limit: usize) -> Result<Vec<Attempt>, ReadError> {
     let range = key(Space::Attempt).account(account).id(email.to_bytes()).range();
-    let rows = store.scan(range, Order::Ascending, limit).await?;
+    let rows = store.scan(range, ScanOrder::Ascending, limit).await?;
     rows.iter().map(|(_, row)| row::decode(row)).collect()
 }

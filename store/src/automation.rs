@@ -12,12 +12,12 @@
 use std::collections::HashSet;
 
 use jiff::Timestamp;
-use mail::automation::{Automation, AutomationStatus, Definition, Version, read};
+use mail::automation::{Automation, AutomationDefinition, AutomationStatus, AutomationVersion, read};
 use mail::id::{AccountId, AutomationId};
 use serde::{Deserialize, Serialize};
 use serde_json::Value as Json;
 
-use crate::engine::{Batch, Key, Order, ReadError, Store, Value};
+use crate::engine::{Batch, Key, ReadError, ScanOrder, Store, Value};
 use crate::key::{KeyReader, Space, key};
 use crate::row::{self, stored};
 
@@ -28,7 +28,7 @@ const SCAN_ROWS: usize = 200;
 /// Events that an account hears, all of which are remembered; one that hears more is asked each time.
 const NAMES_MAX: usize = 10_000;
 /// Automations that hear one event, each in up to three ways.
-const HEARERS_MAX: usize = 3 * mail::automation::AUTOMATIONS_MAX;
+const TRIGGERED_MAX: usize = 3 * mail::automation::AUTOMATIONS_MAX;
 
 #[derive(Serialize, Deserialize)]
 #[serde(remote = "Automation")]
@@ -47,22 +47,22 @@ stored!(Automation as AutomationRow);
 
 /// A version: its definition as customers see it, which is the one form that there is.
 #[derive(Serialize, Deserialize)]
-pub(crate) struct VersionRow {
+pub(crate) struct AutomationVersionRow {
     number: u32,
     definition: Json,
     created_at: Timestamp,
 }
-stored!(VersionRow as VersionRow);
+stored!(AutomationVersionRow as AutomationVersionRow);
 
 /// An automation as it was read: what a change of it checks.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Found {
+pub struct StoredAutomation {
     /// The automation.
     pub automation: Automation,
     row: Value,
 }
 
-impl Found {
+impl StoredAutomation {
     /// Makes a commit conflict when the automation is not as it was read.
     pub fn check(&self, batch: &mut Batch) {
         batch.check(key_of(self.automation.account, self.automation.id), Some(self.row.clone()));
@@ -72,7 +72,7 @@ impl Found {
 /// In what way an automation hears an event.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 #[repr(u8)]
-pub enum Role {
+pub enum TriggerRole {
     /// It starts a run.
     Starts = 0,
     /// It ends runs.
@@ -81,8 +81,8 @@ pub enum Role {
     Awaits = 2,
 }
 
-impl Role {
-    fn of(number: u8) -> Option<Self> {
+impl TriggerRole {
+    fn from_number(number: u8) -> Option<Self> {
         match number {
             0 => Some(Self::Starts),
             1 => Some(Self::Cancels),
@@ -100,8 +100,8 @@ fn version_key(account: AccountId, id: AutomationId, number: u32) -> Key {
     key(Space::AutomationVersion).account(account).id(id.to_bytes()).u32(number).build()
 }
 
-fn hears_key(account: AccountId, event: &str, role: Role, id: AutomationId) -> Key {
-    key(Space::AutomationHears).account(account).text(event).u8(role as u8).id(id.to_bytes()).build()
+fn trigger_key(account: AccountId, event: &str, role: TriggerRole, id: AutomationId) -> Key {
+    key(Space::AutomationTrigger).account(account).text(event).u8(role as u8).id(id.to_bytes()).build()
 }
 
 /// Writes a new automation.
@@ -110,8 +110,8 @@ pub fn create(batch: &mut Batch, automation: &Automation) {
 }
 
 /// Writes a version of an automation.
-pub fn put_version(batch: &mut Batch, of: &Automation, version: &Version) {
-    let row = VersionRow {
+pub fn put_version(batch: &mut Batch, of: &Automation, version: &AutomationVersion) {
+    let row = AutomationVersionRow {
         number: version.number,
         definition: version.definition.to_json(),
         created_at: version.created_at,
@@ -120,59 +120,59 @@ pub fn put_version(batch: &mut Batch, of: &Automation, version: &Version) {
 }
 
 /// Changes an automation; the commit conflicts when it is no more as it was read.
-pub fn update(batch: &mut Batch, before: &Found, after: &Automation) {
+pub fn update(batch: &mut Batch, before: &StoredAutomation, after: &Automation) {
     before.check(batch);
     batch.put(key_of(after.account, after.id), row::encode(after));
 }
 
 /// Deletes an automation; what else there is of it is forgotten by and by.
-pub fn delete(batch: &mut Batch, before: &Found) {
+pub fn delete(batch: &mut Batch, before: &StoredAutomation) {
     before.check(batch);
     batch.delete(key_of(before.automation.account, before.automation.id));
 }
 
 /// From now on events start runs of it, and its runs hear what they wait for.
-pub fn listen(batch: &mut Batch, of: &Automation, definition: &Definition) {
+pub fn add_triggers(batch: &mut Batch, of: &Automation, definition: &AutomationDefinition) {
     let mut put = |event: &str, role| {
-        batch.put(hears_key(of.account, event, role, of.id), Value::new());
+        batch.put(trigger_key(of.account, event, role, of.id), Value::new());
     };
-    put(&definition.trigger.event, Role::Starts);
-    definition.trigger.cancel_on_events.iter().for_each(|event| put(event, Role::Cancels));
-    definition.waits().for_each(|event| put(event, Role::Awaits));
+    put(&definition.trigger.event, TriggerRole::Starts);
+    definition.trigger.cancel_on_events.iter().for_each(|event| put(event, TriggerRole::Cancels));
+    definition.awaited_events().for_each(|event| put(event, TriggerRole::Awaits));
 }
 
 /// No event starts a run of it any more.
-pub fn unlisten(batch: &mut Batch, of: &Automation, definition: &Definition) {
-    batch.delete(hears_key(of.account, &definition.trigger.event, Role::Starts, of.id));
+pub fn remove_start_trigger(batch: &mut Batch, of: &Automation, definition: &AutomationDefinition) {
+    batch.delete(trigger_key(of.account, &definition.trigger.event, TriggerRole::Starts, of.id));
 }
 
 /// Makes a commit conflict when an event does not start runs of it any more.
-pub fn check_starts(batch: &mut Batch, (account, id): (AccountId, AutomationId), event: &str) {
-    batch.check(hears_key(account, event, Role::Starts, id), Some(Value::new()));
+pub fn check_start_trigger(batch: &mut Batch, (account, id): (AccountId, AutomationId), event: &str) {
+    batch.check(trigger_key(account, event, TriggerRole::Starts, id), Some(Value::new()));
 }
 
 /// Forgets versions of an automation and what they hear; says whether there are more.
 ///
 /// # Errors
 /// The store cannot be read.
-pub async fn forget_versions(
+pub async fn purge_versions(
     store: &Store,
     batch: &mut Batch,
     (account, id): (AccountId, AutomationId),
     limit: usize,
 ) -> Result<bool, ReadError> {
     let range = key(Space::AutomationVersion).account(account).id(id.to_bytes()).range();
-    let rows = store.scan(range, Order::Ascending, limit).await?;
+    let rows = store.scan(range, ScanOrder::Ascending, limit).await?;
     for (row_key, row) in &rows {
         // What cannot be read hears nothing that matters.
         if let Ok(version) = decode_version(row) {
             let definition = &version.definition;
             let mut forget = |event: &str, role| {
-                batch.delete(hears_key(account, event, role, id));
+                batch.delete(trigger_key(account, event, role, id));
             };
-            forget(&definition.trigger.event, Role::Starts);
-            definition.trigger.cancel_on_events.iter().for_each(|event| forget(event, Role::Cancels));
-            definition.waits().for_each(|event| forget(event, Role::Awaits));
+            forget(&definition.trigger.event, TriggerRole::Starts);
+            definition.trigger.cancel_on_events.iter().for_each(|event| forget(event, TriggerRole::Cancels));
+            definition.awaited_events().for_each(|event| forget(event, TriggerRole::Awaits));
         }
         batch.delete(row_key.clone());
     }
@@ -183,12 +183,12 @@ pub async fn forget_versions(
 ///
 /// # Errors
 /// The store cannot be read.
-pub async fn get(store: &Store, account: AccountId, id: AutomationId) -> Result<Option<Found>, ReadError> {
-    store.get(&key_of(account, id)).await?.map(found).transpose()
+pub async fn get(store: &Store, account: AccountId, id: AutomationId) -> Result<Option<StoredAutomation>, ReadError> {
+    store.get(&key_of(account, id)).await?.map(decode_stored).transpose()
 }
 
-fn found(row: Value) -> Result<Found, ReadError> {
-    Ok(Found { automation: row::decode(&row)?, row })
+fn decode_stored(row: Value) -> Result<StoredAutomation, ReadError> {
+    Ok(StoredAutomation { automation: row::decode(&row)?, row })
 }
 
 /// Several automations, in their order; those that are gone are left out.
@@ -199,45 +199,45 @@ pub async fn get_many(
     store: &Store,
     account: AccountId,
     ids: &[AutomationId],
-) -> Result<Vec<Found>, ReadError> {
+) -> Result<Vec<StoredAutomation>, ReadError> {
     let keys: Vec<Key> = ids.iter().map(|id| key_of(account, *id)).collect();
-    store.get_many(&keys).await?.into_iter().flatten().map(found).collect()
+    store.get_many(&keys).await?.into_iter().flatten().map(decode_stored).collect()
 }
 
 /// A version of an automation.
 ///
 /// # Errors
 /// The store cannot be read.
-pub async fn version(
+pub async fn get_version(
     store: &Store,
     account: AccountId,
     id: AutomationId,
     number: u32,
-) -> Result<Option<Version>, ReadError> {
+) -> Result<Option<AutomationVersion>, ReadError> {
     store.get(&version_key(account, id, number)).await?.map(|row| decode_version(&row)).transpose()
 }
 
-fn decode_version(row: &Value) -> Result<Version, ReadError> {
-    let VersionRow { number, definition, created_at } = row::decode(row)?;
-    let definition = read::stored(&definition).map_err(row::damaged)?;
-    Ok(Version { number, definition, created_at })
+fn decode_version(row: &Value) -> Result<AutomationVersion, ReadError> {
+    let AutomationVersionRow { number, definition, created_at } = row::decode(row)?;
+    let definition = read::parse_stored(&definition).map_err(row::damaged)?;
+    Ok(AutomationVersion { number, definition, created_at })
 }
 
 /// The versions of an automation before one, the newest first, at most `limit`.
 ///
 /// # Errors
 /// The store cannot be read.
-pub async fn versions(
+pub async fn list_versions(
     store: &Store,
     account: AccountId,
     id: AutomationId,
     (before, limit): (Option<u32>, usize),
-) -> Result<Vec<Version>, ReadError> {
+) -> Result<Vec<AutomationVersion>, ReadError> {
     let mut range = key(Space::AutomationVersion).account(account).id(id.to_bytes()).range();
     if let Some(before) = before {
         range.end = version_key(account, id, before);
     }
-    let rows = store.scan(range, Order::Descending, limit).await?;
+    let rows = store.scan(range, ScanOrder::Descending, limit).await?;
     rows.iter().map(|(_, row)| decode_version(row)).collect()
 }
 
@@ -259,7 +259,7 @@ pub async fn list(
     let mut found: Vec<Automation> = Vec::new();
     let mut last = None;
     for _ in 0..LOOKED_AT_MAX / SCAN_ROWS {
-        let rows = store.scan(range.clone(), Order::Descending, SCAN_ROWS).await?;
+        let rows = store.scan(range.clone(), ScanOrder::Descending, SCAN_ROWS).await?;
         let is_end = rows.len() < SCAN_ROWS;
         for (row_key, row) in rows {
             let automation: Automation = row::decode(&row)?;
@@ -286,22 +286,22 @@ pub async fn list(
 /// The store cannot be read.
 pub async fn count(store: &Store, account: AccountId, limit: usize) -> Result<usize, ReadError> {
     let range = key(Space::Automation).account(account).range();
-    Ok(store.scan(range, Order::Ascending, limit).await?.len())
+    Ok(store.scan(range, ScanOrder::Ascending, limit).await?.len())
 }
 
 /// The automations that hear an event, each with its role.
 ///
 /// # Errors
 /// The store cannot be read.
-pub async fn hearers(
+pub async fn list_triggered(
     store: &Store,
     account: AccountId,
     event: &str,
-) -> Result<Vec<(Role, AutomationId)>, ReadError> {
-    let range = key(Space::AutomationHears).account(account).text(event).range();
-    let rows = store.scan(range, Order::Ascending, HEARERS_MAX).await?;
+) -> Result<Vec<(TriggerRole, AutomationId)>, ReadError> {
+    let range = key(Space::AutomationTrigger).account(account).text(event).range();
+    let rows = store.scan(range, ScanOrder::Ascending, TRIGGERED_MAX).await?;
     let read = |(at, _): &(Key, Value)| {
-        let (_, role, id) = read_hears(at)?;
+        let (_, role, id) = read_trigger_key(at)?;
         Ok((role, id))
     };
     rows.iter().map(read).collect()
@@ -311,21 +311,22 @@ pub async fn hearers(
 ///
 /// # Errors
 /// The store cannot be read.
-pub async fn heard(store: &Store, account: AccountId) -> Result<Option<HashSet<String>>, ReadError> {
-    let range = key(Space::AutomationHears).account(account).range();
-    let rows = store.scan(range, Order::Ascending, NAMES_MAX).await?;
+pub async fn list_trigger_events(store: &Store, account: AccountId) -> Result<Option<HashSet<String>>, ReadError> {
+    let range = key(Space::AutomationTrigger).account(account).range();
+    let rows = store.scan(range, ScanOrder::Ascending, NAMES_MAX).await?;
     if rows.len() == NAMES_MAX {
         return Ok(None);
     }
-    rows.iter().map(|(at, _)| Ok(read_hears(at)?.0)).collect::<Result<_, _>>().map(Some)
+    rows.iter().map(|(at, _)| Ok(read_trigger_key(at)?.0)).collect::<Result<_, _>>().map(Some)
 }
 
-fn read_hears(at: &Key) -> Result<(String, Role, AutomationId), ReadError> {
-    let mut reader = KeyReader::new(Space::AutomationHears, at).map_err(row::damaged)?;
+fn read_trigger_key(at: &Key) -> Result<(String, TriggerRole, AutomationId), ReadError> {
+    let mut reader = KeyReader::new(Space::AutomationTrigger, at).map_err(row::damaged)?;
     let _account = reader.account().map_err(row::damaged)?;
     let event = reader.text().map_err(row::damaged)?;
     let role = reader.u8().map_err(row::damaged)?;
     let id = reader.id().map(AutomationId::from_bytes).map_err(row::damaged)?;
-    let role = Role::of(role).ok_or_else(|| row::damaged("an automation hears in a way that is none"))?;
+    let role =
+        TriggerRole::from_number(role).ok_or_else(|| row::damaged("an automation hears in a way that is none"))?;
     Ok((event, role, id))
 }

@@ -9,7 +9,7 @@
 use std::collections::{BTreeMap, BTreeSet};
 
 use jiff::Timestamp;
-use mail::billing::{Customer, Method, Payer};
+use mail::billing::{BillingCustomer, Payer, PaymentMethodState};
 use mail::id::AccountId;
 use serde::{Deserialize, Serialize};
 
@@ -18,7 +18,7 @@ use crate::key::{Space, key};
 use crate::row::{self, stored};
 
 #[derive(Serialize, Deserialize)]
-#[serde(remote = "Customer")]
+#[serde(remote = "BillingCustomer")]
 struct CustomerRow {
     at: Timestamp,
     is_change: bool,
@@ -27,19 +27,19 @@ struct CustomerRow {
 }
 
 #[derive(Serialize, Deserialize)]
-struct Kept(#[serde(with = "CustomerRow")] Customer);
+struct OwnedCustomer(#[serde(with = "CustomerRow")] BillingCustomer);
 
 mod customer {
     use serde::{Deserialize as _, Deserializer, Serialize as _, Serializer};
 
-    use super::{Customer, Kept};
+    use super::{BillingCustomer, OwnedCustomer};
 
-    pub(super) fn serialize<S: Serializer>(customer: &Option<Customer>, out: S) -> Result<S::Ok, S::Error> {
-        customer.clone().map(Kept).serialize(out)
+    pub(super) fn serialize<S: Serializer>(customer: &Option<BillingCustomer>, out: S) -> Result<S::Ok, S::Error> {
+        customer.clone().map(OwnedCustomer).serialize(out)
     }
 
-    pub(super) fn deserialize<'de, D: Deserializer<'de>>(input: D) -> Result<Option<Customer>, D::Error> {
-        Ok(Option::<Kept>::deserialize(input)?.map(|Kept(customer)| customer))
+    pub(super) fn deserialize<'de, D: Deserializer<'de>>(input: D) -> Result<Option<BillingCustomer>, D::Error> {
+        Ok(Option::<OwnedCustomer>::deserialize(input)?.map(|OwnedCustomer(customer)| customer))
     }
 }
 
@@ -47,9 +47,9 @@ mod customer {
 #[serde(remote = "Payer")]
 struct PayerRow {
     #[serde(with = "customer")]
-    customer: Option<Customer>,
+    customer: Option<BillingCustomer>,
     checkout: Option<(Timestamp, AccountId)>,
-    methods: BTreeMap<String, Method>,
+    methods: BTreeMap<String, PaymentMethodState>,
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     gone: bool,
     account: Option<AccountId>,
@@ -72,45 +72,45 @@ stored!(Payers as PayersRow);
 
 /// Something as it was found, to be changed: the commit conflicts when it is no more like that.
 #[derive(Debug, Clone)]
-pub struct Found<T> {
+pub struct StoredBillingRecord<T> {
     /// It, or what it is before there is anything.
     pub noun: T,
     at: Key,
     row: Option<Value>,
 }
 
-impl<T> Found<T> {
+impl<T> StoredBillingRecord<T> {
     fn replace(&self, batch: &mut Batch, row: Value) {
         batch.check(self.at.clone(), self.row.clone());
         batch.put(self.at.clone(), row);
     }
 }
 
-impl Found<Payer> {
+impl StoredBillingRecord<Payer> {
     /// It is like this from now on.
     pub fn change(&self, batch: &mut Batch, after: &Payer) {
         self.replace(batch, row::encode(after));
     }
 }
 
-impl Found<Payers> {
+impl StoredBillingRecord<Payers> {
     /// They are these from now on.
     pub fn change(&self, batch: &mut Batch, after: &Payers) {
         self.replace(batch, row::encode(after));
     }
 }
 
-async fn find<T: row::Row + Default>(store: &Store, at: Key) -> Result<Found<T>, ReadError> {
+async fn find<T: row::RowCodec + Default>(store: &Store, at: Key) -> Result<StoredBillingRecord<T>, ReadError> {
     let row = store.get(&at).await?;
     let noun = row.as_ref().map(|row| row::decode(row)).transpose()?.unwrap_or_default();
-    Ok(Found { noun, at, row })
+    Ok(StoredBillingRecord { noun, at, row })
 }
 
 /// A customer of the operator's at the payment processor.
 ///
 /// # Errors
 /// The store cannot be read.
-pub async fn payer(store: &Store, customer: &str) -> Result<Found<Payer>, ReadError> {
+pub async fn get_payer(store: &Store, customer: &str) -> Result<StoredBillingRecord<Payer>, ReadError> {
     find(store, key(Space::Payer).text(customer).build()).await
 }
 
@@ -118,6 +118,6 @@ pub async fn payer(store: &Store, customer: &str) -> Result<Found<Payer>, ReadEr
 ///
 /// # Errors
 /// The store cannot be read.
-pub async fn payers_of(store: &Store, account: AccountId) -> Result<Found<Payers>, ReadError> {
+pub async fn get_payers(store: &Store, account: AccountId) -> Result<StoredBillingRecord<Payers>, ReadError> {
     find(store, key(Space::PayersOf).account(account).build()).await
 }

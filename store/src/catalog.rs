@@ -18,35 +18,32 @@ pub mod search;
 use std::collections::BTreeMap;
 
 use jiff::Timestamp;
-use mail::catalog::{About, Term, status_term, terms};
+use mail::catalog::{IndexField, IndexTerm, index_terms, status_term};
 use mail::event::{Event, EventKind};
 use mail::id::{AccountId, EmailId};
 
-use crate::email::Loaded;
+use crate::email::StoredEmail;
 use crate::engine::{Batch, Key, ReadError, Store, Value};
 use crate::key::{KeyBuilder, KeyReader, Space, key};
 use crate::row;
 
 /// All the emails under a term.
-fn list_of(account: AccountId, term: &Term) -> KeyBuilder {
-    key(Space::EmailTerm).account(account).u8(term.about as u8).text(&term.text)
+fn term_prefix(account: AccountId, term: &IndexTerm) -> KeyBuilder {
+    key(Space::EmailTerm).account(account).u8(term.field as u8).text(&term.text)
 }
 
-fn key_of(account: AccountId, term: &Term, email: EmailId) -> Key {
-    list_of(account, term).id(email.to_bytes()).build()
+fn key_of(account: AccountId, term: &IndexTerm, email: EmailId) -> Key {
+    term_prefix(account, term).id(email.to_bytes()).build()
 }
 
-fn listed_key(account: AccountId, email: EmailId) -> Key {
+fn status_key(account: AccountId, email: EmailId) -> Key {
     key(Space::EmailListed).account(account).id(email.to_bytes()).build()
 }
 
 /// Whether an event may change what an email is found by.
-fn matters(kind: EventKind) -> bool {
+fn affects_index(kind: EventKind) -> bool {
     use EventKind as E;
-    matches!(
-        kind,
-        E::Sent | E::Scheduled | E::Suppressed | E::Delivered | E::Bounced | E::Failed | E::Cancelled
-    )
+    matches!(kind, E::Sent | E::Scheduled | E::Suppressed | E::Delivered | E::Bounced | E::Failed | E::Cancelled)
 }
 
 /// Whether an event is the first of its email: it brings the terms that stay.
@@ -60,16 +57,16 @@ fn is_first(event: &Event) -> bool {
 
 /// What some events of one email mean for the catalog.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
-pub struct Change {
+pub struct IndexChange {
     first: bool,
     status: bool,
 }
 
-impl Change {
+impl IndexChange {
     /// Takes note of one more event.
-    pub fn note(&mut self, event: &Event) {
+    pub fn add_event(&mut self, event: &Event) {
         self.first |= is_first(event);
-        self.status |= matters(event.kind);
+        self.status |= affects_index(event.kind);
     }
 }
 
@@ -81,22 +78,21 @@ impl Change {
 pub async fn update(
     store: &Store,
     batch: &mut Batch,
-    changed: &[(&Loaded, Change)],
+    changed: &[(&StoredEmail, IndexChange)],
 ) -> Result<(), ReadError> {
     let changed: Vec<_> = changed.iter().filter(|(_, change)| change.first || change.status).collect();
-    let keys: Vec<Key> =
-        changed.iter().map(|(found, _)| listed_key(found.email.account, found.email.id)).collect();
+    let keys: Vec<Key> = changed.iter().map(|(found, _)| status_key(found.email.account, found.email.id)).collect();
     let rows = store.get_many(&keys).await?;
-    let mut lists: BTreeMap<(AccountId, Term), Vec<EmailId>> = BTreeMap::new();
+    let mut lists: BTreeMap<(AccountId, IndexTerm), Vec<EmailId>> = BTreeMap::new();
     for (((found, change), row_key), row) in changed.into_iter().zip(keys).zip(rows) {
         let (account, id) = (found.email.account, found.email.id);
         if change.first {
-            for term in terms(&found.email, &found.recipients) {
+            for term in index_terms(&found.email, &found.recipients) {
                 lists.entry((account, term)).or_default().push(id);
             }
         }
-        let listed = Listed::of(found);
-        let before = row.as_deref().map(Listed::read).transpose()?;
+        let listed = IndexedStatus::from_email(found);
+        let before = row.as_deref().map(IndexedStatus::read).transpose()?;
         if before != listed {
             let (was, is) = (before.map(|l| l.term), listed.as_ref().map(|l| l.term.clone()));
             batch.check(row_key.clone(), row);
@@ -118,28 +114,28 @@ pub async fn update(
         found.check(batch);
     }
     for ((account, term), emails) in lists {
-        run::put(batch, &list_of(account, &term), emails);
+        run::put(batch, &term_prefix(account, &term), emails);
     }
     Ok(())
 }
 
 /// Takes emails out of the catalog, in the commit that forgets them; it conflicts when one is listed anew
 /// that very moment.
-pub(crate) async fn forget(store: &Store, batch: &mut Batch, gone: &[Loaded]) -> Result<(), ReadError> {
-    let mut lists: BTreeMap<(AccountId, Term), Vec<EmailId>> = BTreeMap::new();
+pub(crate) async fn remove_emails(store: &Store, batch: &mut Batch, gone: &[StoredEmail]) -> Result<(), ReadError> {
+    let mut lists: BTreeMap<(AccountId, IndexTerm), Vec<EmailId>> = BTreeMap::new();
     for found in gone {
         let (account, id) = (found.email.account, found.email.id);
-        for term in terms(&found.email, &found.recipients) {
+        for term in index_terms(&found.email, &found.recipients) {
             lists.entry((account, term)).or_default().push(id);
         }
     }
     for ((account, term), emails) in lists {
-        run::forget(store, batch, &list_of(account, &term), emails).await?;
+        run::remove(store, batch, &term_prefix(account, &term), emails).await?;
     }
-    let keys: Vec<Key> = gone.iter().map(|found| listed_key(found.email.account, found.email.id)).collect();
+    let keys: Vec<Key> = gone.iter().map(|found| status_key(found.email.account, found.email.id)).collect();
     let rows = store.get_many(&keys).await?;
     for ((found, row_key), row) in gone.iter().zip(keys).zip(rows) {
-        if let Some(listed) = row.as_deref().map(Listed::read).transpose()? {
+        if let Some(listed) = row.as_deref().map(IndexedStatus::read).transpose()? {
             batch.delete(key_of(found.email.account, &listed.term, found.email.id));
             batch.delete(row_key.clone());
         }
@@ -151,13 +147,13 @@ pub(crate) async fn forget(store: &Store, batch: &mut Batch, gone: &[Loaded]) ->
 /// Under which term of its status an email is listed, and as of when: two nodes that tell of two recipients
 /// at the same time meet as a conflict, even if to one of them nothing seems to change.
 #[derive(Debug, Clone, PartialEq, Eq)]
-struct Listed {
-    term: Term,
+struct IndexedStatus {
+    term: IndexTerm,
     at: Timestamp,
 }
 
-impl Listed {
-    fn of(found: &Loaded) -> Option<Self> {
+impl IndexedStatus {
+    fn from_email(found: &StoredEmail) -> Option<Self> {
         let at = found.recipients.iter().map(|recipient| recipient.last_event.1).max();
         let term = status_term(&found.recipients)?;
         Some(Self { term, at: at.unwrap_or(found.email.created_at) })
@@ -171,6 +167,6 @@ impl Listed {
         let mut reader = KeyReader::new(Space::EmailListed, row).map_err(row::damaged)?;
         let at = reader.time().map_err(row::damaged)?;
         let text = reader.text().map_err(row::damaged)?;
-        Ok(Self { term: Term { about: About::Status, text }, at })
+        Ok(Self { term: IndexTerm { field: IndexField::Status, text }, at })
     }
 }

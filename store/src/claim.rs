@@ -2,50 +2,50 @@
 //! account has one claim to a name.
 
 use jiff::Timestamp;
-use mail::address::Name;
-use mail::claim::{Block, Claim, ClaimStatus};
+use mail::address::DomainName;
+use mail::claim::{ClaimBlocker, ClaimStatus, DomainClaim};
 use mail::id::{AccountId, ClaimId};
 use serde::{Deserialize, Serialize};
 
-use crate::engine::{Batch, Key, Order, ReadError, Store};
+use crate::engine::{Batch, Key, ReadError, ScanOrder, Store};
 use crate::key::{Space, key};
 use crate::row::{self, stored};
 
 #[derive(Serialize, Deserialize)]
-#[serde(remote = "Claim")]
+#[serde(remote = "DomainClaim")]
 struct ClaimRow {
     id: ClaimId,
     account: AccountId,
-    name: Name,
+    name: DomainName,
     status: ClaimStatus,
-    block: Option<Block>,
+    block: Option<ClaimBlocker>,
     proven_at: Option<Timestamp>,
     created_at: Timestamp,
 }
-stored!(Claim as ClaimRow);
+stored!(DomainClaim as ClaimRow);
 
 fn key_of(account: AccountId, id: ClaimId) -> Key {
-    key(Space::Claim).account(account).id(id.to_bytes()).build()
+    key(Space::DomainClaim).account(account).id(id.to_bytes()).build()
 }
 
-fn key_by_name(account: AccountId, name: &Name) -> Key {
-    key(Space::ClaimByName).text(name.as_str()).account(account).build()
+fn key_by_name(account: AccountId, name: &DomainName) -> Key {
+    key(Space::DomainClaimByName).text(name.as_str()).account(account).build()
 }
 
 /// Writes a new claim; the commit conflicts when the account has one to that name that is open.
-pub fn create(batch: &mut Batch, claim: &Claim) {
+pub fn create(batch: &mut Batch, claim: &DomainClaim) {
     let by_name = key_by_name(claim.account, &claim.name);
     batch.check(by_name.clone(), None);
     batch.put(by_name, row_key(claim));
     batch.put(row_key(claim), row::encode(claim));
 }
 
-fn row_key(claim: &Claim) -> Key {
+fn row_key(claim: &DomainClaim) -> Key {
     key_of(claim.account, claim.id)
 }
 
 /// Changes a claim that was read as `before`; the commit conflicts when it is no more like that.
-pub fn update(batch: &mut Batch, before: &Claim, after: &Claim) {
+pub fn update(batch: &mut Batch, before: &DomainClaim, after: &DomainClaim) {
     batch.check(row_key(before), Some(row::encode(before)));
     batch.put(row_key(after), row::encode(after));
     if !after.is_open() {
@@ -57,7 +57,7 @@ pub fn update(batch: &mut Batch, before: &Claim, after: &Claim) {
 ///
 /// # Errors
 /// The store cannot be read.
-pub async fn get(store: &Store, account: AccountId, id: ClaimId) -> Result<Option<Claim>, ReadError> {
+pub async fn get(store: &Store, account: AccountId, id: ClaimId) -> Result<Option<DomainClaim>, ReadError> {
     store.get(&key_of(account, id)).await?.map(|row| row::decode(&row)).transpose()
 }
 
@@ -70,12 +70,12 @@ pub async fn list(
     account: AccountId,
     before: Option<ClaimId>,
     limit: usize,
-) -> Result<Vec<Claim>, ReadError> {
-    let mut range = key(Space::Claim).account(account).range();
+) -> Result<Vec<DomainClaim>, ReadError> {
+    let mut range = key(Space::DomainClaim).account(account).range();
     if let Some(before) = before {
         range.end = key_of(account, before);
     }
-    let rows = store.scan(range, Order::Descending, limit).await?;
+    let rows = store.scan(range, ScanOrder::Descending, limit).await?;
     rows.iter().map(|(_, row)| row::decode(row)).collect()
 }
 
@@ -83,7 +83,7 @@ pub async fn list(
 ///
 /// # Errors
 /// The store cannot be read.
-pub async fn open(store: &Store, account: AccountId, name: &Name) -> Result<Option<Claim>, ReadError> {
+pub async fn find_open(store: &Store, account: AccountId, name: &DomainName) -> Result<Option<DomainClaim>, ReadError> {
     let Some(row_key) = store.get(&key_by_name(account, name)).await? else { return Ok(None) };
     store.get(&row_key).await?.map(|row| row::decode(&row)).transpose()
 }
@@ -92,16 +92,16 @@ pub async fn open(store: &Store, account: AccountId, name: &Name) -> Result<Opti
 ///
 /// # Errors
 /// The store cannot be read.
-pub async fn page_of_open(
+pub async fn list_open(
     store: &Store,
     after: Option<Key>,
     limit: usize,
-) -> Result<(Vec<Claim>, Option<Key>), ReadError> {
-    let mut range = key(Space::ClaimByName).range();
+) -> Result<(Vec<DomainClaim>, Option<Key>), ReadError> {
+    let mut range = key(Space::DomainClaimByName).range();
     if let Some(after) = after {
-        range.start = crate::key::after(&after);
+        range.start = crate::key::successor(&after);
     }
-    let rows = store.scan(range, Order::Ascending, limit).await?;
+    let rows = store.scan(range, ScanOrder::Ascending, limit).await?;
     let next = rows.last().filter(|_| rows.len() == limit).map(|(at, _)| at.clone());
     let keys: Vec<Key> = rows.into_iter().map(|(_, row_key)| row_key).collect();
     let claims = store.get_many(&keys).await?.into_iter().flatten();

@@ -7,35 +7,35 @@
 
 use jiff::Timestamp;
 use mail::id::{AccountId, ProductEventId};
-use mail::product_event::context::{Clicks, Context};
+use mail::product_event::context::{AdClickIds, SignupContext};
 use mail::product_event::conversion::{Conversion, ConversionKind};
 use serde::{Deserialize, Serialize};
 
-use crate::engine::{Batch, Key, Order, ReadError, Store};
+use crate::engine::{Batch, Key, ReadError, ScanOrder, Store};
 use crate::key::{KeyBuilder, Space, key};
 use crate::product_event::hash;
 use crate::row::{self, stored};
-use crate::uncounted::ClicksRow;
+use crate::uncounted::AdClickIdsRow;
 
 const BY_ID: u8 = 1;
 const BY_TIME: u8 = 2;
 
 #[derive(Serialize, Deserialize)]
 #[serde(remote = "ConversionKind", rename_all = "snake_case")]
-enum KindRow {
+enum ConversionKindRow {
     SignUp,
     Subscription,
 }
 
 #[derive(Serialize, Deserialize)]
-#[serde(remote = "Context")]
+#[serde(remote = "SignupContext")]
 struct ContextRow {
     #[serde(default, skip_serializing_if = "Option::is_none")]
     id: Option<String>,
     #[serde(default, skip_serializing_if = "Option::is_none")]
     visitor_id: Option<String>,
-    #[serde(with = "ClicksRow")]
-    clicks: Clicks,
+    #[serde(with = "AdClickIdsRow")]
+    clicks: AdClickIds,
     #[serde(default, skip_serializing_if = "Option::is_none")]
     came_from: Option<String>,
     #[serde(default, skip_serializing_if = "Option::is_none")]
@@ -51,7 +51,7 @@ struct ContextRow {
 struct ConversionRow {
     event: ProductEventId,
     account: AccountId,
-    #[serde(with = "KindRow")]
+    #[serde(with = "ConversionKindRow")]
     kind: ConversionKind,
     subject: String,
     #[serde(default, skip_serializing_if = "Option::is_none")]
@@ -59,7 +59,7 @@ struct ConversionRow {
     #[serde(default, skip_serializing_if = "Option::is_none")]
     email: Option<String>,
     #[serde(with = "ContextRow")]
-    context: Context,
+    context: SignupContext,
     #[serde(default, skip_serializing_if = "Option::is_none")]
     source: Option<String>,
     #[serde(default, skip_serializing_if = "Option::is_none")]
@@ -74,7 +74,7 @@ pub fn key_of(account: AccountId, kind: ConversionKind, subject: &str) -> Key {
     key(Space::Conversion).account(account).u8(BY_ID).u8(kind as u8).fixed(hash(subject)).build()
 }
 
-fn by_time(account: AccountId) -> KeyBuilder {
+fn time_prefix(account: AccountId) -> KeyBuilder {
     key(Space::Conversion).account(account).u8(BY_TIME)
 }
 
@@ -82,7 +82,7 @@ fn by_time(account: AccountId) -> KeyBuilder {
 ///
 /// # Errors
 /// The store cannot be read.
-pub async fn recorded(store: &Store, keys: &[Key]) -> Result<Vec<bool>, ReadError> {
+pub async fn are_recorded(store: &Store, keys: &[Key]) -> Result<Vec<bool>, ReadError> {
     Ok(store.get_many(keys).await?.iter().map(Option::is_some).collect())
 }
 
@@ -90,7 +90,7 @@ pub async fn recorded(store: &Store, keys: &[Key]) -> Result<Vec<bool>, ReadErro
 pub fn record(batch: &mut Batch, conversion: &Conversion) {
     let row_key = key_of(conversion.account, conversion.kind, &conversion.subject);
     batch.check(row_key.clone(), None);
-    batch.put(by_time(conversion.account).id(conversion.event.to_bytes()).build(), row_key.clone());
+    batch.put(time_prefix(conversion.account).id(conversion.event.to_bytes()).build(), row_key.clone());
     batch.put(row_key, row::encode(conversion));
 }
 
@@ -112,11 +112,11 @@ pub async fn list(
     before: Option<ProductEventId>,
     limit: usize,
 ) -> Result<Vec<Conversion>, ReadError> {
-    let mut range = by_time(account).range();
+    let mut range = time_prefix(account).range();
     if let Some(before) = before {
-        range.end = by_time(account).id(before.to_bytes()).build();
+        range.end = time_prefix(account).id(before.to_bytes()).build();
     }
-    let entries = store.scan(range, Order::Descending, limit).await?;
+    let entries = store.scan(range, ScanOrder::Descending, limit).await?;
     let keys: Vec<Key> = entries.into_iter().map(|(_, row_key)| row_key).collect();
     store.get_many(&keys).await?.iter().flatten().map(|row| row::decode(row)).collect()
 }
@@ -125,14 +125,14 @@ pub async fn list(
 ///
 /// # Errors
 /// The store cannot be read.
-pub async fn forget_before(
+pub async fn purge_before(
     store: &Store,
     batch: &mut Batch,
     (account, before): (AccountId, ProductEventId),
     limit: usize,
 ) -> Result<usize, ReadError> {
-    let range = by_time(account).build()..by_time(account).id(before.to_bytes()).build();
-    let entries = store.scan(range, Order::Ascending, limit).await?;
+    let range = time_prefix(account).build()..time_prefix(account).id(before.to_bytes()).build();
+    let entries = store.scan(range, ScanOrder::Ascending, limit).await?;
     let count = entries.len();
     for (entry, row_key) in entries {
         batch.delete(entry);

@@ -11,13 +11,13 @@ use mail::product_event::conversion::{Conversion, ConversionKind};
 use serde::{Deserialize, Serialize};
 
 use crate::conversion;
-use crate::engine::{Batch, Key, Order, ReadError, Store, Value};
+use crate::engine::{Batch, Key, ReadError, ScanOrder, Store, Value};
 use crate::key::{KeyReader, Space, key};
 use crate::row::{self, stored};
 
 /// An export.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Export {
+pub struct ConversionExport {
     /// The conversion's first event: the export's id wherever it goes.
     pub event: ProductEventId,
     /// Whose it is.
@@ -33,8 +33,8 @@ pub struct Export {
 }
 
 #[derive(Serialize, Deserialize)]
-#[serde(remote = "Export")]
-struct ExportRow {
+#[serde(remote = "ConversionExport")]
+struct ConversionExportRow {
     event: ProductEventId,
     account: AccountId,
     kind: u8,
@@ -42,11 +42,11 @@ struct ExportRow {
     tries: u32,
     since: Timestamp,
 }
-stored!(Export as ExportRow);
+stored!(ConversionExport as ConversionExportRow);
 
 /// An export as it was found.
 #[derive(Debug, Clone)]
-pub struct Found {
+pub struct QueuedConversionExport {
     key: Key,
     row: Value,
     /// The partition that it lies in.
@@ -54,7 +54,7 @@ pub struct Found {
     /// When it is due.
     pub due: Timestamp,
     /// What it is.
-    pub export: Export,
+    pub export: ConversionExport,
 }
 
 fn key_of(partition: u16, due: Timestamp, event: ProductEventId) -> Key {
@@ -62,8 +62,8 @@ fn key_of(partition: u16, due: Timestamp, event: ProductEventId) -> Key {
 }
 
 /// Has a conversion exported.
-pub fn create(batch: &mut Batch, partition: u16, conversion: &Conversion, now: Timestamp) {
-    let export = Export {
+pub fn enqueue(batch: &mut Batch, partition: u16, conversion: &Conversion, now: Timestamp) {
+    let export = ConversionExport {
         event: conversion.event,
         account: conversion.account,
         kind: conversion.kind as u8,
@@ -74,17 +74,17 @@ pub fn create(batch: &mut Batch, partition: u16, conversion: &Conversion, now: T
     batch.put(key_of(partition, now, export.event), row::encode(&export));
 }
 
-impl Found {
+impl QueuedConversionExport {
     /// It is over, one way or the other; the commit conflicts when the row is no more as it was found.
-    pub fn done(&self, batch: &mut Batch) {
+    pub fn complete(&self, batch: &mut Batch) {
         batch.check(self.key.clone(), Some(self.row.clone()));
         batch.delete(self.key.clone());
     }
 
     /// It is tried again at this time; the commit conflicts as with [`Found::done`].
-    pub fn again(&self, batch: &mut Batch, due: Timestamp) {
-        self.done(batch);
-        let export = Export { tries: self.export.tries.saturating_add(1), ..self.export.clone() };
+    pub fn retry(&self, batch: &mut Batch, due: Timestamp) {
+        self.complete(batch);
+        let export = ConversionExport { tries: self.export.tries.saturating_add(1), ..self.export.clone() };
         batch.put(key_of(self.partition, due, export.event), row::encode(&export));
     }
 
@@ -103,13 +103,13 @@ impl Found {
 ///
 /// # Errors
 /// The store cannot be read.
-pub async fn first(store: &Store, partition: u16, limit: usize) -> Result<Vec<Found>, ReadError> {
+pub async fn list_first(store: &Store, partition: u16, limit: usize) -> Result<Vec<QueuedConversionExport>, ReadError> {
     let range = key(Space::ConversionExport).u16(partition).range();
-    let rows = store.scan(range, Order::Ascending, limit).await?;
+    let rows = store.scan(range, ScanOrder::Ascending, limit).await?;
     let read = |(row_key, row): (Key, Value)| {
         let mut reader = KeyReader::new(Space::ConversionExport, &row_key).map_err(row::damaged)?;
         let due = reader.u16().and_then(|_| reader.time()).map_err(row::damaged)?;
-        Ok(Found { export: row::decode(&row)?, partition, due, row, key: row_key })
+        Ok(QueuedConversionExport { export: row::decode(&row)?, partition, due, row, key: row_key })
     };
     rows.into_iter().map(read).collect()
 }

@@ -4,17 +4,17 @@
 //! No secret is stored. Both nouns are a [`Credential`] and share their reads and writes.
 
 use jiff::Timestamp;
-use mail::credential::{ApiKey, Scope, SecretHash, Secrets, SmtpCredential, Terms};
+use mail::credential::{ApiKey, ApiKeyScope, CredentialPolicy, CredentialSecrets, SecretHash, SmtpCredential};
 use mail::id::{AccountId, ApiKeyId, DomainId, SmtpCredentialId};
-use mail::network::Network;
+use mail::network::IpNetwork;
 use serde::{Deserialize, Serialize};
 
-use crate::engine::{Batch, Key, Order, ReadError, Store};
+use crate::engine::{Batch, Key, ReadError, ScanOrder, Store};
 use crate::key::{Space, key};
 use crate::row::{self, stored};
 
 #[derive(Serialize, Deserialize)]
-#[serde(remote = "Secrets")]
+#[serde(remote = "CredentialSecrets")]
 struct SecretsRow {
     #[serde(default, skip_serializing_if = "Option::is_none")]
     current: Option<SecretHash>,
@@ -25,20 +25,20 @@ struct SecretsRow {
 }
 
 #[derive(Serialize, Deserialize)]
-#[serde(remote = "Terms")]
+#[serde(remote = "CredentialPolicy")]
 struct TermsRow {
     #[serde(default, skip_serializing_if = "Option::is_none")]
     domain: Option<DomainId>,
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
-    allowed: Vec<Network>,
+    allowed: Vec<IpNetwork>,
     #[serde(default, skip_serializing_if = "Option::is_none")]
     expires_at: Option<Timestamp>,
     #[serde(with = "SecretsRow")]
-    secrets: Secrets,
+    secrets: CredentialSecrets,
 }
 
-fn are_plain(terms: &Terms) -> bool {
-    *terms == Terms::default()
+fn are_plain(terms: &CredentialPolicy) -> bool {
+    *terms == CredentialPolicy::default()
 }
 
 #[derive(Serialize, Deserialize)]
@@ -47,11 +47,11 @@ struct ApiKeyRow {
     id: ApiKeyId,
     account: AccountId,
     name: String,
-    scope: Scope,
+    scope: ApiKeyScope,
     hint: String,
     enabled: bool,
     #[serde(default, with = "TermsRow", skip_serializing_if = "are_plain")]
-    terms: Terms,
+    terms: CredentialPolicy,
     created_at: Timestamp,
 }
 stored!(ApiKey as ApiKeyRow);
@@ -65,14 +65,14 @@ struct SmtpCredentialRow {
     hint: String,
     enabled: bool,
     #[serde(default, with = "TermsRow", skip_serializing_if = "are_plain")]
-    terms: Terms,
+    terms: CredentialPolicy,
     created_at: Timestamp,
 }
 stored!(SmtpCredential as SmtpCredentialRow);
 
 /// What is shown of a credential of either kind, beside its terms.
 #[derive(Debug)]
-pub struct Face<'a> {
+pub struct CredentialSummary<'a> {
     /// Its id, as it is written.
     pub id: String,
     /// What people call it.
@@ -87,13 +87,13 @@ pub struct Face<'a> {
 
 /// The parts of a credential that may change.
 #[derive(Debug)]
-pub struct Parts<'a> {
+pub struct CredentialFieldsMut<'a> {
     /// What people call it.
     pub name: &'a mut String,
     /// It lets in.
     pub enabled: &'a mut bool,
     /// On which terms.
-    pub terms: &'a mut Terms,
+    pub terms: &'a mut CredentialPolicy,
     /// What may be shown of the secret.
     pub hint: &'a mut String,
 }
@@ -115,21 +115,21 @@ pub trait Credential: Clone + Send + Sync + 'static {
     /// Its id's bytes.
     fn id_bytes(&self) -> [u8; 16];
     /// What is shown of it.
-    fn face(&self) -> Face<'_>;
+    fn summary(&self) -> CredentialSummary<'_>;
     /// What may change of it.
-    fn parts(&mut self) -> Parts<'_>;
+    fn fields_mut(&mut self) -> CredentialFieldsMut<'_>;
     /// On which terms it lets in.
-    fn terms(&self) -> &Terms;
+    fn terms(&self) -> &CredentialPolicy;
     /// The same with these secrets.
     #[must_use]
-    fn with_secrets(self, secrets: Secrets) -> Self;
+    fn with_secrets(self, secrets: CredentialSecrets) -> Self;
     /// Its row.
     fn row(&self) -> bytes::Bytes;
     /// Reads its row.
     ///
     /// # Errors
     /// It is none.
-    fn of_row(row: &[u8]) -> Result<Self, ReadError>;
+    fn from_row(row: &[u8]) -> Result<Self, ReadError>;
 }
 
 macro_rules! credential {
@@ -142,13 +142,13 @@ macro_rules! credential {
             fn id_of(text: &str) -> Option<[u8; 16]> {
                 text.parse().ok().map(<$id>::to_bytes)
             }
-            fn face(&self) -> Face<'_> {
+            fn summary(&self) -> CredentialSummary<'_> {
                 let Self { id, name, hint, enabled, created_at, .. } = self;
-                Face { id: id.to_string(), name, hint, enabled: *enabled, created_at: *created_at }
+                CredentialSummary { id: id.to_string(), name, hint, enabled: *enabled, created_at: *created_at }
             }
-            fn parts(&mut self) -> Parts<'_> {
+            fn fields_mut(&mut self) -> CredentialFieldsMut<'_> {
                 let Self { name, enabled, terms, hint, .. } = self;
-                Parts { name, enabled, terms, hint }
+                CredentialFieldsMut { name, enabled, terms, hint }
             }
             fn account(&self) -> AccountId {
                 self.account
@@ -156,17 +156,17 @@ macro_rules! credential {
             fn id_bytes(&self) -> [u8; 16] {
                 self.id.to_bytes()
             }
-            fn terms(&self) -> &Terms {
+            fn terms(&self) -> &CredentialPolicy {
                 &self.terms
             }
-            fn with_secrets(mut self, secrets: Secrets) -> Self {
+            fn with_secrets(mut self, secrets: CredentialSecrets) -> Self {
                 self.terms.secrets = secrets;
                 self
             }
             fn row(&self) -> bytes::Bytes {
                 row::encode(self)
             }
-            fn of_row(row: &[u8]) -> Result<Self, ReadError> {
+            fn from_row(row: &[u8]) -> Result<Self, ReadError> {
                 row::decode(row)
             }
         }
@@ -185,7 +185,7 @@ fn key_by_hash<C: Credential>(hash: &SecretHash) -> Key {
 
 /// Writes a new credential with this secret's hash.
 pub fn create<C: Credential>(batch: &mut Batch, credential: C, hash: &SecretHash) {
-    let credential = credential.with_secrets(Secrets::only(*hash));
+    let credential = credential.with_secrets(CredentialSecrets::single(*hash));
     let row_key = key_of::<C>(credential.account(), credential.id_bytes());
     let by_hash = key_by_hash::<C>(hash);
     batch.check(by_hash.clone(), None);
@@ -234,12 +234,8 @@ pub fn delete<C: Credential>(batch: &mut Batch, credential: &C) {
 ///
 /// # Errors
 /// The store cannot be read.
-pub async fn get<C: Credential>(
-    store: &Store,
-    account: AccountId,
-    id: [u8; 16],
-) -> Result<Option<C>, ReadError> {
-    store.get(&key_of::<C>(account, id)).await?.map(|row| C::of_row(&row)).transpose()
+pub async fn get<C: Credential>(store: &Store, account: AccountId, id: [u8; 16]) -> Result<Option<C>, ReadError> {
+    store.get(&key_of::<C>(account, id)).await?.map(|row| C::from_row(&row)).transpose()
 }
 
 /// An account's credentials, newest first, older than `before`, at most `limit`.
@@ -256,17 +252,17 @@ pub async fn list<C: Credential>(
     if let Some(before) = before {
         range.end = key_of::<C>(account, before);
     }
-    let rows = store.scan(range, Order::Descending, limit).await?;
-    rows.iter().map(|(_, row)| C::of_row(row)).collect()
+    let rows = store.scan(range, ScanOrder::Descending, limit).await?;
+    rows.iter().map(|(_, row)| C::from_row(row)).collect()
 }
 
 /// The credential with this secret, whether or not it lets in.
 ///
 /// # Errors
 /// The store cannot be read.
-pub async fn by_hash<C: Credential>(store: &Store, hash: &SecretHash) -> Result<Option<C>, ReadError> {
+pub async fn find_by_hash<C: Credential>(store: &Store, hash: &SecretHash) -> Result<Option<C>, ReadError> {
     let Some(row_key) = store.get(&key_by_hash::<C>(hash)).await? else { return Ok(None) };
-    store.get(&row_key).await?.map(|row| C::of_row(&row)).transpose()
+    store.get(&row_key).await?.map(|row| C::from_row(&row)).transpose()
 }
 
 #[cfg(test)]
@@ -277,34 +273,34 @@ mod tests {
     fn rows_of_the_first_version_are_read() {
         let row = br#"[1,{"id":"key_01ARZ3NDEKTSV4RRFFQ69G5FAV","account":"acct_01ARZ3NDEKTSV4RRFFQ69G5FAV","name":"first","scope":"full","hint":"rnl_...abcd","enabled":true,"created_at":"2026-01-01T00:00:00Z"}]"#;
         let api_key: ApiKey = row::decode(row).unwrap();
-        assert_eq!(api_key.terms, Terms::default());
+        assert_eq!(api_key.terms, CredentialPolicy::default());
         assert_eq!(&row::encode(&api_key)[..], &row[..]);
     }
 
     #[tokio::test]
     async fn a_rotated_secret_leads_here_until_the_next() {
         let store = Store::memory();
-        let hash = |n: u8| SecretHash::of_bytes(&[n]);
+        let hash = |n: u8| SecretHash::from_bytes(&[n]);
         let first: ApiKey = row::decode(br#"[1,{"id":"key_01ARZ3NDEKTSV4RRFFQ69G5FAV","account":"acct_01ARZ3NDEKTSV4RRFFQ69G5FAV","name":"n","scope":"full","hint":"h","enabled":true,"created_at":"2026-01-01T00:00:00Z"}]"#).unwrap();
         let mut batch = Batch::progress();
         create(&mut batch, first, &hash(1));
         store.commit(batch).await.unwrap();
         for n in 2..=3 {
-            let before: ApiKey = by_hash(&store, &hash(n - 1)).await.unwrap().unwrap();
-            let secrets = before.terms.secrets.rotated(hash(n), Timestamp::MAX);
+            let before: ApiKey = find_by_hash(&store, &hash(n - 1)).await.unwrap().unwrap();
+            let secrets = before.terms.secrets.rotate(hash(n), Timestamp::MAX);
             let after = before.clone().with_secrets(secrets);
             let mut batch = Batch::progress();
             update(&mut batch, &before, &after);
             store.commit(batch).await.unwrap();
         }
-        assert!(by_hash::<ApiKey>(&store, &hash(1)).await.unwrap().is_none());
-        let found: ApiKey = by_hash(&store, &hash(2)).await.unwrap().unwrap();
-        assert_eq!(by_hash::<ApiKey>(&store, &hash(3)).await.unwrap().as_ref(), Some(&found));
+        assert!(find_by_hash::<ApiKey>(&store, &hash(1)).await.unwrap().is_none());
+        let found: ApiKey = find_by_hash(&store, &hash(2)).await.unwrap().unwrap();
+        assert_eq!(find_by_hash::<ApiKey>(&store, &hash(3)).await.unwrap().as_ref(), Some(&found));
         let mut batch = Batch::progress();
         delete(&mut batch, &found);
         store.commit(batch).await.unwrap();
         for n in 1..=3 {
-            assert!(by_hash::<ApiKey>(&store, &hash(n)).await.unwrap().is_none(), "{n}");
+            assert!(find_by_hash::<ApiKey>(&store, &hash(n)).await.unwrap().is_none(), "{n}");
         }
     }
 }

@@ -12,7 +12,7 @@
 use jiff::Timestamp;
 use mail::task::Task;
 
-use crate::engine::{Batch, Key, Order, ReadError, Store, Value};
+use crate::engine::{Batch, Key, ReadError, ScanOrder, Store, Value};
 use crate::key::{KeyReader, Space, key};
 use crate::row;
 
@@ -41,7 +41,7 @@ pub(crate) fn put(batch: &mut Batch, task: &Task, at: &Key) {
 }
 
 /// The task is taken away.
-pub(crate) fn take(batch: &mut Batch, task: &Task) {
+pub(crate) fn remove(batch: &mut Batch, task: &Task) {
     batch.delete(key_of(task));
 }
 
@@ -65,12 +65,12 @@ pub fn finish_index(batch: &mut Batch) {
 
 /// Tasks of a partition whose time has come.
 #[derive(Debug, Default)]
-pub struct Past {
+pub struct OverdueTasks {
     /// The tasks with their rows, the longest past first. One that cannot be read is left out: where it lies,
     /// [`crate::task::list`] says so.
     pub tasks: Vec<(Task, Value)>,
     /// Rows whose task is gone.
-    pub strays: Vec<(Key, Value)>,
+    pub orphans: Vec<(Key, Value)>,
     /// Where to go on, when there may be more.
     pub more: Option<Key>,
     /// The next time, if it is known.
@@ -78,7 +78,7 @@ pub struct Past {
 }
 
 /// Deletes rows whose task is gone; the commit conflicts when one of them was written anew.
-pub fn delete_strays(batch: &mut Batch, strays: &[(Key, Value)]) {
+pub fn delete_orphans(batch: &mut Batch, strays: &[(Key, Value)]) {
     for (at, row) in strays {
         batch.check(at.clone(), Some(row.clone()));
         batch.delete(at.clone());
@@ -89,18 +89,18 @@ pub fn delete_strays(batch: &mut Batch, strays: &[(Key, Value)]) {
 ///
 /// # Errors
 /// The store cannot be read.
-pub async fn past(
+pub async fn list_overdue(
     store: &Store,
     partition: u16,
     from: Option<Key>,
     now: Timestamp,
     limit: usize,
-) -> Result<Past, ReadError> {
+) -> Result<OverdueTasks, ReadError> {
     let whole = key(Space::Deadline).u16(partition).range();
     let range = from.unwrap_or(whole.start)..whole.end;
-    let rows = store.scan(range, Order::Ascending, limit).await?;
-    let more = rows.last().filter(|_| rows.len() == limit).map(|(last, _)| crate::key::after(last));
-    let mut past = Past { more, ..Past::default() };
+    let rows = store.scan(range, ScanOrder::Ascending, limit).await?;
+    let more = rows.last().filter(|_| rows.len() == limit).map(|(last, _)| crate::key::successor(last));
+    let mut past = OverdueTasks { more, ..OverdueTasks::default() };
     let mut at = Vec::with_capacity(rows.len());
     for (deadline, task) in rows {
         match read_time(&deadline) {
@@ -115,7 +115,7 @@ pub async fn past(
     let found = store.get_many(&tasks).await?;
     for ((deadline, task_key), row) in at.into_iter().zip(found) {
         match row {
-            None => past.strays.push((deadline, task_key)),
+            None => past.orphans.push((deadline, task_key)),
             Some(row) => past.tasks.extend(crate::task::read(&task_key, &row).ok().map(|task| (task, row))),
         }
     }
@@ -129,7 +129,7 @@ fn read_time(deadline: &Key) -> Result<Timestamp, ReadError> {
 
 #[cfg(test)]
 mod tests {
-    use mail::task::{DELAY_REPORT_AFTER, LATE_MAX};
+    use mail::task::{DELAY_REPORT_AFTER, LAST_ATTEMPT_GRACE};
 
     use super::*;
     use crate::task::tests::task;
@@ -151,24 +151,24 @@ mod tests {
         // Tried again later: its deadline is as it was.
         let moved = Task { due: at(15), ..late.clone() };
         let mut batch = Batch::progress();
-        crate::task::take(&mut batch, &late, None);
+        crate::task::remove(&mut batch, &late, None);
         crate::task::put(&mut batch, &moved);
         store.commit(batch).await.unwrap();
-        let found = past(&store, late.partition, None, at(40), 10).await.unwrap();
+        let found = list_overdue(&store, late.partition, None, at(40), 10).await.unwrap();
         let tasks: Vec<Task> = found.tasks.into_iter().map(|(task, _)| task).collect();
         assert_eq!(tasks, [early.clone(), moved.clone()]);
         assert_eq!((found.more, found.next), (None, Some(at(50))));
         // A page at a time.
-        let first = past(&store, late.partition, None, at(40), 1).await.unwrap();
-        let second = past(&store, late.partition, first.more, at(40), 1).await.unwrap();
+        let first = list_overdue(&store, late.partition, None, at(40), 1).await.unwrap();
+        let second = list_overdue(&store, late.partition, first.more, at(40), 1).await.unwrap();
         assert_eq!((&first.tasks[0].0, &second.tasks[0].0), (&early, &moved));
 
         let mut batch = Batch::progress();
         for task in [&early, &moved, &open] {
-            crate::task::take(&mut batch, task, None);
+            crate::task::remove(&mut batch, task, None);
         }
         store.commit(batch).await.unwrap();
-        let found = past(&store, late.partition, None, at(90), 10).await.unwrap();
+        let found = list_overdue(&store, late.partition, None, at(90), 10).await.unwrap();
         assert!(found.tasks.is_empty() && found.next.is_none(), "{found:?}");
     }
 
@@ -182,15 +182,15 @@ mod tests {
         crate::task::put_new(&mut batch, &told);
         store.commit(batch).await.unwrap();
         let late = told.accepted_at + DELAY_REPORT_AFTER;
-        let found = async |now| past(&store, told.partition, None, now, 10).await.unwrap();
+        let found = async |now| list_overdue(&store, told.partition, None, now, 10).await.unwrap();
         assert_eq!(found(late).await.next, Some(late));
-        let [(_, row)]: [(Task, Value); 1] = found(late + LATE_MAX).await.tasks.try_into().unwrap();
+        let [(_, row)]: [(Task, Value); 1] = found(late + LAST_ATTEMPT_GRACE).await.tasks.try_into().unwrap();
         let mut after = told.clone();
         after.notify.delay = false;
         let mut batch = Batch::progress();
         crate::task::update(&mut batch, (&told, &row), &after);
         store.commit(batch).await.unwrap();
-        assert_eq!(found(late + LATE_MAX).await.next, Some(at(100_000)));
+        assert_eq!(found(late + LAST_ATTEMPT_GRACE).await.next, Some(at(100_000)));
     }
 
     /// It waits for the operator, whatever its time.
@@ -206,7 +206,7 @@ mod tests {
             let mut batch = Batch::progress();
             crate::task::update(&mut batch, (before, &row), after);
             store.commit(batch).await.unwrap();
-            past(&store, before.partition, None, at(40), 10).await.unwrap().tasks.len()
+            list_overdue(&store, before.partition, None, at(40), 10).await.unwrap().tasks.len()
         };
         let held = Task { held: true, ..task.clone() };
         assert_eq!(change(&task, &held).await, 0);
@@ -222,11 +222,11 @@ mod tests {
         finish_index(&mut batch);
         store.commit(batch).await.unwrap();
         assert!(is_indexed(&store).await.unwrap());
-        let found = past(&store, task.partition, None, at(40), 10).await.unwrap();
-        assert_eq!((found.tasks.len(), found.strays.len()), (0, 1));
+        let found = list_overdue(&store, task.partition, None, at(40), 10).await.unwrap();
+        assert_eq!((found.tasks.len(), found.orphans.len()), (0, 1));
         let mut batch = Batch::progress();
-        delete_strays(&mut batch, &found.strays);
+        delete_orphans(&mut batch, &found.orphans);
         store.commit(batch).await.unwrap();
-        assert!(past(&store, task.partition, None, at(40), 10).await.unwrap().strays.is_empty());
+        assert!(list_overdue(&store, task.partition, None, at(40), 10).await.unwrap().orphans.is_empty());
     }
 }

@@ -14,20 +14,20 @@
 use std::ops::Range;
 
 use jiff::Timestamp;
-use mail::delivery::{Delivery, DeliveryAttempt, DeliveryStatus};
+use mail::delivery::{WebhookDelivery, WebhookDeliveryAttempt, WebhookDeliveryStatus};
 use mail::event::Subject;
 use mail::id::{AccountId, DeliveryId, EventId, WebhookId};
 use serde::{Deserialize, Serialize};
 
-use crate::engine::{Batch, Key, Order, ReadError, Store, Value};
-use crate::key::{KeyBuilder, KeyError, KeyReader, Space, after, end_of, key};
+use crate::engine::{Batch, Key, ReadError, ScanOrder, Store, Value};
+use crate::key::{KeyBuilder, KeyDecodeError, KeyReader, Space, key, prefix_end, successor};
 use crate::row::{self, stored};
 
 /// Attempts of one delivery that are kept and shown.
 pub const ATTEMPTS_MAX: usize = 100;
 
 #[derive(Serialize, Deserialize)]
-#[serde(remote = "Delivery")]
+#[serde(remote = "WebhookDelivery")]
 struct DeliveryRow {
     id: DeliveryId,
     account: AccountId,
@@ -38,7 +38,7 @@ struct DeliveryRow {
     subject: Option<Subject>,
     #[serde(default, skip_serializing_if = "Option::is_none")]
     body: Option<String>,
-    status: DeliveryStatus,
+    status: WebhookDeliveryStatus,
     attempts: u32,
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     by_hand: bool,
@@ -50,11 +50,11 @@ struct DeliveryRow {
     #[serde(default, skip_serializing_if = "Option::is_none")]
     delivered_at: Option<Timestamp>,
 }
-stored!(Delivery as DeliveryRow);
+stored!(WebhookDelivery as DeliveryRow);
 
 #[derive(Serialize, Deserialize)]
-#[serde(remote = "DeliveryAttempt")]
-struct AttemptRow {
+#[serde(remote = "WebhookDeliveryAttempt")]
+struct DeliveryAttemptRow {
     number: u32,
     at: Timestamp,
     #[serde(default, skip_serializing_if = "Option::is_none")]
@@ -65,11 +65,11 @@ struct AttemptRow {
     #[serde(default, skip_serializing_if = "Option::is_none")]
     error: Option<String>,
 }
-stored!(DeliveryAttempt as AttemptRow);
+stored!(WebhookDeliveryAttempt as DeliveryAttemptRow);
 
 /// An endpoint with work in a partition.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
-pub struct LineName {
+pub struct EndpointQueueName {
     /// The partition.
     pub partition: u16,
     /// Whose endpoint it is.
@@ -80,32 +80,32 @@ pub struct LineName {
 
 /// A delivery that is to be tried.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct Due {
+pub struct DueDelivery {
     /// Of which endpoint, in which partition.
-    pub line: LineName,
+    pub queue: EndpointQueueName,
     /// When.
     pub at: Timestamp,
     /// Which.
     pub delivery: DeliveryId,
 }
 
-fn line_prefix(line: LineName) -> KeyBuilder {
-    key(Space::DeliveryDue).u16(line.partition).account(line.account).id(line.webhook.to_bytes())
+fn queue_prefix(line: EndpointQueueName) -> KeyBuilder {
+    key(Space::WebhookDeliveryDue).u16(line.partition).account(line.account).id(line.webhook.to_bytes())
 }
 
-impl Due {
+impl DueDelivery {
     fn key(&self) -> Key {
-        line_prefix(self.line).time(self.at).id(self.delivery.to_bytes()).build()
+        queue_prefix(self.queue).time(self.at).id(self.delivery.to_bytes()).build()
     }
 
-    fn read(due_key: &[u8]) -> Result<Self, KeyError> {
-        let mut reader = KeyReader::new(Space::DeliveryDue, due_key)?;
-        let line = LineName {
+    fn read(due_key: &[u8]) -> Result<Self, KeyDecodeError> {
+        let mut reader = KeyReader::new(Space::WebhookDeliveryDue, due_key)?;
+        let line = EndpointQueueName {
             partition: reader.u16()?,
             account: reader.account()?,
             webhook: WebhookId::from_bytes(reader.id()?),
         };
-        Ok(Self { line, at: reader.time()?, delivery: DeliveryId::from_bytes(reader.id()?) })
+        Ok(Self { queue: line, at: reader.time()?, delivery: DeliveryId::from_bytes(reader.id()?) })
     }
 
     /// It is to be tried.
@@ -114,40 +114,40 @@ impl Due {
     }
 
     /// It was tried; the commit conflicts when that was booked already.
-    pub fn take(&self, batch: &mut Batch) {
+    pub fn complete(&self, batch: &mut Batch) {
         batch.check(self.key(), Some(Value::new()));
         batch.delete(self.key());
     }
 }
 
-fn of_webhook(space: Space, account: AccountId, webhook: WebhookId) -> KeyBuilder {
+fn endpoint_prefix(space: Space, account: AccountId, webhook: WebhookId) -> KeyBuilder {
     key(space).account(account).id(webhook.to_bytes())
 }
 
-fn key_of(delivery: &Delivery) -> Key {
-    of_webhook(Space::Delivery, delivery.account, delivery.webhook).id(delivery.id.to_bytes()).build()
+fn key_of(delivery: &WebhookDelivery) -> Key {
+    endpoint_prefix(Space::WebhookDelivery, delivery.account, delivery.webhook).id(delivery.id.to_bytes()).build()
 }
 
 /// Writes a new delivery, to be tried at once.
-pub fn create(batch: &mut Batch, delivery: &Delivery, due: &Due) {
+pub fn create(batch: &mut Batch, delivery: &WebhookDelivery, due: &DueDelivery) {
     batch.put_fresh(key_of(delivery), row::encode(delivery));
     batch.put_fresh(due.key(), Value::new());
 }
 
 /// Writes how far a delivery is. Who does holds its due key, or checks what was read ([`change`]).
-pub fn put(batch: &mut Batch, delivery: &Delivery) {
+pub fn put(batch: &mut Batch, delivery: &WebhookDelivery) {
     batch.put(key_of(delivery), row::encode(delivery));
 }
 
 /// Changes a delivery that was read as `before`; the commit conflicts when it is no more like that.
-pub fn change(batch: &mut Batch, before: &Delivery, after: &Delivery) {
+pub fn update(batch: &mut Batch, before: &WebhookDelivery, after: &WebhookDelivery) {
     batch.check(key_of(before), Some(row::encode(before)));
     put(batch, after);
 }
 
 /// Writes an attempt.
-pub fn put_attempt(batch: &mut Batch, delivery: &Delivery, attempt: &DeliveryAttempt) {
-    let of = of_webhook(Space::DeliveryAttempt, delivery.account, delivery.webhook);
+pub fn put_attempt(batch: &mut Batch, delivery: &WebhookDelivery, attempt: &WebhookDeliveryAttempt) {
+    let of = endpoint_prefix(Space::WebhookDeliveryAttempt, delivery.account, delivery.webhook);
     batch.put(of.id(delivery.id.to_bytes()).u32(attempt.number).build(), row::encode(attempt));
 }
 
@@ -159,8 +159,8 @@ pub async fn get(
     store: &Store,
     (account, webhook): (AccountId, WebhookId),
     id: DeliveryId,
-) -> Result<Option<Delivery>, ReadError> {
-    let at = of_webhook(Space::Delivery, account, webhook).id(id.to_bytes()).build();
+) -> Result<Option<WebhookDelivery>, ReadError> {
+    let at = endpoint_prefix(Space::WebhookDelivery, account, webhook).id(id.to_bytes()).build();
     store.get(&at).await?.map(|row| row::decode(&row)).transpose()
 }
 
@@ -168,10 +168,13 @@ pub async fn get(
 ///
 /// # Errors
 /// The store cannot be read.
-pub async fn attempts(store: &Store, delivery: &Delivery) -> Result<Vec<DeliveryAttempt>, ReadError> {
-    let of = of_webhook(Space::DeliveryAttempt, delivery.account, delivery.webhook);
+pub async fn list_attempts(
+    store: &Store,
+    delivery: &WebhookDelivery,
+) -> Result<Vec<WebhookDeliveryAttempt>, ReadError> {
+    let of = endpoint_prefix(Space::WebhookDeliveryAttempt, delivery.account, delivery.webhook);
     let range = of.id(delivery.id.to_bytes()).range();
-    let rows = store.scan(range, Order::Ascending, ATTEMPTS_MAX).await?;
+    let rows = store.scan(range, ScanOrder::Ascending, ATTEMPTS_MAX).await?;
     rows.iter().map(|(_, row)| row::decode(row)).collect()
 }
 
@@ -180,23 +183,23 @@ pub async fn attempts(store: &Store, delivery: &Delivery) -> Result<Vec<Delivery
 ///
 /// # Errors
 /// The store cannot be read.
-pub async fn due(
+pub async fn list_due(
     store: &Store,
-    line: LineName,
+    line: EndpointQueueName,
     until: Timestamp,
     limit: usize,
-) -> Result<(Vec<(Due, Option<Delivery>)>, Option<Timestamp>), ReadError> {
-    let rows = store.scan(line_prefix(line).range(), Order::Ascending, limit).await?;
+) -> Result<(Vec<(DueDelivery, Option<WebhookDelivery>)>, Option<Timestamp>), ReadError> {
+    let rows = store.scan(queue_prefix(line).range(), ScanOrder::Ascending, limit).await?;
     let (mut due, mut next) = (Vec::with_capacity(rows.len()), None);
     for (due_key, _) in &rows {
-        let one = Due::read(due_key).map_err(row::damaged)?;
+        let one = DueDelivery::read(due_key).map_err(row::damaged)?;
         if one.at > until {
             next = Some(one.at);
             break;
         }
         due.push(one);
     }
-    let of = of_webhook(Space::Delivery, line.account, line.webhook);
+    let of = endpoint_prefix(Space::WebhookDelivery, line.account, line.webhook);
     let keys: Vec<Key> = due.iter().map(|one| of.clone().id(one.delivery.to_bytes()).build()).collect();
     let found = store.get_many(&keys).await?;
     let read = |row: Option<Value>| row.map(|row| row::decode(&row)).transpose();
@@ -208,23 +211,23 @@ pub async fn due(
 ///
 /// # Errors
 /// The store cannot be read.
-pub async fn next_line(
+pub async fn next_endpoint_queue(
     store: &Store,
     partition: u16,
     from: Option<Key>,
-) -> Result<Option<(LineName, Timestamp, Key)>, ReadError> {
-    let whole = key(Space::DeliveryDue).u16(partition).range();
+) -> Result<Option<(EndpointQueueName, Timestamp, Key)>, ReadError> {
+    let whole = key(Space::WebhookDeliveryDue).u16(partition).range();
     let from = from.unwrap_or(whole.start);
-    let Some((found, _)) = store.scan(from..whole.end, Order::Ascending, 1).await?.pop() else {
+    let Some((found, _)) = store.scan(from..whole.end, ScanOrder::Ascending, 1).await?.pop() else {
         return Ok(None);
     };
-    let due = Due::read(&found).map_err(row::damaged)?;
-    Ok(Some((due.line, due.at, line_prefix(due.line).range().end)))
+    let due = DueDelivery::read(&found).map_err(row::damaged)?;
+    Ok(Some((due.queue, due.at, queue_prefix(due.queue).range().end)))
 }
 
 /// Where the due keys of a line lie that have come by now.
-pub(crate) fn due_until(line: LineName, now: Timestamp) -> Range<Key> {
-    line_prefix(line).range().start..end_of(&line_prefix(line).time(now).build())
+pub(crate) fn due_range(line: EndpointQueueName, now: Timestamp) -> Range<Key> {
+    queue_prefix(line).range().start..prefix_end(&queue_prefix(line).time(now).build())
 }
 
 /// Some deliveries of an endpoint, newest first, that `passes` holds for; and before which the next page begins.
@@ -237,9 +240,9 @@ pub async fn list(
     (account, webhook): (AccountId, WebhookId),
     before: Option<DeliveryId>,
     (limit, look_max): (usize, usize),
-    passes: impl Fn(&Delivery) -> bool,
-) -> Result<(Vec<Delivery>, Option<DeliveryId>), ReadError> {
-    let of = of_webhook(Space::Delivery, account, webhook);
+    passes: impl Fn(&WebhookDelivery) -> bool,
+) -> Result<(Vec<WebhookDelivery>, Option<DeliveryId>), ReadError> {
+    let of = endpoint_prefix(Space::WebhookDelivery, account, webhook);
     let mut range = of.clone().range();
     if let Some(before) = before {
         range.end = of.clone().id(before.to_bytes()).build();
@@ -247,12 +250,12 @@ pub async fn list(
     let (mut found, mut looked) = (Vec::new(), 0);
     loop {
         let page = (limit + 1).max(100);
-        let rows = store.scan(range.clone(), Order::Descending, page).await?;
+        let rows = store.scan(range.clone(), ScanOrder::Descending, page).await?;
         let is_last = rows.len() < page;
         for (at, row) in rows {
-            let delivery: Delivery = row::decode(&row)?;
+            let delivery: WebhookDelivery = row::decode(&row)?;
             if found.len() == limit {
-                return Ok((found, Some(before_of(&delivery))));
+                return Ok((found, Some(cursor_including(&delivery))));
             }
             looked += 1;
             if passes(&delivery) {
@@ -269,7 +272,7 @@ pub async fn list(
 }
 
 /// The cursor that has a delivery on the next page.
-fn before_of(delivery: &Delivery) -> DeliveryId {
+fn cursor_including(delivery: &WebhookDelivery) -> DeliveryId {
     let next = u128::from_be_bytes(delivery.id.to_bytes()).saturating_add(1);
     DeliveryId::from_bytes(next.to_be_bytes())
 }
@@ -279,22 +282,22 @@ fn before_of(delivery: &Delivery) -> DeliveryId {
 ///
 /// # Errors
 /// The store cannot be read.
-pub async fn made_between(
+pub async fn list_created_between(
     store: &Store,
     (account, webhook): (AccountId, WebhookId),
     (since, until): (DeliveryId, DeliveryId),
     limit: usize,
-    passes: impl Fn(&Delivery) -> bool,
-) -> Result<(Vec<Delivery>, Option<DeliveryId>), ReadError> {
-    let of = of_webhook(Space::Delivery, account, webhook);
+    passes: impl Fn(&WebhookDelivery) -> bool,
+) -> Result<(Vec<WebhookDelivery>, Option<DeliveryId>), ReadError> {
+    let of = endpoint_prefix(Space::WebhookDelivery, account, webhook);
     let range = of.clone().id(since.to_bytes()).build()..of.id(until.to_bytes()).build();
-    let rows = store.scan(range, Order::Ascending, limit).await?;
+    let rows = store.scan(range, ScanOrder::Ascending, limit).await?;
     let is_last = rows.len() < limit;
     let mut found = Vec::new();
     let mut last = None;
     for (_, row) in rows {
-        let delivery: Delivery = row::decode(&row)?;
-        last = Some(before_of(&delivery));
+        let delivery: WebhookDelivery = row::decode(&row)?;
+        last = Some(cursor_including(&delivery));
         if passes(&delivery) {
             found.push(delivery);
         }
@@ -307,39 +310,39 @@ pub async fn made_between(
 ///
 /// # Errors
 /// The store cannot be read.
-pub async fn forget_before(
+pub async fn purge_before(
     store: &Store,
     batch: &mut Batch,
     (account, from): (AccountId, Option<Key>),
     before: DeliveryId,
     limit: usize,
 ) -> Result<Option<Key>, ReadError> {
-    let whole = key(Space::Delivery).account(account).range();
-    let rows = store.scan(from.unwrap_or(whole.start)..whole.end, Order::Ascending, limit).await?;
-    let mut next = rows.last().filter(|_| rows.len() == limit).map(|(at, _)| after(at));
+    let whole = key(Space::WebhookDelivery).account(account).range();
+    let rows = store.scan(from.unwrap_or(whole.start)..whole.end, ScanOrder::Ascending, limit).await?;
+    let mut next = rows.last().filter(|_| rows.len() == limit).map(|(at, _)| successor(at));
     for (at, row) in rows {
-        let delivery: Delivery = row::decode(&row)?;
+        let delivery: WebhookDelivery = row::decode(&row)?;
         if delivery.id >= before {
             // Young ones follow, to the end of this endpoint.
-            next = Some(of_webhook(Space::Delivery, account, delivery.webhook).range().end);
+            next = Some(endpoint_prefix(Space::WebhookDelivery, account, delivery.webhook).range().end);
             break;
         }
-        if delivery.status != DeliveryStatus::Pending {
+        if delivery.status != WebhookDeliveryStatus::Pending {
             batch.delete(at);
-            forget_attempts(batch, &delivery);
+            delete_attempts(batch, &delivery);
         }
     }
     Ok(next)
 }
 
 /// Forgets a delivery, and its attempts.
-pub fn forget(batch: &mut Batch, delivery: &Delivery) {
+pub fn delete(batch: &mut Batch, delivery: &WebhookDelivery) {
     batch.delete(key_of(delivery));
-    forget_attempts(batch, delivery);
+    delete_attempts(batch, delivery);
 }
 
-fn forget_attempts(batch: &mut Batch, delivery: &Delivery) {
-    let of = of_webhook(Space::DeliveryAttempt, delivery.account, delivery.webhook);
+fn delete_attempts(batch: &mut Batch, delivery: &WebhookDelivery) {
+    let of = endpoint_prefix(Space::WebhookDeliveryAttempt, delivery.account, delivery.webhook);
     for number in 1..=delivery.attempts.min(u32::try_from(ATTEMPTS_MAX).unwrap_or(u32::MAX)) {
         batch.delete(of.clone().id(delivery.id.to_bytes()).u32(number).build());
     }
@@ -349,11 +352,11 @@ fn forget_attempts(batch: &mut Batch, delivery: &Delivery) {
 mod tests {
     use super::*;
 
-    fn delivery(webhook: u128, number: u128) -> (Delivery, Due) {
+    fn delivery(webhook: u128, number: u128) -> (WebhookDelivery, DueDelivery) {
         let at = Timestamp::UNIX_EPOCH;
         let (account, webhook) = (AccountId::new(at, 1), WebhookId::new(at, webhook));
         let id = DeliveryId::new(at, number);
-        let delivery = Delivery {
+        let delivery = WebhookDelivery {
             id,
             account,
             webhook,
@@ -361,7 +364,7 @@ mod tests {
             kind: "email.sent".to_owned(),
             subject: None,
             body: None,
-            status: DeliveryStatus::Pending,
+            status: WebhookDeliveryStatus::Pending,
             attempts: 0,
             by_hand: false,
             next_attempt_at: Some(at),
@@ -369,7 +372,7 @@ mod tests {
             created_at: at,
             delivered_at: None,
         };
-        (delivery, Due { line: LineName { partition: 3, account, webhook }, at, delivery: id })
+        (delivery, DueDelivery { queue: EndpointQueueName { partition: 3, account, webhook }, at, delivery: id })
     }
 
     #[tokio::test]
@@ -381,16 +384,16 @@ mod tests {
             create(&mut batch, &one, &due);
         }
         store.commit(batch).await.unwrap();
-        let (first, _, next) = next_line(&store, 3, None).await.unwrap().unwrap();
-        let (second, _, end) = next_line(&store, 3, Some(next)).await.unwrap().unwrap();
-        assert!(next_line(&store, 3, Some(end)).await.unwrap().is_none());
-        assert_eq!((first, second), (delivery(1, 1).1.line, delivery(2, 3).1.line));
-        let (found, next) = due(&store, first, Timestamp::UNIX_EPOCH, 10).await.unwrap();
+        let (first, _, next) = next_endpoint_queue(&store, 3, None).await.unwrap().unwrap();
+        let (second, _, end) = next_endpoint_queue(&store, 3, Some(next)).await.unwrap().unwrap();
+        assert!(next_endpoint_queue(&store, 3, Some(end)).await.unwrap().is_none());
+        assert_eq!((first, second), (delivery(1, 1).1.queue, delivery(2, 3).1.queue));
+        let (found, next) = list_due(&store, first, Timestamp::UNIX_EPOCH, 10).await.unwrap();
         assert_eq!((found.len(), next), (2, None));
         let (one, mut tried) = (found[0].0, found[0].1.clone().unwrap());
         tried.attempts = 1;
         let mut batch = Batch::progress();
-        one.take(&mut batch);
+        one.complete(&mut batch);
         put(&mut batch, &tried);
         store.commit(batch.clone()).await.unwrap();
         assert!(store.commit(batch).await.is_err(), "booked twice");
@@ -408,7 +411,7 @@ mod tests {
         let of = (delivery(1, 1).0.account, delivery(1, 1).0.webhook);
         let (mut seen, mut before) = (Vec::new(), None);
         loop {
-            let even = |one: &Delivery| u128::from_be_bytes(one.id.to_bytes()).is_multiple_of(2);
+            let even = |one: &WebhookDelivery| u128::from_be_bytes(one.id.to_bytes()).is_multiple_of(2);
             let (page, next) = list(&store, of, before, (7, 20), even).await.unwrap();
             seen.extend(page.into_iter().map(|one| one.id));
             before = next;
@@ -416,8 +419,7 @@ mod tests {
                 break;
             }
         }
-        let all: Vec<DeliveryId> =
-            (0..250).rev().filter(|n| n % 2 == 0).map(|n| delivery(1, n).0.id).collect();
+        let all: Vec<DeliveryId> = (0..250).rev().filter(|n| n % 2 == 0).map(|n| delivery(1, n).0.id).collect();
         assert_eq!(seen, all);
     }
 }

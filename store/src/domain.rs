@@ -3,24 +3,24 @@
 use std::collections::BTreeSet;
 
 use jiff::Timestamp;
-use mail::address::Name;
+use mail::address::DomainName;
 use mail::address_pattern::AddressPattern;
-use mail::domain::{DeliverySettings, Dkim, Domain, DomainState, FormerDkim, SealedKey};
+use mail::domain::{DeliverySettings, DomainState, RetiredDkimRecords, SealedDkimKeys, SealedSecret, SendingDomain};
 use mail::id::{AccountId, DomainId};
 use serde::{Deserialize, Serialize};
 
-use crate::engine::{Batch, Key, Order, ReadError, Store, Value};
+use crate::engine::{Batch, Key, ReadError, ScanOrder, Store, Value};
 use crate::key::{Space, key};
 use crate::row::{self, stored};
 
 #[derive(Serialize, Deserialize)]
-#[serde(remote = "Dkim")]
+#[serde(remote = "SealedDkimKeys")]
 struct DkimRow {
     selector: String,
     rsa_record: String,
-    rsa: SealedKey,
+    rsa: SealedSecret,
     ed25519_record: String,
-    ed25519: SealedKey,
+    ed25519: SealedSecret,
     ed25519_published: bool,
     #[serde(default = "usual_bits", skip_serializing_if = "is_usual")]
     rsa_bits: u16,
@@ -39,37 +39,37 @@ fn is_usual(bits: &u16) -> bool {
 mod dkim_or_none {
     use serde::{Deserializer, Serializer};
 
-    use super::{Deserialize, Dkim, DkimRow, Serialize};
+    use super::{Deserialize, DkimRow, SealedDkimKeys, Serialize};
 
     #[derive(Serialize, Deserialize)]
-    struct Row(#[serde(with = "DkimRow")] Dkim);
+    struct OwnedDkim(#[serde(with = "DkimRow")] SealedDkimKeys);
 
     #[derive(Serialize)]
-    struct RowOf<'a>(#[serde(with = "DkimRow")] &'a Dkim);
+    struct DkimRef<'a>(#[serde(with = "DkimRow")] &'a SealedDkimKeys);
 
     #[expect(clippy::ref_option, reason = "serde gives references")]
-    pub(super) fn serialize<S: Serializer>(dkim: &Option<Dkim>, out: S) -> Result<S::Ok, S::Error> {
-        dkim.as_ref().map(RowOf).serialize(out)
+    pub(super) fn serialize<S: Serializer>(dkim: &Option<SealedDkimKeys>, out: S) -> Result<S::Ok, S::Error> {
+        dkim.as_ref().map(DkimRef).serialize(out)
     }
 
-    pub(super) fn deserialize<'de, D: Deserializer<'de>>(input: D) -> Result<Option<Dkim>, D::Error> {
-        Ok(Option::<Row>::deserialize(input)?.map(|row| row.0))
+    pub(super) fn deserialize<'de, D: Deserializer<'de>>(input: D) -> Result<Option<SealedDkimKeys>, D::Error> {
+        Ok(Option::<OwnedDkim>::deserialize(input)?.map(|row| row.0))
     }
 }
 
 #[derive(Serialize, Deserialize)]
-#[serde(remote = "Domain")]
+#[serde(remote = "SendingDomain")]
 struct DomainRow {
     id: DomainId,
     account: AccountId,
-    name: Name,
+    name: DomainName,
     state: DomainState,
     #[serde(with = "DkimRow")]
-    dkim: Dkim,
+    dkim: SealedDkimKeys,
     #[serde(default, with = "dkim_or_none", skip_serializing_if = "Option::is_none")]
-    next_dkim: Option<Dkim>,
+    next_dkim: Option<SealedDkimKeys>,
     #[serde(default, skip_serializing_if = "Option::is_none")]
-    former_dkim: Option<FormerDkim>,
+    former_dkim: Option<RetiredDkimRecords>,
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     inbound_enabled: bool,
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
@@ -81,7 +81,7 @@ struct DomainRow {
     #[serde(default, skip_serializing_if = "is_unknown")]
     updated_at: Timestamp,
 }
-stored!(Domain as DomainRow);
+stored!(SendingDomain as DomainRow);
 
 /// Of a row that is older than the field.
 fn is_unknown(updated_at: &Timestamp) -> bool {
@@ -92,21 +92,21 @@ fn key_of(account: AccountId, id: DomainId) -> Key {
     key(Space::Domain).account(account).id(id.to_bytes()).build()
 }
 
-fn key_by_name(name: &Name) -> Key {
+fn key_by_name(name: &DomainName) -> Key {
     key(Space::DomainByName).text(name.as_str()).build()
 }
 
 /// How many domains an account has, as it was read: of two that add one more at the same time one conflicts, so
 /// that a plan's limit holds.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Count {
+pub struct DomainCount {
     /// The number.
     pub number: u32,
     account: AccountId,
     row: Option<Value>,
 }
 
-impl Count {
+impl DomainCount {
     fn put(&self, batch: &mut Batch, number: u32) {
         let row_key = key(Space::DomainCount).account(self.account).build();
         batch.check(row_key.clone(), self.row.clone());
@@ -118,32 +118,32 @@ impl Count {
 ///
 /// # Errors
 /// The store cannot be read.
-pub async fn count(store: &Store, account: AccountId) -> Result<Count, ReadError> {
+pub async fn count(store: &Store, account: AccountId) -> Result<DomainCount, ReadError> {
     let row = store.get(&key(Space::DomainCount).account(account).build()).await?;
     let number = match &row {
         Some(row) => std::str::from_utf8(row).ok().and_then(|text| text.parse().ok()),
         None => Some(0),
     };
     let number = number.ok_or_else(|| row::damaged("a count that is no number"))?;
-    Ok(Count { number, account, row })
+    Ok(DomainCount { number, account, row })
 }
 
 /// Writes a new domain; the commit conflicts when the name is taken, by whomever, and when the account's number
 /// of domains is no more the one that was read.
-pub fn create(batch: &mut Batch, domain: &Domain, before: &Count) {
+pub fn create(batch: &mut Batch, domain: &SendingDomain, before: &DomainCount) {
     batch.check(key_by_name(&domain.name), None);
     put_new(batch, domain);
     before.put(batch, before.number.saturating_add(1));
 }
 
-fn put_new(batch: &mut Batch, domain: &Domain) {
+fn put_new(batch: &mut Batch, domain: &SendingDomain) {
     let row_key = key_of(domain.account, domain.id);
     batch.put(key_by_name(&domain.name), row_key.clone());
     batch.put(row_key, row::encode(domain));
 }
 
 /// Deletes a domain that was read as `domain`; the commit conflicts when it is no more like that.
-pub fn delete(batch: &mut Batch, domain: &Domain, before: &Count) {
+pub fn delete(batch: &mut Batch, domain: &SendingDomain, before: &DomainCount) {
     let row_key = key_of(domain.account, domain.id);
     batch.check(row_key.clone(), Some(row::encode(domain)));
     batch.delete(row_key);
@@ -152,14 +152,18 @@ pub fn delete(batch: &mut Batch, domain: &Domain, before: &Count) {
 }
 
 /// Puts a new domain in the place of another account's of the same name.
-pub fn replace(batch: &mut Batch, (former, of_former): (&Domain, &Count), (new, of_new): (&Domain, &Count)) {
+pub fn replace(
+    batch: &mut Batch,
+    (former, of_former): (&SendingDomain, &DomainCount),
+    (new, of_new): (&SendingDomain, &DomainCount),
+) {
     delete(batch, former, of_former);
     put_new(batch, new);
     of_new.put(batch, of_new.number.saturating_add(1));
 }
 
 /// Changes a domain that was read as `before`; the commit conflicts when it is no more like that.
-pub fn update(batch: &mut Batch, before: &Domain, after: &Domain) {
+pub fn update(batch: &mut Batch, before: &SendingDomain, after: &SendingDomain) {
     batch.check(key_of(before.account, before.id), Some(row::encode(before)));
     batch.put(key_of(after.account, after.id), row::encode(after));
 }
@@ -168,7 +172,7 @@ pub fn update(batch: &mut Batch, before: &Domain, after: &Domain) {
 ///
 /// # Errors
 /// The store cannot be read.
-pub async fn by_name(store: &Store, name: &Name) -> Result<Option<Domain>, ReadError> {
+pub async fn find_by_name(store: &Store, name: &DomainName) -> Result<Option<SendingDomain>, ReadError> {
     let Some(row_key) = store.get(&key_by_name(name)).await? else { return Ok(None) };
     store.get(&row_key).await?.map(|row| row::decode(&row)).transpose()
 }
@@ -177,13 +181,17 @@ pub async fn by_name(store: &Store, name: &Name) -> Result<Option<Domain>, ReadE
 ///
 /// # Errors
 /// The store cannot be read.
-pub async fn by_names(store: &Store, after: Option<&Name>, limit: usize) -> Result<Vec<Domain>, ReadError> {
+pub async fn by_names(
+    store: &Store,
+    after: Option<&DomainName>,
+    limit: usize,
+) -> Result<Vec<SendingDomain>, ReadError> {
     let mut range = key(Space::DomainByName).range();
     if let Some(name) = after {
-        range.start = crate::key::after(&key_by_name(name));
+        range.start = crate::key::successor(&key_by_name(name));
     }
     let row_keys: Vec<Key> =
-        store.scan(range, Order::Ascending, limit).await?.into_iter().map(|(_, row_key)| row_key).collect();
+        store.scan(range, ScanOrder::Ascending, limit).await?.into_iter().map(|(_, row_key)| row_key).collect();
     let rows = store.get_many(&row_keys).await?;
     rows.iter().flatten().map(|row| row::decode(row)).collect()
 }
@@ -192,12 +200,12 @@ pub async fn by_names(store: &Store, after: Option<&Name>, limit: usize) -> Resu
 ///
 /// # Errors
 /// The store cannot be read.
-pub async fn at_or_above(
+pub async fn find_at_or_above(
     store: &Store,
-    names: impl IntoIterator<Item = &Name>,
-) -> Result<Vec<Domain>, ReadError> {
-    let above = |name: &Name| std::iter::successors(Some(name.clone()), Name::parent);
-    let names: BTreeSet<Name> = names.into_iter().flat_map(above).collect();
+    names: impl IntoIterator<Item = &DomainName>,
+) -> Result<Vec<SendingDomain>, ReadError> {
+    let above = |name: &DomainName| std::iter::successors(Some(name.clone()), DomainName::parent);
+    let names: BTreeSet<DomainName> = names.into_iter().flat_map(above).collect();
     let keys: Vec<Key> = names.iter().map(key_by_name).collect();
     let row_keys: Vec<Key> = store.get_many(&keys).await?.into_iter().flatten().collect();
     let rows = store.get_many(&row_keys).await?;
@@ -208,15 +216,15 @@ pub async fn at_or_above(
 ///
 /// # Errors
 /// The store cannot be read.
-pub async fn get(store: &Store, account: AccountId, id: DomainId) -> Result<Option<Domain>, ReadError> {
+pub async fn get(store: &Store, account: AccountId, id: DomainId) -> Result<Option<SendingDomain>, ReadError> {
     store.get(&key_of(account, id)).await?.map(|row| row::decode(&row)).transpose()
 }
 
 /// A page of domains.
 #[derive(Debug, Default)]
-pub struct Listed {
+pub struct DomainPage {
     /// The domains, newest first.
-    pub domains: Vec<Domain>,
+    pub domains: Vec<SendingDomain>,
     /// Where the next page begins, when there may be more: before this one.
     pub next: Option<DomainId>,
 }
@@ -233,18 +241,18 @@ pub async fn list(
     account: AccountId,
     before: Option<DomainId>,
     limit: usize,
-    passes: impl Fn(&Domain) -> bool,
-) -> Result<Listed, ReadError> {
+    passes: impl Fn(&SendingDomain) -> bool,
+) -> Result<DomainPage, ReadError> {
     let mut range = key(Space::Domain).account(account).range();
     if let Some(before) = before {
         range.end = key_of(account, before);
     }
-    let (mut listed, mut looked_at) = (Listed::default(), 0);
+    let (mut listed, mut looked_at) = (DomainPage::default(), 0);
     loop {
         let step = limit.clamp(50, 500);
-        let rows = store.scan(range.clone(), Order::Descending, step).await?;
+        let rows = store.scan(range.clone(), ScanOrder::Descending, step).await?;
         for (at, row) in &rows {
-            let domain: Domain = row::decode(row)?;
+            let domain: SendingDomain = row::decode(row)?;
             range.end = at.clone();
             if !passes(&domain) {
                 continue;
@@ -260,7 +268,7 @@ pub async fn list(
             return Ok(listed);
         }
         if looked_at >= LOOKED_AT_MAX {
-            listed.next = rows.last().map(|(_, row)| row::decode::<Domain>(row)).transpose()?.map(|d| d.id);
+            listed.next = rows.last().map(|(_, row)| row::decode::<SendingDomain>(row)).transpose()?.map(|d| d.id);
             return Ok(listed);
         }
     }

@@ -11,12 +11,12 @@
 //! a later time.
 
 use jiff::Timestamp;
-use mail::task::{LATE_MAX, QueueName};
+use mail::task::{LAST_ATTEMPT_GRACE, QueueName};
 
 use crate::affiliate::payout_work;
 use crate::delivery;
-use crate::engine::{Order, ReadError, Store};
-use crate::key::{Space, end_of, key};
+use crate::engine::{ReadError, ScanOrder, Store};
+use crate::key::{Space, key, prefix_end};
 use crate::task::{self, PARTITIONS};
 
 /// Where keys begin with a partition and a time.
@@ -25,9 +25,9 @@ const BY_TIME: [Space; 7] = [
     Space::ScheduledByTime,
     Space::ConversionExport,
     Space::AutomationDue,
-    Space::OwnerNotice,
+    Space::OwnerAlert,
     Space::CommissionDue,
-    Space::PartnerLetter,
+    Space::PartnerEmail,
 ];
 /// Queues that are looked through.
 const QUEUES_MAX: usize = 10_000;
@@ -36,7 +36,7 @@ const QUEUES_MAX: usize = 10_000;
 ///
 /// # Errors
 /// The store cannot be read.
-pub async fn count(
+pub async fn count_due(
     store: &Store,
     now: Timestamp,
     limit: usize,
@@ -46,12 +46,12 @@ pub async fn count(
     for partition in 0..PARTITIONS {
         for space in BY_TIME {
             let start = key(space).u16(partition).build();
-            let end = end_of(&key(space).u16(partition).time(now).build());
-            due += store.scan(start..end, Order::Ascending, limit.saturating_sub(due)).await?.len();
+            let end = prefix_end(&key(space).u16(partition).time(now).build());
+            due += store.scan(start..end, ScanOrder::Ascending, limit.saturating_sub(due)).await?.len();
         }
-        due += past_deadline(store, partition, now, limit.saturating_sub(due)).await?;
-        due += in_queues(store, (partition, is_put_off), now, limit.saturating_sub(due)).await?;
-        due += in_lines(store, partition, now, limit.saturating_sub(due)).await?;
+        due += count_past_deadline(store, partition, now, limit.saturating_sub(due)).await?;
+        due += count_in_queues(store, (partition, is_put_off), now, limit.saturating_sub(due)).await?;
+        due += count_in_endpoint_queues(store, partition, now, limit.saturating_sub(due)).await?;
         if due >= limit {
             break;
         }
@@ -62,20 +62,15 @@ pub async fn count(
 }
 
 /// Tasks of a partition whose time is up, and those whose sender is to hear that they are late.
-async fn past_deadline(
-    store: &Store,
-    partition: u16,
-    now: Timestamp,
-    limit: usize,
-) -> Result<usize, ReadError> {
-    let passed = now.checked_sub(LATE_MAX).unwrap_or(Timestamp::MIN);
+async fn count_past_deadline(store: &Store, partition: u16, now: Timestamp, limit: usize) -> Result<usize, ReadError> {
+    let passed = now.checked_sub(LAST_ATTEMPT_GRACE).unwrap_or(Timestamp::MIN);
     let start = key(Space::Deadline).u16(partition).build();
     let end = key(Space::Deadline).u16(partition).time(passed).build();
-    Ok(store.scan(start..end, Order::Ascending, limit).await?.len())
+    Ok(store.scan(start..end, ScanOrder::Ascending, limit).await?.len())
 }
 
 /// What is due in a partition's queues.
-async fn in_queues(
+async fn count_in_queues(
     store: &Store,
     (partition, is_put_off): (u16, &(dyn Fn(&QueueName) -> bool + Sync)),
     now: Timestamp,
@@ -85,9 +80,9 @@ async fn in_queues(
     for _ in 0..QUEUES_MAX {
         let Some((queue, first, next)) = task::next_queue(store, partition, from).await? else { break };
         if first <= now && !is_put_off(&queue) {
-            let end = end_of(&task::start_of(&queue, now));
-            let range = task::start_of(&queue, first)..end;
-            due += store.scan(range, Order::Ascending, limit.saturating_sub(due)).await?.len();
+            let end = prefix_end(&task::due_start(&queue, now));
+            let range = task::due_start(&queue, first)..end;
+            due += store.scan(range, ScanOrder::Ascending, limit.saturating_sub(due)).await?.len();
         }
         if due >= limit {
             break;
@@ -98,13 +93,20 @@ async fn in_queues(
 }
 
 /// What is due of a partition's deliveries.
-async fn in_lines(store: &Store, partition: u16, now: Timestamp, limit: usize) -> Result<usize, ReadError> {
+async fn count_in_endpoint_queues(
+    store: &Store,
+    partition: u16,
+    now: Timestamp,
+    limit: usize,
+) -> Result<usize, ReadError> {
     let (mut due, mut from) = (0, None);
     for _ in 0..QUEUES_MAX {
-        let Some((line, first, next)) = delivery::next_line(store, partition, from).await? else { break };
+        let Some((line, first, next)) = delivery::next_endpoint_queue(store, partition, from).await? else {
+            break;
+        };
         if first <= now {
-            let range = delivery::due_until(line, now);
-            due += store.scan(range, Order::Ascending, limit.saturating_sub(due)).await?.len();
+            let range = delivery::due_range(line, now);
+            due += store.scan(range, ScanOrder::Ascending, limit.saturating_sub(due)).await?.len();
         }
         if due >= limit {
             break;

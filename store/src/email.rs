@@ -10,17 +10,17 @@ use std::time::Duration;
 
 use bytes::Bytes;
 use jiff::Timestamp;
-use mail::address::{Address, Mailbox, Name};
+use mail::address::{Address, DomainName, Mailbox};
 use mail::credential::CredentialId;
-use mail::email::{Category, Door, Email, HeaderFacts, Priority, Tag, TemplateFacts};
+use mail::email::{Category, Email, HeaderSummary, Ingress, Priority, SourceTemplate, Tag};
 use mail::event::EventKind;
 use mail::id::{AccountId, AutomationId, EmailId, RunId};
-use mail::recipient::{Notify, Recipient, RecipientKind, RecipientState};
-use mail::reply::Reply;
+use mail::recipient::{DsnOptions, Recipient, RecipientKind, RecipientState};
+use mail::reply::SmtpReply;
 use mail::schedule::Schedule;
 use serde::{Deserialize, Serialize};
 
-use crate::engine::{Batch, Body, Key, Order, ReadError, Store, Value};
+use crate::engine::{Batch, Body, Key, ReadError, ScanOrder, Store, Value};
 use crate::key::{Space, key};
 use crate::row::{self, stored};
 use crate::{catalog, schedule, tracking};
@@ -29,7 +29,7 @@ use crate::{catalog, schedule, tracking};
 pub const RECIPIENTS_MAX: usize = 1_000;
 
 #[derive(Serialize, Deserialize)]
-#[serde(remote = "HeaderFacts")]
+#[serde(remote = "HeaderSummary")]
 struct HeaderFactsRow {
     to: Vec<Mailbox>,
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
@@ -47,13 +47,13 @@ struct HeaderFactsRow {
 struct EmailRow {
     id: EmailId,
     account: AccountId,
-    door: Door,
+    door: Ingress,
     from: Mailbox,
     #[serde(default, skip_serializing_if = "Option::is_none")]
     reverse_path: Option<Address>,
-    domain: Option<Name>,
+    domain: Option<DomainName>,
     #[serde(with = "HeaderFactsRow")]
-    facts: HeaderFacts,
+    facts: HeaderSummary,
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     tags: Vec<Tag>,
     category: Category,
@@ -75,7 +75,7 @@ struct EmailRow {
     #[serde(default, skip_serializing_if = "Option::is_none")]
     resent_from: Option<EmailId>,
     #[serde(default, skip_serializing_if = "Option::is_none")]
-    template: Option<TemplateFacts>,
+    template: Option<SourceTemplate>,
     #[serde(default, skip_serializing_if = "Option::is_none")]
     run: Option<(AutomationId, RunId)>,
     #[serde(default, skip_serializing_if = "Option::is_none")]
@@ -93,7 +93,7 @@ struct RecipientRow {
     state: RecipientState,
     attempts: u32,
     #[serde(default, skip_serializing_if = "Option::is_none")]
-    last_response: Option<Reply>,
+    last_response: Option<SmtpReply>,
     #[serde(default, skip_serializing_if = "Option::is_none")]
     error: Option<String>,
     #[serde(default, skip_serializing_if = "Option::is_none")]
@@ -107,8 +107,8 @@ struct RecipientRow {
     complained_at: Option<Timestamp>,
     #[serde(default, skip_serializing_if = "Option::is_none")]
     next_attempt_at: Option<Timestamp>,
-    #[serde(default, skip_serializing_if = "Notify::is_default")]
-    notify: Notify,
+    #[serde(default, skip_serializing_if = "DsnOptions::is_default")]
+    notify: DsnOptions,
 }
 stored!(Recipient as RecipientRow);
 
@@ -155,7 +155,11 @@ pub fn put_recipient(batch: &mut Batch, account: AccountId, email: EmailId, reci
 ///
 /// # Errors
 /// The store cannot be read.
-pub async fn get_bare(store: &Store, account: AccountId, id: EmailId) -> Result<Option<Email>, ReadError> {
+pub async fn get_without_recipients(
+    store: &Store,
+    account: AccountId,
+    id: EmailId,
+) -> Result<Option<Email>, ReadError> {
     store.get(&key_of(account, id)).await?.map(|row| row::decode(&row)).transpose()
 }
 
@@ -163,14 +167,10 @@ pub async fn get_bare(store: &Store, account: AccountId, id: EmailId) -> Result<
 ///
 /// # Errors
 /// The store cannot be read.
-pub async fn get(
-    store: &Store,
-    account: AccountId,
-    id: EmailId,
-) -> Result<Option<EmailWithRecipients>, ReadError> {
-    let Some(email) = get_bare(store, account, id).await? else { return Ok(None) };
+pub async fn get(store: &Store, account: AccountId, id: EmailId) -> Result<Option<EmailWithRecipients>, ReadError> {
+    let Some(email) = get_without_recipients(store, account, id).await? else { return Ok(None) };
     let range = key(Space::Recipient).account(account).id(id.to_bytes()).range();
-    let rows = store.scan(range, Order::Ascending, RECIPIENTS_MAX).await?;
+    let rows = store.scan(range, ScanOrder::Ascending, RECIPIENTS_MAX).await?;
     let recipients = rows.iter().map(|(_, row)| row::decode(row)).collect::<Result<_, _>>()?;
     let schedule = match email.scheduled {
         true => schedule::get(store, (account, id)).await?.map(|found| found.schedule),
@@ -193,11 +193,11 @@ pub async fn list(
     if let Some(before) = before {
         range.end = key_of(account, before);
     }
-    let rows = store.scan(range, Order::Descending, limit).await?;
+    let rows = store.scan(range, ScanOrder::Descending, limit).await?;
     let emails = rows.iter().map(|(_, row)| row::decode(row)).collect::<Result<Vec<Email>, _>>()?;
     let (Some(newest), Some(oldest)) = (emails.first(), emails.last()) else { return Ok(Vec::new()) };
-    let mut recipients = recipients_between(store, account, oldest.id, newest.id).await?;
-    let mut schedules = schedules_of(store, account, &emails).await?;
+    let mut recipients = list_recipients_between(store, account, oldest.id, newest.id).await?;
+    let mut schedules = load_schedules(store, account, &emails).await?;
     Ok(emails
         .into_iter()
         .map(|email| {
@@ -210,7 +210,7 @@ pub async fn list(
 
 /// An email as it is read where many are.
 #[derive(Debug, Clone)]
-pub struct Loaded {
+pub struct StoredEmail {
     /// What was accepted.
     pub email: Arc<Email>,
     /// To whom, and what has become of it.
@@ -218,7 +218,7 @@ pub struct Loaded {
     row: Value,
 }
 
-impl Loaded {
+impl StoredEmail {
     /// The commit conflicts when the email is forgotten meanwhile.
     pub(crate) fn check(&self, batch: &mut Batch) {
         batch.check(key_of(self.email.account, self.email.id), Some(self.row.clone()));
@@ -234,7 +234,7 @@ pub async fn get_each(
     store: &Store,
     wanted: &[(AccountId, EmailId)],
     known: &(dyn Fn(EmailId) -> Option<Arc<Email>> + Send + Sync),
-) -> Result<Vec<Option<Loaded>>, ReadError> {
+) -> Result<Vec<Option<StoredEmail>>, ReadError> {
     // Most emails have one recipient: whether one has more is seen by its second.
     let keys: Vec<Key> = wanted
         .iter()
@@ -251,26 +251,25 @@ pub async fn get_each(
             continue;
         };
         let recipients = match second {
-            Some(_) => first_recipients(store, *account, *id, RECIPIENTS_MAX).await?,
+            Some(_) => list_first_recipients(store, *account, *id, RECIPIENTS_MAX).await?,
             None => first.iter().map(|row| row::decode(row)).collect::<Result<_, _>>()?,
         };
         let email = match known(*id).filter(|email| email.account == *account) {
             Some(email) => email,
             None => Arc::new(row::decode(&row)?),
         };
-        found.push(Some(Loaded { email, recipients, row }));
+        found.push(Some(StoredEmail { email, recipients, row }));
     }
     Ok(found)
 }
 
 /// The schedules of those emails that have one.
-pub(crate) async fn schedules_of(
+pub(crate) async fn load_schedules(
     store: &Store,
     account: AccountId,
     emails: &[Email],
 ) -> Result<HashMap<EmailId, Schedule>, ReadError> {
-    let scheduled: Vec<EmailId> =
-        emails.iter().filter(|email| email.scheduled).map(|email| email.id).collect();
+    let scheduled: Vec<EmailId> = emails.iter().filter(|email| email.scheduled).map(|email| email.id).collect();
     if scheduled.is_empty() {
         return Ok(HashMap::new());
     }
@@ -279,7 +278,7 @@ pub(crate) async fn schedules_of(
 }
 
 /// The recipients of all an account's emails from `oldest` to `newest`, both included.
-async fn recipients_between(
+async fn list_recipients_between(
     store: &Store,
     account: AccountId,
     oldest: EmailId,
@@ -291,7 +290,7 @@ async fn recipients_between(
     let end = key(Space::Recipient).account(account).id(newest.to_bytes()).range().end;
     let mut found: HashMap<EmailId, Vec<Recipient>> = HashMap::new();
     loop {
-        let rows = store.scan(from.clone()..end.clone(), Order::Ascending, PAGE_ROWS).await?;
+        let rows = store.scan(from.clone()..end.clone(), ScanOrder::Ascending, PAGE_ROWS).await?;
         for (row_key, row) in &rows {
             let mut reader = crate::key::KeyReader::new(Space::Recipient, row_key).map_err(row::damaged)?;
             reader.account().map_err(row::damaged)?;
@@ -299,14 +298,14 @@ async fn recipients_between(
             found.entry(email).or_default().push(row::decode(row)?);
         }
         match rows.last() {
-            Some((last, _)) if rows.len() == PAGE_ROWS => from = crate::key::after(last),
+            Some((last, _)) if rows.len() == PAGE_ROWS => from = crate::key::successor(last),
             _ => return Ok(found),
         }
     }
 }
 
 /// A recipient of an email.
-pub(crate) async fn recipient(
+pub(crate) async fn find_recipient(
     store: &Store,
     account: AccountId,
     email: EmailId,
@@ -317,7 +316,7 @@ pub(crate) async fn recipient(
 
 /// A recipient that is to be changed, as it was found.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct FoundRecipient {
+pub struct StoredRecipient {
     /// The recipient.
     pub recipient: Recipient,
     row: Value,
@@ -327,21 +326,21 @@ pub struct FoundRecipient {
 ///
 /// # Errors
 /// The store cannot be read.
-pub async fn look(
+pub async fn get_stored_recipient(
     store: &Store,
     account: AccountId,
     of: mail::task::TaskId,
-) -> Result<Option<FoundRecipient>, ReadError> {
+) -> Result<Option<StoredRecipient>, ReadError> {
     let row = store.get(&recipient_key(account, of.email, of.recipient)).await?;
-    row.map(|row| Ok(FoundRecipient { recipient: row::decode(&row)?, row })).transpose()
+    row.map(|row| Ok(StoredRecipient { recipient: row::decode(&row)?, row })).transpose()
 }
 
 /// Changes a recipient that has no task any more; the commit conflicts when it is no more as it was found, or
 /// was forgotten.
-pub fn change(
+pub fn update_recipient(
     batch: &mut Batch,
     (account, email): (AccountId, EmailId),
-    before: &FoundRecipient,
+    before: &StoredRecipient,
     after: &Recipient,
 ) {
     batch.check(recipient_key(account, email, before.recipient.index), Some(before.row.clone()));
@@ -350,19 +349,19 @@ pub fn change(
 
 /// Whether a conflict was about a recipient.
 #[must_use]
-pub fn is_about_recipient(conflict: &Key) -> bool {
+pub fn is_recipient_conflict(conflict: &Key) -> bool {
     conflict.first() == Some(&(Space::Recipient as u8))
 }
 
 /// The first recipients of an email, at most `limit`.
-pub(crate) async fn first_recipients(
+pub(crate) async fn list_first_recipients(
     store: &Store,
     account: AccountId,
     email: EmailId,
     limit: usize,
 ) -> Result<Vec<Recipient>, ReadError> {
     let range = key(Space::Recipient).account(account).id(email.to_bytes()).range();
-    let rows = store.scan(range, Order::Ascending, limit).await?;
+    let rows = store.scan(range, ScanOrder::Ascending, limit).await?;
     rows.iter().map(|(_, row)| row::decode(row)).collect()
 }
 
@@ -370,7 +369,7 @@ pub(crate) async fn first_recipients(
 ///
 /// # Errors
 /// The store cannot be read.
-pub async fn next_tried_by(
+pub async fn next_recipient_due_by(
     store: &Store,
     (account, email): (AccountId, EmailId),
     from: u16,
@@ -381,7 +380,7 @@ pub async fn next_tried_by(
     let mut start = recipient_key(account, email, from);
     let end = key(Space::Recipient).account(account).id(email.to_bytes()).range().end;
     loop {
-        let rows = store.scan(start..end.clone(), Order::Ascending, LOOK).await?;
+        let rows = store.scan(start..end.clone(), ScanOrder::Ascending, LOOK).await?;
         for (_, row) in &rows {
             let recipient: Recipient = row::decode(row)?;
             let open = !recipient.state.is_terminal();
@@ -390,7 +389,7 @@ pub async fn next_tried_by(
             }
         }
         match rows.last() {
-            Some((last, _)) if rows.len() == LOOK => start = crate::key::after(last),
+            Some((last, _)) if rows.len() == LOOK => start = crate::key::successor(last),
             _ => return Ok(None),
         }
     }
@@ -400,7 +399,7 @@ pub async fn next_tried_by(
 ///
 /// # Errors
 /// The store cannot be read.
-pub async fn raw(store: &Store, account: AccountId, id: EmailId) -> Result<Option<Bytes>, ReadError> {
+pub async fn get_body(store: &Store, account: AccountId, id: EmailId) -> Result<Option<Bytes>, ReadError> {
     store.body(&body_key(account, id)).await
 }
 
@@ -408,12 +407,12 @@ pub async fn raw(store: &Store, account: AccountId, id: EmailId) -> Result<Optio
 ///
 /// # Errors
 /// The store cannot be read.
-pub async fn find(store: &Store, id: EmailId) -> Result<Option<EmailWithRecipients>, ReadError> {
+pub async fn find_in_any_account(store: &Store, id: EmailId) -> Result<Option<EmailWithRecipients>, ReadError> {
     /// Accounts asked at once.
     const PAGE_ACCOUNTS: usize = 500;
     let mut after = None;
     loop {
-        let accounts = crate::account::page(store, after, PAGE_ACCOUNTS).await?;
+        let accounts = crate::account::list_ids(store, after, PAGE_ACCOUNTS).await?;
         let keys: Vec<Key> = accounts.iter().map(|account| key_of(*account, id)).collect();
         let rows = store.get_many(&keys).await?;
         if let Some((account, _)) = accounts.iter().zip(rows).find(|(_, row)| row.is_some()) {
@@ -430,7 +429,7 @@ pub async fn find(store: &Store, id: EmailId) -> Result<Option<EmailWithRecipien
 ///
 /// # Errors
 /// The store cannot be read.
-pub async fn accepted_before(
+pub async fn list_accepted_before(
     store: &Store,
     account: AccountId,
     from: Option<EmailId>,
@@ -438,10 +437,10 @@ pub async fn accepted_before(
     limit: usize,
 ) -> Result<Vec<EmailId>, ReadError> {
     let start = match from {
-        Some(from) => crate::key::after(&key_of(account, from)),
+        Some(from) => crate::key::successor(&key_of(account, from)),
         None => key(Space::Email).account(account).range().start,
     };
-    let rows = store.scan(start..key_of(account, before), Order::Ascending, limit).await?;
+    let rows = store.scan(start..key_of(account, before), ScanOrder::Ascending, limit).await?;
     rows.iter().map(|(_, row)| row::decode::<Email>(row).map(|email| email.id)).collect()
 }
 
@@ -451,21 +450,16 @@ pub async fn accepted_before(
 ///
 /// # Errors
 /// The store cannot be read.
-pub async fn forget(
-    store: &Store,
-    batch: &mut Batch,
-    account: AccountId,
-    ids: &[EmailId],
-) -> Result<(), ReadError> {
+pub async fn purge(store: &Store, batch: &mut Batch, account: AccountId, ids: &[EmailId]) -> Result<(), ReadError> {
     /// Rows of one kind of one email: a thousand recipients with some twenty attempts each.
     const ROWS_MAX: usize = 50_000;
     let wanted: Vec<_> = ids.iter().map(|id| (account, *id)).collect();
-    let loaded: Vec<Loaded> = get_each(store, &wanted, &|_| None).await?.into_iter().flatten().collect();
-    catalog::forget(store, batch, &loaded).await?;
+    let loaded: Vec<StoredEmail> = get_each(store, &wanted, &|_| None).await?.into_iter().flatten().collect();
+    catalog::remove_emails(store, batch, &loaded).await?;
     for id in ids {
         for space in [Space::Recipient, Space::Attempt, Space::Event] {
             let range = key(space).account(account).id(id.to_bytes()).range();
-            for (row_key, row) in store.scan(range, Order::Ascending, ROWS_MAX).await? {
+            for (row_key, row) in store.scan(range, ScanOrder::Ascending, ROWS_MAX).await? {
                 // What comes back about a recipient this very moment would leave its event behind.
                 if space == Space::Recipient {
                     batch.check(row_key.clone(), Some(row));
@@ -473,8 +467,8 @@ pub async fn forget(
                 batch.delete(row_key);
             }
         }
-        schedule::forget(batch, (account, *id));
-        tracking::forget(store, batch, account, *id).await?;
+        schedule::delete(batch, (account, *id));
+        tracking::purge(store, batch, account, *id).await?;
         batch.delete(key_of(account, *id));
         batch.delete_body(body_key(account, *id));
     }

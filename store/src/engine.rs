@@ -33,15 +33,13 @@ use std::time::Duration;
 
 use bytes::Bytes;
 
-pub use batch::{
-    BATCH_BYTES_MAX, BODY_BYTES_MAX, Batch, Body, KEY_BYTES_MAX, Purpose, TooLarge, VALUE_BYTES_MAX,
-};
+pub use batch::{BATCH_BYTES_MAX, BODY_BYTES_MAX, Batch, BatchPurpose, Body, KEY_BYTES_MAX, TooLarge, VALUE_BYTES_MAX};
 pub use check::{CheckError, Damage, Object, PROBLEMS_MAX, Report};
 pub use fault::{BackupError, CommitError, OpenError, ReadError};
-pub use faults::Faults;
-pub use health::{Health, Progress, State};
-pub use postgres::Database;
-pub use redb::lock_soon;
+pub use faults::FaultInjector;
+pub use health::{BackupProgress, Health, StoreState};
+pub use postgres::PostgresOptions;
+pub use redb::lock_with_retry;
 
 use crate::queue_counts::{Ended, QueueCounts};
 
@@ -52,7 +50,7 @@ pub type Value = Bytes;
 
 /// Which end of a range comes first.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Order {
+pub enum ScanOrder {
     /// Smallest key first.
     Ascending,
     /// Greatest key first.
@@ -61,7 +59,7 @@ pub enum Order {
 
 /// How the redb engine keeps its directory.
 #[derive(Debug, Clone)]
-pub struct Options {
+pub struct RedbOptions {
     /// Where everything lives; made if absent.
     pub directory: PathBuf,
     /// Disk kept back so that delivery goes on when the disk is full.
@@ -82,10 +80,10 @@ pub struct Options {
     /// How often room on the disk is looked at, and what is due by time started.
     pub tick: Duration,
     /// Disk errors on purpose, for tests.
-    pub faults: Option<Faults>,
+    pub faults: Option<FaultInjector>,
 }
 
-impl Options {
+impl RedbOptions {
     /// The defaults, for this directory.
     #[must_use]
     pub fn new(directory: impl Into<PathBuf>) -> Self {
@@ -108,7 +106,7 @@ impl Options {
 /// The store. Clones are the same store.
 #[derive(Clone)]
 pub struct Store {
-    engine: Engine,
+    engine: AnyEngine,
     counts: Arc<QueueCounts>,
 }
 
@@ -116,22 +114,22 @@ impl fmt::Debug for Store {
     /// The engine's name alone: what is stored is mail.
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str(match self.engine {
-            Engine::Memory(_) => "Store(memory)",
-            Engine::Redb(_) => "Store(redb)",
-            Engine::Postgres(_) => "Store(postgres)",
+            AnyEngine::Memory(_) => "Store(memory)",
+            AnyEngine::Redb(_) => "Store(redb)",
+            AnyEngine::Postgres(_) => "Store(postgres)",
         })
     }
 }
 
 #[derive(Clone)]
-enum Engine {
-    Memory(Arc<memory::Memory>),
-    Redb(Arc<redb::Redb>),
-    Postgres(Arc<postgres::Postgres>),
+enum AnyEngine {
+    Memory(Arc<memory::MemoryEngine>),
+    Redb(Arc<redb::RedbEngine>),
+    Postgres(Arc<postgres::PostgresEngine>),
 }
 
 impl Store {
-    fn over(engine: Engine) -> Self {
+    fn over(engine: AnyEngine) -> Self {
         Self { engine, counts: Arc::default() }
     }
 
@@ -144,15 +142,15 @@ impl Store {
     /// An empty store in memory.
     #[must_use]
     pub fn memory() -> Self {
-        Self::over(Engine::Memory(Arc::default()))
+        Self::over(AnyEngine::Memory(Arc::default()))
     }
 
     /// Opens a directory, or starts one.
     ///
     /// # Errors
     /// Another process has it; its data is damaged or of a newer version; the disk refuses.
-    pub fn open(options: &Options) -> Result<Self, OpenError> {
-        Ok(Self::over(Engine::Redb(Arc::new(redb::Redb::open(options)?))))
+    pub fn open(options: &RedbOptions) -> Result<Self, OpenError> {
+        Ok(Self::over(AnyEngine::Redb(Arc::new(redb::RedbEngine::open(options)?))))
     }
 
     /// Connects to a database that any number of nodes share, and makes its tables if there are none.
@@ -160,15 +158,15 @@ impl Store {
     /// # Errors
     /// It cannot be reached or used, or belongs to another cluster or a newer version; nothing is written
     /// then.
-    pub async fn connect(database: &Database) -> Result<Self, OpenError> {
-        let open = postgres::Postgres::open(database, postgres::Use::Serve);
-        Ok(Self::over(Engine::Postgres(Arc::new(open.await?))))
+    pub async fn connect(database: &PostgresOptions) -> Result<Self, OpenError> {
+        let open = postgres::PostgresEngine::open(database, postgres::OpenMode::Serve);
+        Ok(Self::over(AnyEngine::Postgres(Arc::new(open.await?))))
     }
 
     /// Whether other processes may work on the same store at the same time.
     #[must_use]
     pub fn is_shared(&self) -> bool {
-        matches!(self.engine, Engine::Postgres(_))
+        matches!(self.engine, AnyEngine::Postgres(_))
     }
 
     /// The rows of these keys, in their order, all as of one moment.
@@ -177,9 +175,9 @@ impl Store {
     /// The disk fails.
     pub async fn get_many(&self, keys: &[Key]) -> Result<Vec<Option<Value>>, ReadError> {
         match &self.engine {
-            Engine::Memory(memory) => Ok(memory.get_many(keys)),
-            Engine::Redb(redb) => redb.shared.get_many(keys).await,
-            Engine::Postgres(postgres) => postgres.get_many(keys).await,
+            AnyEngine::Memory(memory) => Ok(memory.get_many(keys)),
+            AnyEngine::Redb(redb) => redb.shared.get_many(keys).await,
+            AnyEngine::Postgres(postgres) => postgres.get_many(keys).await,
         }
     }
 
@@ -198,13 +196,13 @@ impl Store {
     pub async fn scan(
         &self,
         range: Range<Key>,
-        order: Order,
+        order: ScanOrder,
         limit: usize,
     ) -> Result<Vec<(Key, Value)>, ReadError> {
         match &self.engine {
-            Engine::Memory(memory) => Ok(memory.scan(&range, order, limit)),
-            Engine::Redb(redb) => redb.shared.scan(range, order, limit).await,
-            Engine::Postgres(postgres) => postgres.scan(range, order, limit).await,
+            AnyEngine::Memory(memory) => Ok(memory.scan(&range, order, limit)),
+            AnyEngine::Redb(redb) => redb.shared.scan(range, order, limit).await,
+            AnyEngine::Postgres(postgres) => postgres.scan(range, order, limit).await,
         }
     }
 
@@ -216,13 +214,13 @@ impl Store {
     pub async fn scan_each(
         &self,
         ranges: &[Range<Key>],
-        order: Order,
+        order: ScanOrder,
         limit: usize,
     ) -> Result<Vec<Vec<(Key, Value)>>, ReadError> {
         match &self.engine {
-            Engine::Memory(memory) => Ok(memory.scan_each(ranges, order, limit)),
-            Engine::Redb(redb) => redb.shared.scan_each(ranges, order, limit).await,
-            Engine::Postgres(postgres) => {
+            AnyEngine::Memory(memory) => Ok(memory.scan_each(ranges, order, limit)),
+            AnyEngine::Redb(redb) => redb.shared.scan_each(ranges, order, limit).await,
+            AnyEngine::Postgres(postgres) => {
                 let mut found = Vec::with_capacity(ranges.len());
                 for range in ranges {
                     found.push(postgres.scan(range.clone(), order, limit).await?);
@@ -234,10 +232,10 @@ impl Store {
 
     /// How many ranges it is worth to ask for at once: a database reads ahead by itself.
     #[must_use]
-    pub fn side_by_side(&self) -> usize {
+    pub fn parallel_scans(&self) -> usize {
         match &self.engine {
-            Engine::Memory(_) | Engine::Redb(_) => 8,
-            Engine::Postgres(_) => 1,
+            AnyEngine::Memory(_) | AnyEngine::Redb(_) => 8,
+            AnyEngine::Postgres(_) => 1,
         }
     }
 
@@ -247,9 +245,9 @@ impl Store {
     /// The disk fails, or the bytes are not those that were written.
     pub async fn body(&self, key: &Key) -> Result<Option<Bytes>, ReadError> {
         match &self.engine {
-            Engine::Memory(memory) => Ok(memory.body(key)),
-            Engine::Redb(redb) => redb.body(key).await,
-            Engine::Postgres(postgres) => postgres.body(key).await,
+            AnyEngine::Memory(memory) => Ok(memory.body(key)),
+            AnyEngine::Redb(redb) => redb.body(key).await,
+            AnyEngine::Postgres(postgres) => postgres.body(key).await,
         }
     }
 
@@ -260,9 +258,9 @@ impl Store {
     pub async fn commit(&self, mut batch: Batch) -> Result<(), CommitError> {
         let count = self.counts.begin(std::mem::take(&mut batch.tasks));
         let committed = match &self.engine {
-            Engine::Memory(memory) => memory.commit(batch),
-            Engine::Redb(redb) => redb.commit(batch).await,
-            Engine::Postgres(postgres) => postgres.commit(batch).await,
+            AnyEngine::Memory(memory) => memory.commit(batch),
+            AnyEngine::Redb(redb) => redb.commit(batch).await,
+            AnyEngine::Postgres(postgres) => postgres.commit(batch).await,
         };
         count.end(match &committed {
             Ok(()) => Ended::Stored,
@@ -276,9 +274,9 @@ impl Store {
     #[must_use]
     pub fn health(&self) -> Health {
         match &self.engine {
-            Engine::Memory(memory) => memory.health(),
-            Engine::Redb(redb) => redb.health(),
-            Engine::Postgres(postgres) => postgres.health(),
+            AnyEngine::Memory(memory) => memory.health(),
+            AnyEngine::Redb(redb) => redb.health(),
+            AnyEngine::Postgres(postgres) => postgres.health(),
         }
     }
 
@@ -287,17 +285,17 @@ impl Store {
     #[must_use]
     pub fn is_away(&self) -> bool {
         match &self.engine {
-            Engine::Memory(_) | Engine::Redb(_) => false,
-            Engine::Postgres(postgres) => postgres.has_outage(),
+            AnyEngine::Memory(_) | AnyEngine::Redb(_) => false,
+            AnyEngine::Postgres(postgres) => postgres.has_outage(),
         }
     }
 
     /// Writes everything to its place and lets the directory go. Commits after it are refused.
     pub async fn close(&self) {
         match &self.engine {
-            Engine::Memory(_) => {}
-            Engine::Redb(redb) => redb.close().await,
-            Engine::Postgres(postgres) => postgres.close().await,
+            AnyEngine::Memory(_) => {}
+            AnyEngine::Redb(redb) => redb.close().await,
+            AnyEngine::Postgres(postgres) => postgres.close().await,
         }
     }
 
@@ -308,16 +306,16 @@ impl Store {
     pub async fn backup(
         &self,
         file: &Path,
-        progress: impl FnMut(Progress) + Send + 'static,
-    ) -> Result<Progress, BackupError> {
+        progress: impl FnMut(BackupProgress) + Send + 'static,
+    ) -> Result<BackupProgress, BackupError> {
         match &self.engine {
-            Engine::Memory(memory) => {
-                let (rows, bodies) = memory.all();
+            AnyEngine::Memory(memory) => {
+                let (rows, bodies) = memory.read_all();
                 let (rows, bodies) = (rows.into_iter().map(Ok), bodies.into_iter().map(Ok));
                 redb::backup::write(file, Box::new(rows), Box::new(bodies), progress)
             }
-            Engine::Redb(redb) => redb.backup(file, progress).await,
-            Engine::Postgres(postgres) => postgres.backup(file, progress).await,
+            AnyEngine::Redb(redb) => redb.backup(file, progress).await,
+            AnyEngine::Postgres(postgres) => postgres.backup(file, progress).await,
         }
     }
 
@@ -329,8 +327,8 @@ impl Store {
     pub async fn flush(&self) -> Result<(), CommitError> {
         match &self.engine {
             // What PostgreSQL has committed is in its lasting place.
-            Engine::Memory(_) | Engine::Postgres(_) => Ok(()),
-            Engine::Redb(redb) => redb.flush().await,
+            AnyEngine::Memory(_) | AnyEngine::Postgres(_) => Ok(()),
+            AnyEngine::Redb(redb) => redb.flush().await,
         }
     }
 
@@ -350,16 +348,16 @@ impl Store {
     /// As [`Store::flush`], which comes first; the database cannot be read; `progress` ended it.
     pub async fn verify_watched(
         &self,
-        progress: impl FnMut(Progress) -> ControlFlow<()> + Send + 'static,
+        progress: impl FnMut(BackupProgress) -> ControlFlow<()> + Send + 'static,
     ) -> Result<Report, CheckError> {
         match &self.engine {
-            Engine::Memory(memory) => {
-                let (rows, bodies) = memory.all();
+            AnyEngine::Memory(memory) => {
+                let (rows, bodies) = memory.read_all();
                 let (rows, bodies) = (rows.into_iter().map(Ok), bodies.into_iter().map(Ok));
                 check::Check::new(progress).all(Box::new(rows), Box::new(bodies))
             }
-            Engine::Redb(redb) => redb.verify(progress).await,
-            Engine::Postgres(postgres) => postgres.verify(progress).await,
+            AnyEngine::Redb(redb) => redb.verify(progress).await,
+            AnyEngine::Postgres(postgres) => postgres.verify(progress).await,
         }
     }
 
@@ -369,22 +367,22 @@ impl Store {
     /// The backup is damaged (then nothing was written), or the directory cannot be.
     pub fn restore(
         file: &Path,
-        options: &Options,
-        progress: impl FnMut(Progress) + Send + 'static,
-    ) -> Result<Progress, BackupError> {
-        Self::restore_and(file, options, Batch::progress(), progress)
+        options: &RedbOptions,
+        progress: impl FnMut(BackupProgress) + Send + 'static,
+    ) -> Result<BackupProgress, BackupError> {
+        Self::restore_with(file, options, Batch::progress(), progress)
     }
 
     /// The same, with more rows: they are there before anybody can open the directory.
     ///
     /// # Errors
     /// As [`Store::restore`].
-    pub fn restore_and(
+    pub fn restore_with(
         file: &Path,
-        options: &Options,
+        options: &RedbOptions,
         also: Batch,
-        progress: impl FnMut(Progress) + Send + 'static,
-    ) -> Result<Progress, BackupError> {
+        progress: impl FnMut(BackupProgress) + Send + 'static,
+    ) -> Result<BackupProgress, BackupError> {
         redb::backup::restore(file, options, also, progress)
     }
 
@@ -392,7 +390,7 @@ impl Store {
     ///
     /// # Errors
     /// The directory cannot be opened at all.
-    pub fn check(options: &Options) -> Result<Report, OpenError> {
+    pub fn check(options: &RedbOptions) -> Result<Report, OpenError> {
         Self::check_watched(options, |_| {})
     }
 
@@ -400,7 +398,7 @@ impl Store {
     ///
     /// # Errors
     /// As [`Store::check`].
-    pub fn check_watched(options: &Options, progress: impl FnMut(Progress)) -> Result<Report, OpenError> {
+    pub fn check_watched(options: &RedbOptions, progress: impl FnMut(BackupProgress)) -> Result<Report, OpenError> {
         redb::check(options, progress)
     }
 }

@@ -7,7 +7,7 @@ use mail::event::{Event, EventKind, Subject};
 use mail::id::{AccountId, EventId};
 use serde::{Deserialize, Serialize};
 
-use crate::engine::{Batch, Key, Order, ReadError, Store};
+use crate::engine::{Batch, Key, ReadError, ScanOrder, Store};
 use crate::key::{Space, key};
 use crate::outbox;
 use crate::row::{self, stored};
@@ -41,14 +41,14 @@ pub fn record(batch: &mut Batch, event: &Event, partition: u16) {
 }
 
 /// Records an event that belongs to no partition: whichever node has the one that it falls into tells it.
-pub fn record_anywhere(batch: &mut Batch, event: &Event) {
+pub fn record_in_any_partition(batch: &mut Batch, event: &Event) {
     // Spread, so that not one node tells all.
     let [.., last] = event.id.to_bytes();
     record(batch, event, u16::from(last) % PARTITIONS);
 }
 
 /// Forgets an event. What waits to be told of it is not told.
-pub fn forget(batch: &mut Batch, account: AccountId, subject: Subject, id: EventId) {
+pub fn delete(batch: &mut Batch, account: AccountId, subject: Subject, id: EventId) {
     batch.delete(key_of(account, subject, id));
 }
 
@@ -83,14 +83,14 @@ pub async fn get(
 ///
 /// # Errors
 /// The store cannot be read.
-pub async fn forget_about(
+pub async fn delete_by_subject(
     store: &Store,
     batch: &mut Batch,
     account: AccountId,
     (subject, limit): (Subject, usize),
 ) -> Result<(), ReadError> {
     let range = key(Space::Event).account(account).id(subject.to_bytes()).range();
-    let rows = store.scan(range, Order::Ascending, limit).await?;
+    let rows = store.scan(range, ScanOrder::Ascending, limit).await?;
     for (row_key, _) in rows {
         batch.delete(row_key);
     }
@@ -108,6 +108,6 @@ pub async fn list(
     limit: usize,
 ) -> Result<Vec<Event>, ReadError> {
     let range = key(Space::Event).account(account).id(subject.into().to_bytes()).range();
-    let rows = store.scan(range, Order::Ascending, limit).await?;
+    let rows = store.scan(range, ScanOrder::Ascending, limit).await?;
     rows.iter().map(|(_, row)| row::decode(row)).collect()
 }

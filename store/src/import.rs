@@ -2,60 +2,60 @@
 
 use jiff::Timestamp;
 use mail::id::{AccountId, ImportId};
-use mail::import::{BadLine, Counts, Import, ImportStatus};
+use mail::import::{ImportCounts, ImportLineError, ImportStatus, SuppressionImport};
 use serde::{Deserialize, Serialize};
 
-use crate::engine::{Batch, Body, Key, Order, ReadError, Store, Value};
+use crate::engine::{Batch, Body, Key, ReadError, ScanOrder, Store, Value};
 use crate::key::{KeyReader, Space, key};
 use crate::row::{self, stored};
 
 #[derive(Serialize, Deserialize)]
-#[serde(remote = "Import")]
+#[serde(remote = "SuppressionImport")]
 struct ImportRow {
     id: ImportId,
     account: AccountId,
     status: ImportStatus,
-    counts: Counts,
+    counts: ImportCounts,
     place: (u64, u64),
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
-    errors: Vec<BadLine>,
+    errors: Vec<ImportLineError>,
     created_at: Timestamp,
     #[serde(default, skip_serializing_if = "Option::is_none")]
     completed_at: Option<Timestamp>,
 }
-stored!(Import as ImportRow);
+stored!(SuppressionImport as ImportRow);
 
 /// An import with its row: what a change of it checks.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Found {
+pub struct StoredImport {
     /// The import.
-    pub import: Import,
+    pub import: SuppressionImport,
     row: Value,
 }
 
 fn key_of(account: AccountId, id: ImportId) -> Key {
-    key(Space::Import).account(account).id(id.to_bytes()).build()
+    key(Space::SuppressionImport).account(account).id(id.to_bytes()).build()
 }
 
-fn key_open(account: AccountId, id: ImportId) -> Key {
-    key(Space::ImportOpen).account(account).id(id.to_bytes()).build()
+fn open_key(account: AccountId, id: ImportId) -> Key {
+    key(Space::SuppressionImportOpen).account(account).id(id.to_bytes()).build()
 }
 
 /// Writes a new import with its list.
-pub fn create(batch: &mut Batch, import: &Import, list: Body) {
+pub fn create(batch: &mut Batch, import: &SuppressionImport, list: Body) {
     let row_key = key_of(import.account, import.id);
-    batch.put(key_open(import.account, import.id), row_key.clone());
+    batch.put(open_key(import.account, import.id), row_key.clone());
     batch.put_body(row_key.clone(), list);
     batch.put(row_key, row::encode(import));
 }
 
 /// Writes how far an import is; the commit conflicts when somebody else went on with it. The list of one
 /// that is done is forgotten.
-pub fn update(batch: &mut Batch, before: &Found, after: &Import) {
+pub fn update(batch: &mut Batch, before: &StoredImport, after: &SuppressionImport) {
     let row_key = key_of(after.account, after.id);
     batch.check(row_key.clone(), Some(before.row.clone()));
     if matches!(after.status, ImportStatus::Completed | ImportStatus::Failed) {
-        batch.delete(key_open(after.account, after.id));
+        batch.delete(open_key(after.account, after.id));
         batch.delete_body(row_key.clone());
     }
     batch.put(row_key, row::encode(after));
@@ -63,28 +63,24 @@ pub fn update(batch: &mut Batch, before: &Found, after: &Import) {
 
 /// Whether a conflict was about an import.
 #[must_use]
-pub fn is_about_one(conflict: &Key) -> bool {
-    conflict.first() == Some(&(Space::Import as u8))
+pub fn caused_conflict(conflict: &Key) -> bool {
+    conflict.first() == Some(&(Space::SuppressionImport as u8))
 }
 
 /// An import.
 ///
 /// # Errors
 /// The store cannot be read.
-pub async fn get(store: &Store, account: AccountId, id: ImportId) -> Result<Option<Found>, ReadError> {
+pub async fn get(store: &Store, account: AccountId, id: ImportId) -> Result<Option<StoredImport>, ReadError> {
     let row = store.get(&key_of(account, id)).await?;
-    row.map(|row| Ok(Found { import: row::decode(&row)?, row })).transpose()
+    row.map(|row| Ok(StoredImport { import: row::decode(&row)?, row })).transpose()
 }
 
 /// The list of an import that is not done.
 ///
 /// # Errors
 /// The store cannot be read.
-pub async fn list_of(
-    store: &Store,
-    account: AccountId,
-    id: ImportId,
-) -> Result<Option<bytes::Bytes>, ReadError> {
+pub async fn get_list(store: &Store, account: AccountId, id: ImportId) -> Result<Option<bytes::Bytes>, ReadError> {
     store.body(&key_of(account, id)).await
 }
 
@@ -92,34 +88,31 @@ pub async fn list_of(
 ///
 /// # Errors
 /// The store cannot be read.
-pub async fn open(
+pub async fn list_open(
     store: &Store,
     account: Option<AccountId>,
     limit: usize,
 ) -> Result<Vec<(AccountId, ImportId)>, ReadError> {
-    let all = key(Space::ImportOpen);
+    let all = key(Space::SuppressionImportOpen);
     let range = account.map_or_else(|| all.clone().range(), |account| all.clone().account(account).range());
-    let entries = store.scan(range, Order::Ascending, limit).await?;
-    entries.iter().map(|(entry, _)| parts_of(Space::ImportOpen, entry)).collect()
+    let entries = store.scan(range, ScanOrder::Ascending, limit).await?;
+    entries.iter().map(|(entry, _)| read_key(Space::SuppressionImportOpen, entry)).collect()
 }
 
 /// The oldest import that is not done of the first account after one that has any.
 ///
 /// # Errors
 /// The store cannot be read.
-pub async fn next_open(
-    store: &Store,
-    after: Option<AccountId>,
-) -> Result<Option<(AccountId, ImportId)>, ReadError> {
-    let mut range = key(Space::ImportOpen).range();
+pub async fn next_open(store: &Store, after: Option<AccountId>) -> Result<Option<(AccountId, ImportId)>, ReadError> {
+    let mut range = key(Space::SuppressionImportOpen).range();
     if let Some(after) = after {
-        range.start = key(Space::ImportOpen).account(after).range().end;
+        range.start = key(Space::SuppressionImportOpen).account(after).range().end;
     }
-    let entries = store.scan(range, Order::Ascending, 1).await?;
-    entries.first().map(|(entry, _)| parts_of(Space::ImportOpen, entry)).transpose()
+    let entries = store.scan(range, ScanOrder::Ascending, 1).await?;
+    entries.first().map(|(entry, _)| read_key(Space::SuppressionImportOpen, entry)).transpose()
 }
 
-fn parts_of(space: Space, entry: &Key) -> Result<(AccountId, ImportId), ReadError> {
+fn read_key(space: Space, entry: &Key) -> Result<(AccountId, ImportId), ReadError> {
     let mut reader = KeyReader::new(space, entry).map_err(row::damaged)?;
     let account = reader.account().map_err(row::damaged)?;
     let id = reader.id().map(ImportId::from_bytes).map_err(row::damaged)?;
@@ -130,16 +123,11 @@ fn parts_of(space: Space, entry: &Key) -> Result<(AccountId, ImportId), ReadErro
 ///
 /// # Errors
 /// The store cannot be read.
-pub async fn forget_oldest(
-    store: &Store,
-    batch: &mut Batch,
-    account: AccountId,
-    kept: usize,
-) -> Result<(), ReadError> {
-    let range = key(Space::Import).account(account).range();
-    let rows = store.scan(range, Order::Descending, 2 * kept).await?;
+pub async fn purge_oldest(store: &Store, batch: &mut Batch, account: AccountId, kept: usize) -> Result<(), ReadError> {
+    let range = key(Space::SuppressionImport).account(account).range();
+    let rows = store.scan(range, ScanOrder::Descending, 2 * kept).await?;
     for (row_key, row) in rows.into_iter().skip(kept) {
-        let import: Import = row::decode(&row)?;
+        let import: SuppressionImport = row::decode(&row)?;
         if matches!(import.status, ImportStatus::Completed | ImportStatus::Failed) {
             batch.delete(row_key);
         }
@@ -151,13 +139,13 @@ pub async fn forget_oldest(
 mod tests {
     use super::*;
 
-    fn import(n: u32) -> Import {
+    fn import(n: u32) -> SuppressionImport {
         let at = Timestamp::from_second(1_800_000_000 + i64::from(n)).unwrap();
-        Import {
+        SuppressionImport {
             id: ImportId::new(at, n.into()),
             account: AccountId::new(Timestamp::UNIX_EPOCH, 1),
             status: ImportStatus::Queued,
-            counts: Counts { total: 3, ..Counts::default() },
+            counts: ImportCounts { total: 3, ..ImportCounts::default() },
             place: (0, 1),
             errors: Vec::new(),
             created_at: at,
@@ -174,22 +162,22 @@ mod tests {
             store.commit(batch).await.unwrap();
         }
         let account = import(0).account;
-        assert_eq!(open(&store, None, 10).await.unwrap().len(), 5);
+        assert_eq!(list_open(&store, None, 10).await.unwrap().len(), 5);
         assert_eq!(next_open(&store, None).await.unwrap(), Some((account, import(0).id)));
         assert_eq!(next_open(&store, Some(account)).await.unwrap(), None);
         for n in 0..4 {
             let found = get(&store, account, import(n).id).await.unwrap().unwrap();
-            assert!(list_of(&store, account, import(n).id).await.unwrap().is_some());
-            let done = Import { status: ImportStatus::Completed, ..found.import.clone() };
+            assert!(get_list(&store, account, import(n).id).await.unwrap().is_some());
+            let done = SuppressionImport { status: ImportStatus::Completed, ..found.import.clone() };
             let mut batch = Batch::progress();
             update(&mut batch, &found, &done);
             store.commit(batch.clone()).await.unwrap();
             assert!(store.commit(batch).await.is_err(), "somebody went on");
-            assert!(list_of(&store, account, import(n).id).await.unwrap().is_none());
+            assert!(get_list(&store, account, import(n).id).await.unwrap().is_none());
         }
-        assert_eq!(open(&store, Some(account), 10).await.unwrap(), [(account, import(4).id)]);
+        assert_eq!(list_open(&store, Some(account), 10).await.unwrap(), [(account, import(4).id)]);
         let mut batch = Batch::progress();
-        forget_oldest(&store, &mut batch, account, 3).await.unwrap();
+        purge_oldest(&store, &mut batch, account, 3).await.unwrap();
         store.commit(batch).await.unwrap();
         assert!(get(&store, account, import(1).id).await.unwrap().is_none());
         assert!(get(&store, account, import(2).id).await.unwrap().is_some());

@@ -55,9 +55,9 @@ pub enum Space {
     /// Sending domains by partition and when they are looked at next.
     DomainSetupByTime = 12,
     /// Claims to domains that another account has.
-    Claim = 13,
+    DomainClaim = 13,
     /// Claims that are open, by the domain's name.
-    ClaimByName = 14,
+    DomainClaimByName = 14,
     /// Credentials for DNS providers.
     DnsCredential = 15,
     /// Emails.
@@ -101,9 +101,9 @@ pub enum Space {
     /// Opt-outs by category and id, which is by time.
     OptOutById = 42,
     /// Imports of suppressions, and their lists.
-    Import = 43,
+    SuppressionImport = 43,
     /// Imports that are not done.
-    ImportOpen = 44,
+    SuppressionImportOpen = 44,
     /// Templates.
     Template = 34,
     /// Templates by alias.
@@ -141,7 +141,7 @@ pub enum Space {
     /// Product events by name, by address, by user id, and by the key that sent them.
     ProductEventBy = 64,
     /// Product events and visits that have not been counted yet, by partition.
-    Uncounted = 65,
+    PendingAnalytics = 65,
     /// Product events and visits, counted.
     EventCount = 66,
     /// Conversions, by the id that they are recorded by; and by time.
@@ -151,23 +151,23 @@ pub enum Space {
     /// Conversions that are to be exported, by partition and due time.
     ConversionExport = 69,
     /// The events of an account, in the order in which they were told.
-    Stream = 55,
+    EventLog = 55,
     /// How many those are.
-    StreamHead = 56,
+    EventLogHead = 56,
     /// Webhook endpoints.
     Webhook = 57,
     /// Which webhook endpoints an account has, as a version.
     WebhookSet = 58,
     /// Deliveries of events to endpoints.
-    Delivery = 59,
+    WebhookDelivery = 59,
     /// Attempts of deliveries.
-    DeliveryAttempt = 60,
+    WebhookDeliveryAttempt = 60,
     /// Deliveries that are to be tried, by partition, endpoint and time.
-    DeliveryDue = 61,
+    WebhookDeliveryDue = 61,
     /// Received emails by their place in the order of arrival.
-    Received = 78,
+    ReceivedEmail = 78,
     /// Received emails by id, which is by time.
-    ReceivedById = 79,
+    ReceivedEmailById = 79,
     /// Bodies of received emails.
     ReceivedBody = 80,
     /// Which received emails share a body.
@@ -179,21 +179,21 @@ pub enum Space {
     /// Versions of automations.
     AutomationVersion = 71,
     /// Automations by the events that they hear.
-    AutomationHears = 72,
+    AutomationTrigger = 72,
     /// Runs of automations.
-    Run = 73,
+    AutomationRun = 73,
     /// Runs by what they are found by, and how many there are.
-    RunBy = 74,
+    AutomationRunIndex = 74,
     /// Runs that wait for an event, by its name and the person.
-    RunWait = 75,
+    AutomationRunWait = 75,
     /// What runs know, sealed.
-    RunSealed = 76,
+    AutomationRunSealed = 76,
     /// What automations have to do, by partition and due time.
     AutomationDue = 77,
     /// What owners are to be mailed, by partition and due time.
-    OwnerNotice = 86,
+    OwnerAlert = 86,
     /// What senders are to be told and have not been yet, by partition and email.
-    Notice = 90,
+    PendingDsn = 90,
     /// Affiliate programs, one an account.
     Program = 91,
     /// Affiliate programs by their id, and by the key that web pages bring.
@@ -225,17 +225,17 @@ pub enum Space {
     /// Commissions that wait for the end of their hold, by partition and time.
     CommissionDue = 105,
     /// What the payment processor told of its objects.
-    Heard = 106,
+    ProcessorState = 106,
     /// What the payment processor told, by the customer whose it is.
-    HeardBy = 107,
+    ProcessorStateByCustomer = 107,
     /// Events of the payment processor that came in.
     ProcessorEvent = 108,
     /// Those by what became of them and when they came.
     ProcessorEventBy = 109,
     /// How many paying customers partners have.
-    PartnerTally = 110,
+    PartnerCustomerCount = 110,
     /// Which links and leads of partners are the latest.
-    PartnerLatest = 138,
+    PartnerLimitGuard = 138,
     /// Corrections of what partners are owed.
     Adjustment = 111,
     /// Payouts.
@@ -245,11 +245,11 @@ pub enum Space {
     /// Payout runs.
     PayoutRun = 114,
     /// The run that an account's payouts are drafted in.
-    OpenRun = 115,
+    OpenPayoutRun = 115,
     /// Partners who are not in a run, and why.
     Skipped = 116,
     /// What is under way with runs, payouts and partners who were deleted, by partition.
-    PayoutWork = 117,
+    PayoutJob = 117,
     /// The lines that payouts were made of.
     PayoutItem = 118,
     /// Adjustments by what they are found by, and what those of a line come to.
@@ -265,11 +265,11 @@ pub enum Space {
     /// Clicks on partners' links, counted.
     ClickCount = 124,
     /// Browsers and networks that partners have used themselves.
-    OwnVisitor = 125,
+    SelfReferralGuard = 125,
     /// What partners have, in sums.
     PartnerBalance = 145,
     /// Whom partners have brought, in sums.
-    PartnerBrought = 150,
+    PartnerReferralCounts = 150,
     /// Back-fills.
     Backfill = 136,
     /// Back-fills that go on, by partition.
@@ -281,17 +281,17 @@ pub enum Space {
     /// Sessions of partners.
     PortalSession = 130,
     /// Letters to partners that are to be written, by partition and due time.
-    PartnerLetter = 131,
+    PartnerEmail = 131,
     /// Policies of MTA-STS, by domain.
     StsPolicy = 160,
     /// How TLS went with the mail hosts of domains, by day and domain.
-    TlsDay = 163,
+    TlsDailyStats = 163,
     /// What others report of how TLS went with domains of ours, by day and domain.
-    TlsHeard = 164,
+    TlsReportReceived = 164,
     /// What the operator ordered about destinations.
     Destination = 161,
     /// What the operator ordered about many tasks, by partition.
-    QueueOrder = 162,
+    QueueCommand = 162,
     /// What the operator ordered about pools of source addresses.
     Pool = 165,
     /// Tasks that are worth nothing after a time, by partition and that time.
@@ -407,7 +407,7 @@ impl KeyBuilder {
     /// All keys that start with the parts given so far.
     #[must_use]
     pub fn range(self) -> Range<Key> {
-        range_of(&self.bytes)
+        prefix_range(&self.bytes)
     }
 }
 
@@ -416,14 +416,14 @@ const SIGN: u64 = 1 << 63;
 
 /// All keys that start with `prefix` (itself included).
 #[must_use]
-pub fn range_of(prefix: &[u8]) -> Range<Key> {
+pub fn prefix_range(prefix: &[u8]) -> Range<Key> {
     let from = Bytes::copy_from_slice(prefix);
-    from..end_of(prefix)
+    from..prefix_end(prefix)
 }
 
 /// The first key after all that start with `prefix`.
 #[must_use]
-pub fn end_of(prefix: &[u8]) -> Key {
+pub fn prefix_end(prefix: &[u8]) -> Key {
     let mut end = prefix.to_vec();
     while let Some(last) = end.pop() {
         if last < 0xFF {
@@ -437,7 +437,7 @@ pub fn end_of(prefix: &[u8]) -> Key {
 
 /// The first key after `key` itself: where the next page starts, ascending.
 #[must_use]
-pub fn after(key: &[u8]) -> Key {
+pub fn successor(key: &[u8]) -> Key {
     let mut next = Vec::with_capacity(key.len() + 1);
     next.extend_from_slice(key);
     next.push(0);
@@ -447,7 +447,7 @@ pub fn after(key: &[u8]) -> Key {
 /// A key that does not have the parts asked for.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Error)]
 #[error("a stored key lacks the part `{part}`")]
-pub struct KeyError {
+pub struct KeyDecodeError {
     /// What was asked for.
     pub part: &'static str,
 }
@@ -463,10 +463,10 @@ impl<'a> KeyReader<'a> {
     ///
     /// # Errors
     /// The key is of another space.
-    pub fn new(space: Space, key: &'a [u8]) -> Result<Self, KeyError> {
+    pub fn new(space: Space, key: &'a [u8]) -> Result<Self, KeyDecodeError> {
         match key.split_first() {
             Some((&first, rest)) if first == space as u8 => Ok(Self { rest }),
-            _ => Err(KeyError { part: "space" }),
+            _ => Err(KeyDecodeError { part: "space" }),
         }
     }
 
@@ -474,8 +474,8 @@ impl<'a> KeyReader<'a> {
     ///
     /// # Errors
     /// The key ends before.
-    pub fn fixed<const N: usize>(&mut self) -> Result<[u8; N], KeyError> {
-        let (part, rest) = self.rest.split_first_chunk::<N>().ok_or(KeyError { part: "fixed" })?;
+    pub fn fixed<const N: usize>(&mut self) -> Result<[u8; N], KeyDecodeError> {
+        let (part, rest) = self.rest.split_first_chunk::<N>().ok_or(KeyDecodeError { part: "fixed" })?;
         self.rest = rest;
         Ok(*part)
     }
@@ -484,7 +484,7 @@ impl<'a> KeyReader<'a> {
     ///
     /// # Errors
     /// The key ends before.
-    pub fn id(&mut self) -> Result<[u8; 16], KeyError> {
+    pub fn id(&mut self) -> Result<[u8; 16], KeyDecodeError> {
         self.fixed()
     }
 
@@ -492,7 +492,7 @@ impl<'a> KeyReader<'a> {
     ///
     /// # Errors
     /// The key ends before.
-    pub fn account(&mut self) -> Result<AccountId, KeyError> {
+    pub fn account(&mut self) -> Result<AccountId, KeyDecodeError> {
         self.id().map(AccountId::from_bytes)
     }
 
@@ -500,7 +500,7 @@ impl<'a> KeyReader<'a> {
     ///
     /// # Errors
     /// The key ends before.
-    pub fn u8(&mut self) -> Result<u8, KeyError> {
+    pub fn u8(&mut self) -> Result<u8, KeyDecodeError> {
         self.fixed().map(u8::from_be_bytes)
     }
 
@@ -508,7 +508,7 @@ impl<'a> KeyReader<'a> {
     ///
     /// # Errors
     /// The key ends before.
-    pub fn u16(&mut self) -> Result<u16, KeyError> {
+    pub fn u16(&mut self) -> Result<u16, KeyDecodeError> {
         self.fixed().map(u16::from_be_bytes)
     }
 
@@ -516,7 +516,7 @@ impl<'a> KeyReader<'a> {
     ///
     /// # Errors
     /// The key ends before.
-    pub fn u32(&mut self) -> Result<u32, KeyError> {
+    pub fn u32(&mut self) -> Result<u32, KeyDecodeError> {
         self.fixed().map(u32::from_be_bytes)
     }
 
@@ -524,7 +524,7 @@ impl<'a> KeyReader<'a> {
     ///
     /// # Errors
     /// The key ends before.
-    pub fn u64(&mut self) -> Result<u64, KeyError> {
+    pub fn u64(&mut self) -> Result<u64, KeyDecodeError> {
         self.fixed().map(u64::from_be_bytes)
     }
 
@@ -532,7 +532,7 @@ impl<'a> KeyReader<'a> {
     ///
     /// # Errors
     /// The key ends before.
-    pub fn i64(&mut self) -> Result<i64, KeyError> {
+    pub fn i64(&mut self) -> Result<i64, KeyDecodeError> {
         self.u64().map(|number| (number ^ SIGN).cast_signed())
     }
 
@@ -540,18 +540,18 @@ impl<'a> KeyReader<'a> {
     ///
     /// # Errors
     /// The key ends before, or the number is no time.
-    pub fn time(&mut self) -> Result<Timestamp, KeyError> {
-        Timestamp::from_microsecond(self.i64()?).map_err(|_| KeyError { part: "time" })
+    pub fn time(&mut self) -> Result<Timestamp, KeyDecodeError> {
+        Timestamp::from_microsecond(self.i64()?).map_err(|_| KeyDecodeError { part: "time" })
     }
 
     /// Bytes of any number.
     ///
     /// # Errors
     /// The part has no end, or a broken escape.
-    pub fn bytes(&mut self) -> Result<Vec<u8>, KeyError> {
+    pub fn bytes(&mut self) -> Result<Vec<u8>, KeyDecodeError> {
         let mut out = Vec::new();
         loop {
-            let zero = memchr::memchr(0, self.rest).ok_or(KeyError { part: "bytes" })?;
+            let zero = memchr::memchr(0, self.rest).ok_or(KeyDecodeError { part: "bytes" })?;
             let (before, after) = self.rest.split_at(zero);
             out.extend_from_slice(before);
             match after {
@@ -563,7 +563,7 @@ impl<'a> KeyReader<'a> {
                     out.push(0);
                     self.rest = rest;
                 }
-                _ => return Err(KeyError { part: "bytes" }),
+                _ => return Err(KeyDecodeError { part: "bytes" }),
             }
         }
     }
@@ -572,8 +572,8 @@ impl<'a> KeyReader<'a> {
     ///
     /// # Errors
     /// As [`KeyReader::bytes`], or it is not UTF-8.
-    pub fn text(&mut self) -> Result<String, KeyError> {
-        String::from_utf8(self.bytes()?).map_err(|_| KeyError { part: "text" })
+    pub fn text(&mut self) -> Result<String, KeyDecodeError> {
+        String::from_utf8(self.bytes()?).map_err(|_| KeyDecodeError { part: "text" })
     }
 
     /// The bytes that are not read yet.
@@ -633,7 +633,7 @@ mod tests {
             prefix in proptest::collection::vec(prop_oneof![Just(0u8), Just(0xFF), any::<u8>()], 0..4),
             other in proptest::collection::vec(prop_oneof![Just(0u8), Just(0xFF), any::<u8>()], 0..6),
         ) {
-            let range = range_of(&prefix);
+            let range = prefix_range(&prefix);
             prop_assert_eq!(range.contains(&Bytes::from(other.clone())), other.starts_with(&prefix));
         }
     }
@@ -650,6 +650,6 @@ mod tests {
     #[test]
     fn the_next_page_starts_right_after() {
         let k = key(Space::Task).u8(1).build();
-        assert!(after(&k) > k && after(&k) < key(Space::Task).u8(1).u8(0).u8(0).build());
+        assert!(successor(&k) > k && successor(&k) < key(Space::Task).u8(1).u8(0).u8(0).build());
     }
 }

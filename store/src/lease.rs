@@ -15,8 +15,8 @@
 use jiff::Timestamp;
 use serde::{Deserialize, Serialize};
 
-use crate::engine::{Batch, Key, Order, ReadError, Store, Value};
-use crate::key::{KeyReader, Space, end_of, key};
+use crate::engine::{Batch, Key, ReadError, ScanOrder, Store, Value};
+use crate::key::{KeyReader, Space, key, prefix_end};
 use crate::row::{self, stored};
 use crate::task::PARTITIONS;
 
@@ -33,7 +33,7 @@ pub struct Node {
 
 /// Who owns a partition.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
-pub struct Tenure {
+pub struct PartitionLease {
     /// Raised with every change of hands.
     pub epoch: u64,
     /// The owner's name; none when it was given up.
@@ -50,13 +50,13 @@ struct NodeRow {
 stored!(Node as NodeRow);
 
 #[derive(Serialize, Deserialize)]
-#[serde(remote = "Tenure")]
-struct TenureRow {
+#[serde(remote = "PartitionLease")]
+struct PartitionLeaseRow {
     epoch: u64,
     #[serde(default, skip_serializing_if = "Option::is_none")]
     node: Option<String>,
 }
-stored!(Tenure as TenureRow);
+stored!(PartitionLease as PartitionLeaseRow);
 
 fn node_key(name: &str) -> Key {
     key(Space::Node).text(name).build()
@@ -68,7 +68,7 @@ fn partition_key(partition: u16) -> Key {
 
 /// A node and its row, as they were read.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct SeenNode {
+pub struct StoredNode {
     /// The node.
     pub node: Node,
     row: Value,
@@ -76,42 +76,42 @@ pub struct SeenNode {
 
 /// A partition and its row, as they were read.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
-pub struct SeenPartition {
+pub struct StoredPartition {
     /// Its owner.
-    pub tenure: Tenure,
+    pub tenure: PartitionLease,
     row: Option<Value>,
 }
 
 /// All nodes and all partitions, as of one moment.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct View {
+pub struct ClusterView {
     /// The nodes, by name.
-    pub nodes: Vec<SeenNode>,
+    pub nodes: Vec<StoredNode>,
     /// One for each partition, by number.
-    pub partitions: Vec<SeenPartition>,
+    pub partitions: Vec<StoredPartition>,
 }
 
 /// Reads all nodes and all partitions.
 ///
 /// # Errors
 /// The store cannot be read.
-pub async fn view(store: &Store) -> Result<View, ReadError> {
+pub async fn read_view(store: &Store) -> Result<ClusterView, ReadError> {
     // More dead nodes than this are not buried at once; the next look finds the others.
     const ROWS_MAX: usize = 4 * PARTITIONS as usize;
     let start = key(Space::Node).build();
     // The two spaces lie side by side, so that one scan sees both as of one moment.
-    let rows = store.scan(start..end_of(&[Space::Partition.into()]), Order::Descending, ROWS_MAX).await?;
-    let mut view = View { nodes: Vec::new(), partitions: vec![SeenPartition::default(); PARTITIONS.into()] };
+    let rows = store.scan(start..prefix_end(&[Space::Partition.into()]), ScanOrder::Descending, ROWS_MAX).await?;
+    let mut view = ClusterView { nodes: Vec::new(), partitions: vec![StoredPartition::default(); PARTITIONS.into()] };
     for (row_key, row) in rows {
         match KeyReader::new(Space::Partition, &row_key) {
             Ok(mut reader) => {
                 let number = usize::from(reader.u16().map_err(row::damaged)?);
-                let seen = SeenPartition { tenure: row::decode(&row)?, row: Some(row) };
+                let seen = StoredPartition { tenure: row::decode(&row)?, row: Some(row) };
                 if let Some(partition) = view.partitions.get_mut(number) {
                     *partition = seen;
                 }
             }
-            Err(_) => view.nodes.push(SeenNode { node: row::decode(&row)?, row }),
+            Err(_) => view.nodes.push(StoredNode { node: row::decode(&row)?, row }),
         }
     }
     view.nodes.reverse();
@@ -120,12 +120,12 @@ pub async fn view(store: &Store) -> Result<View, ReadError> {
 
 /// A partition that is ours: what every commit about one of its tasks must check.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Held {
+pub struct FencingToken {
     partition: u16,
     row: Value,
 }
 
-impl Held {
+impl FencingToken {
     /// The partition.
     #[must_use]
     pub fn partition(&self) -> u16 {
@@ -139,41 +139,39 @@ impl Held {
 
     /// Whether it is still ours, going by what was read.
     #[must_use]
-    pub fn stands_in(&self, view: &View) -> bool {
-        view.partitions
-            .get(usize::from(self.partition))
-            .is_some_and(|seen| seen.row.as_ref() == Some(&self.row))
+    pub fn is_current_in(&self, view: &ClusterView) -> bool {
+        view.partitions.get(usize::from(self.partition)).is_some_and(|seen| seen.row.as_ref() == Some(&self.row))
     }
 
     /// Gives the partition up, for whoever wants it.
     pub fn release(&self, batch: &mut Batch) {
-        let epoch = row::decode::<Tenure>(&self.row).map_or(0, |tenure| tenure.epoch);
+        let epoch = row::decode::<PartitionLease>(&self.row).map_or(0, |tenure| tenure.epoch);
         self.fence(batch);
-        batch.put(partition_key(self.partition), row::encode(&Tenure { epoch, node: None }));
+        batch.put(partition_key(self.partition), row::encode(&PartitionLease { epoch, node: None }));
     }
 }
 
 /// Takes a partition, as it was seen; the commit conflicts when somebody else was quicker.
-pub fn take(batch: &mut Batch, partition: u16, seen: &SeenPartition, node: &str) -> Held {
-    let tenure = Tenure { epoch: seen.tenure.epoch + 1, node: Some(node.to_owned()) };
+pub fn acquire(batch: &mut Batch, partition: u16, seen: &StoredPartition, node: &str) -> FencingToken {
+    let tenure = PartitionLease { epoch: seen.tenure.epoch + 1, node: Some(node.to_owned()) };
     let row = row::encode(&tenure);
     batch.check(partition_key(partition), seen.row.clone());
     batch.put(partition_key(partition), row.clone());
-    Held { partition, row }
+    FencingToken { partition, row }
 }
 
 /// A sign of life: `before` is the node's row as it wrote it last, none for a node that joins. The commit
 /// conflicts when others have buried it.
-pub fn beat(batch: &mut Batch, before: Option<&SeenNode>, node: Node) -> SeenNode {
+pub fn heartbeat(batch: &mut Batch, before: Option<&StoredNode>, node: Node) -> StoredNode {
     let row = row::encode(&node);
     batch.check(node_key(&node.name), before.map(|seen| seen.row.clone()));
     batch.put(node_key(&node.name), row.clone());
-    SeenNode { node, row }
+    StoredNode { node, row }
 }
 
 /// Takes a node off the list, as it was seen: it left, or it shows no sign of life. The commit conflicts
 /// when it has shown one meanwhile.
-pub fn bury(batch: &mut Batch, seen: &SeenNode) {
+pub fn evict(batch: &mut Batch, seen: &StoredNode) {
     batch.check(node_key(&seen.node.name), Some(seen.row.clone()));
     batch.delete(node_key(&seen.node.name));
 }

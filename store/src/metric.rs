@@ -11,11 +11,11 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::ops::Range;
 
 use mail::id::AccountId;
-use mail::metric::{Counter, Counts, Dimension, Hour};
+use mail::metric::{Counter, Dimension, Hour, MetricCounts};
 use serde::{Deserialize, Serialize};
 
-use crate::engine::{Batch, Key, Order, ReadError, Store, Value};
-use crate::key::{KeyBuilder, KeyReader, Space, after, key};
+use crate::engine::{Batch, Key, ReadError, ScanOrder, Store, Value};
+use crate::key::{KeyBuilder, KeyReader, Space, key, successor};
 use crate::row::{self, stored};
 
 /// Values of one dimension that are counted apart in an hour.
@@ -26,26 +26,26 @@ pub const OTHER: &str = "(other)";
 const PAGE_ROWS: usize = 1_000;
 
 #[derive(Serialize, Deserialize)]
-#[serde(remote = "Counts")]
-struct CountsRow(BTreeMap<Counter, u64>);
-stored!(Counts as CountsRow);
+#[serde(remote = "MetricCounts")]
+struct MetricCountsRow(BTreeMap<Counter, u64>);
+stored!(MetricCounts as MetricCountsRow);
 
 /// The rows of one account and hour, of one dimension or the total.
-pub type Place = (AccountId, Option<Dimension>, Hour);
+pub type MetricBucket = (AccountId, Option<Dimension>, Hour);
 
 /// What is to be added, by value.
-pub type Additions = BTreeMap<Place, BTreeMap<String, Counts>>;
+pub type MetricIncrements = BTreeMap<MetricBucket, BTreeMap<String, MetricCounts>>;
 
-fn rows_of(account: AccountId, dimension: Option<Dimension>) -> KeyBuilder {
+fn dimension_prefix(account: AccountId, dimension: Option<Dimension>) -> KeyBuilder {
     key(Space::Metric).account(account).u8(dimension.map_or(0, |dimension| dimension as u8))
 }
 
-fn key_of((account, dimension, hour): Place, value: &str) -> Key {
-    rows_of(account, dimension).i64(hour.0).text(value).build()
+fn key_of((account, dimension, hour): MetricBucket, value: &str) -> Key {
+    dimension_prefix(account, dimension).i64(hour.0).text(value).build()
 }
 
 /// The values of a place whose rows are looked at.
-fn names(values: &BTreeMap<String, Counts>) -> impl Iterator<Item = String> {
+fn bucket_values(values: &BTreeMap<String, MetricCounts>) -> impl Iterator<Item = String> {
     values.keys().cloned().chain([OTHER.to_owned()])
 }
 
@@ -53,19 +53,19 @@ fn names(values: &BTreeMap<String, Counts>) -> impl Iterator<Item = String> {
 ///
 /// # Errors
 /// The store cannot be read.
-pub async fn add(store: &Store, batch: &mut Batch, additions: &Additions) -> Result<(), ReadError> {
-    let of_place = |(place, values): (&Place, &BTreeMap<String, Counts>)| -> Vec<Key> {
-        names(values).map(|value| key_of(*place, &value)).collect()
+pub async fn add(store: &Store, batch: &mut Batch, additions: &MetricIncrements) -> Result<(), ReadError> {
+    let of_place = |(place, values): (&MetricBucket, &BTreeMap<String, MetricCounts>)| -> Vec<Key> {
+        bucket_values(values).map(|value| key_of(*place, &value)).collect()
     };
     let keys: Vec<Key> = additions.iter().flat_map(of_place).collect();
     let mut rows = store.get_many(&keys).await?.into_iter();
     for (place, values) in additions {
-        let mut rows: BTreeMap<String, Option<Value>> = names(values).zip(rows.by_ref()).collect();
+        let mut rows: BTreeMap<String, Option<Value>> = bucket_values(values).zip(rows.by_ref()).collect();
         let is_new = |name: &&String| rows.get(*name).is_none_or(Option::is_none);
         let new: Vec<&String> = values.keys().filter(is_new).collect();
-        let room = room_for(store, *place, new.len()).await?;
+        let room = remaining_values(store, *place, new.len()).await?;
         let others: BTreeSet<&String> = new.into_iter().skip(room).collect();
-        let mut sums: BTreeMap<&str, Counts> = BTreeMap::new();
+        let mut sums: BTreeMap<&str, MetricCounts> = BTreeMap::new();
         for (value, counts) in values {
             let name = if others.contains(value) { OTHER } else { value.as_str() };
             sums.entry(name).or_default().add_all(counts);
@@ -84,18 +84,18 @@ pub async fn add(store: &Store, batch: &mut Batch, additions: &Additions) -> Res
 }
 
 /// For how many new values there is room in an hour.
-async fn room_for(store: &Store, place: Place, new: usize) -> Result<usize, ReadError> {
+async fn remaining_values(store: &Store, place: MetricBucket, new: usize) -> Result<usize, ReadError> {
     let (account, dimension, hour) = place;
     if new == 0 || dimension.is_none() {
         return Ok(new);
     }
-    let range = rows_of(account, dimension).i64(hour.0).range();
-    let there = store.scan(range, Order::Ascending, VALUES_MAX).await?.len();
+    let range = dimension_prefix(account, dimension).i64(hour.0).range();
+    let there = store.scan(range, ScanOrder::Ascending, VALUES_MAX).await?.len();
     Ok(VALUES_MAX - there)
 }
 
 /// A row: when, of which value (empty for the total), how much.
-pub type Row = (Hour, String, Counts);
+pub type MetricPoint = (Hour, String, MetricCounts);
 
 /// An account's rows of some hours, of one dimension or the total, by hour and value; none when there are
 /// more than `limit`.
@@ -108,12 +108,12 @@ pub async fn read(
     dimension: Option<Dimension>,
     hours: Range<Hour>,
     limit: usize,
-) -> Result<Option<Vec<Row>>, ReadError> {
-    let end = rows_of(account, dimension).i64(hours.end.0).build();
-    let mut start = rows_of(account, dimension).i64(hours.start.0).build();
+) -> Result<Option<Vec<MetricPoint>>, ReadError> {
+    let end = dimension_prefix(account, dimension).i64(hours.end.0).build();
+    let mut start = dimension_prefix(account, dimension).i64(hours.start.0).build();
     let mut found = Vec::new();
     while start < end {
-        let rows = store.scan(start.clone()..end.clone(), Order::Ascending, PAGE_ROWS).await?;
+        let rows = store.scan(start.clone()..end.clone(), ScanOrder::Ascending, PAGE_ROWS).await?;
         for (row_key, row) in &rows {
             let mut reader = KeyReader::new(Space::Metric, row_key).map_err(row::damaged)?;
             reader.account().and_then(|_| reader.u8()).map_err(row::damaged)?;
@@ -126,7 +126,7 @@ pub async fn read(
         // Rows in memory are read without waiting: others have their turn, too.
         tokio::task::yield_now().await;
         match rows.last() {
-            Some((last, _)) if rows.len() == PAGE_ROWS => start = after(last),
+            Some((last, _)) if rows.len() == PAGE_ROWS => start = successor(last),
             _ => break,
         }
     }
@@ -137,7 +137,7 @@ pub async fn read(
 ///
 /// # Errors
 /// The store cannot be read.
-pub async fn forget_before(
+pub async fn purge_before(
     store: &Store,
     batch: &mut Batch,
     (account, before): (AccountId, Hour),
@@ -145,8 +145,9 @@ pub async fn forget_before(
 ) -> Result<usize, ReadError> {
     let mut count = 0;
     for dimension in Dimension::ALL.into_iter().map(Some).chain([None]) {
-        let range = rows_of(account, dimension).build()..rows_of(account, dimension).i64(before.0).build();
-        for (row_key, _) in store.scan(range, Order::Ascending, limit - count).await? {
+        let range =
+            dimension_prefix(account, dimension).build()..dimension_prefix(account, dimension).i64(before.0).build();
+        for (row_key, _) in store.scan(range, ScanOrder::Ascending, limit - count).await? {
             batch.delete(row_key);
             count += 1;
         }
@@ -165,10 +166,10 @@ mod tests {
         let place = (account, Some(Dimension::Tag), Hour(5));
         for round in 1..=2 {
             for number in 0..VALUES_MAX + 7 {
-                let counts = Counts(BTreeMap::from([(Counter::Sent, 1)]));
+                let counts = MetricCounts(BTreeMap::from([(Counter::Sent, 1)]));
                 let values = BTreeMap::from([(format!("order:{number:03}"), counts)]);
                 let mut batch = Batch::progress();
-                add(&store, &mut batch, &Additions::from([(place, values)])).await.unwrap();
+                add(&store, &mut batch, &MetricIncrements::from([(place, values)])).await.unwrap();
                 store.commit(batch).await.unwrap();
             }
             let hours = Hour(0)..Hour(6);
@@ -180,10 +181,7 @@ mod tests {
             assert_eq!(read(&store, account, place.1, Hour(6)..Hour(9), 50).await.unwrap(), Some(vec![]));
         }
         let mut batch = Batch::progress();
-        assert_eq!(forget_before(&store, &mut batch, (account, Hour(5)), 1_000).await.unwrap(), 0);
-        assert_eq!(
-            forget_before(&store, &mut batch, (account, Hour(6)), 1_000).await.unwrap(),
-            VALUES_MAX + 1
-        );
+        assert_eq!(purge_before(&store, &mut batch, (account, Hour(5)), 1_000).await.unwrap(), 0);
+        assert_eq!(purge_before(&store, &mut batch, (account, Hour(6)), 1_000).await.unwrap(), VALUES_MAX + 1);
     }
 }

@@ -11,25 +11,25 @@
 use jiff::Timestamp;
 use mail::address::Address;
 use mail::id::{AccountId, EmailId};
-use mail::notice::{Action, Notice};
-use mail::reply::Reply;
+use mail::notice::{DsnAction, PendingDsn};
+use mail::reply::SmtpReply;
 use serde::{Deserialize, Serialize};
 
 use crate::email::RECIPIENTS_MAX;
-use crate::engine::{Batch, Key, Order, ReadError, Store, Value};
+use crate::engine::{Batch, Key, ReadError, ScanOrder, Store, Value};
 use crate::key::{KeyBuilder, KeyReader, Space, key};
 use crate::row::{self, stored};
 
 #[derive(Serialize, Deserialize)]
-#[serde(remote = "Notice")]
-struct NoticeRow {
+#[serde(remote = "PendingDsn")]
+struct PendingDsnRow {
     recipient: u16,
     address: Address,
-    action: Action,
+    action: DsnAction,
     #[serde(default, skip_serializing_if = "Option::is_none")]
     original_recipient: Option<String>,
     #[serde(default, skip_serializing_if = "Option::is_none")]
-    reply: Option<Reply>,
+    reply: Option<SmtpReply>,
     #[serde(default, skip_serializing_if = "Option::is_none")]
     remote_host: Option<String>,
     explanation: String,
@@ -38,31 +38,31 @@ struct NoticeRow {
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     smtputf8: bool,
 }
-stored!(Notice as NoticeRow);
+stored!(PendingDsn as PendingDsnRow);
 
 /// Whose email it is about.
-pub type About = (AccountId, EmailId);
+pub type PendingDsnKey = (AccountId, EmailId);
 
-fn prefix(partition: u16, (account, email): About) -> KeyBuilder {
-    key(Space::Notice).u16(partition).account(account).id(email.to_bytes())
+fn prefix(partition: u16, (account, email): PendingDsnKey) -> KeyBuilder {
+    key(Space::PendingDsn).u16(partition).account(account).id(email.to_bytes())
 }
 
 /// Writes a notice.
-pub fn put(batch: &mut Batch, partition: u16, about: About, notice: &Notice) {
+pub fn put(batch: &mut Batch, partition: u16, about: PendingDsnKey, notice: &PendingDsn) {
     batch.put(prefix(partition, about).u16(notice.recipient).build(), row::encode(notice));
 }
 
 /// A notice as it was read.
 #[derive(Debug, Clone)]
-pub struct Found {
+pub struct StoredPendingDsn {
     /// The notice.
-    pub notice: Notice,
+    pub notice: PendingDsn,
     row: (Key, Value),
 }
 
-impl Found {
+impl StoredPendingDsn {
     /// Takes it away: it is told. The commit conflicts when it is no more as it was read.
-    pub fn take(&self, batch: &mut Batch) {
+    pub fn remove(&self, batch: &mut Batch) {
         batch.check(self.row.0.clone(), Some(self.row.1.clone()));
         batch.delete(self.row.0.clone());
     }
@@ -72,9 +72,13 @@ impl Found {
 ///
 /// # Errors
 /// The store cannot be read.
-pub async fn of(store: &Store, partition: u16, about: About) -> Result<Vec<Found>, ReadError> {
-    let rows = store.scan(prefix(partition, about).range(), Order::Ascending, RECIPIENTS_MAX).await?;
-    rows.into_iter().map(|row| Ok(Found { notice: row::decode(&row.1)?, row })).collect()
+pub async fn list_by_email(
+    store: &Store,
+    partition: u16,
+    about: PendingDsnKey,
+) -> Result<Vec<StoredPendingDsn>, ReadError> {
+    let rows = store.scan(prefix(partition, about).range(), ScanOrder::Ascending, RECIPIENTS_MAX).await?;
+    rows.into_iter().map(|row| Ok(StoredPendingDsn { notice: row::decode(&row.1)?, row })).collect()
 }
 
 /// The first email of a partition, at or behind a key, that there are notices about: which it is, when its
@@ -86,14 +90,14 @@ pub async fn next_email(
     store: &Store,
     partition: u16,
     from: Option<Key>,
-) -> Result<Option<(About, Timestamp, Key)>, ReadError> {
-    let whole = key(Space::Notice).u16(partition).range();
+) -> Result<Option<(PendingDsnKey, Timestamp, Key)>, ReadError> {
+    let whole = key(Space::PendingDsn).u16(partition).range();
     let from = from.unwrap_or(whole.start);
-    let Some((found, row)) = store.scan(from..whole.end, Order::Ascending, 1).await?.pop() else {
+    let Some((found, row)) = store.scan(from..whole.end, ScanOrder::Ascending, 1).await?.pop() else {
         return Ok(None);
     };
-    let notice: Notice = row::decode(&row)?;
-    let mut reader = KeyReader::new(Space::Notice, &found).map_err(row::damaged)?;
+    let notice: PendingDsn = row::decode(&row)?;
+    let mut reader = KeyReader::new(Space::PendingDsn, &found).map_err(row::damaged)?;
     reader.u16().map_err(row::damaged)?;
     let account = reader.account().map_err(row::damaged)?;
     let about = (account, EmailId::from_bytes(reader.id().map_err(row::damaged)?));
@@ -104,8 +108,8 @@ pub async fn next_email(
 mod tests {
     use super::*;
 
-    fn notice(recipient: u16, action: Action) -> Notice {
-        Notice {
+    fn notice(recipient: u16, action: DsnAction) -> PendingDsn {
+        PendingDsn {
             recipient,
             address: "one@example.net".parse().unwrap(),
             action,
@@ -128,7 +132,7 @@ mod tests {
         };
         let mut batch = Batch::progress();
         for (partition, email, recipient) in [(3, 1, 0), (3, 1, 1), (3, 2, 0), (4, 1, 2)] {
-            put(&mut batch, partition, about(email), &notice(recipient, Action::Relayed));
+            put(&mut batch, partition, about(email), &notice(recipient, DsnAction::Relayed));
         }
         store.commit(batch).await.unwrap();
         let (first, _, next) = next_email(&store, 3, None).await.unwrap().unwrap();
@@ -136,19 +140,19 @@ mod tests {
         assert_eq!((first, second), (about(1), about(2)));
         assert!(next_email(&store, 3, Some(end)).await.unwrap().is_none());
 
-        let found = of(&store, 3, about(1)).await.unwrap();
+        let found = list_by_email(&store, 3, about(1)).await.unwrap();
         assert_eq!(found.len(), 2);
         let mut taking = Batch::progress();
-        found.iter().for_each(|one| one.take(&mut taking));
+        found.iter().for_each(|one| one.remove(&mut taking));
         // A newer word about a recipient is not lost.
         let mut newer = Batch::progress();
-        put(&mut newer, 3, about(1), &notice(1, Action::Failed));
+        put(&mut newer, 3, about(1), &notice(1, DsnAction::Failed));
         store.commit(newer).await.unwrap();
         assert!(store.commit(taking).await.is_err());
-        let found = of(&store, 3, about(1)).await.unwrap();
-        assert_eq!(found[1].notice.action, Action::Failed);
+        let found = list_by_email(&store, 3, about(1)).await.unwrap();
+        assert_eq!(found[1].notice.action, DsnAction::Failed);
         let mut taking = Batch::progress();
-        found.iter().for_each(|one| one.take(&mut taking));
+        found.iter().for_each(|one| one.remove(&mut taking));
         store.commit(taking.clone()).await.unwrap();
         assert!(store.commit(taking).await.is_err(), "told once");
     }

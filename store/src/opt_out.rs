@@ -5,10 +5,10 @@ use jiff::Timestamp;
 use mail::address::Address;
 use mail::email::Category;
 use mail::id::{AccountId, EmailId, OptOutId};
-use mail::suppression::{OPTIONAL, OptOut, Source, address_key};
+use mail::suppression::{OPTIONAL_CATEGORIES, OptOut, SuppressionSource, address_key};
 use serde::{Deserialize, Serialize};
 
-use crate::engine::{Batch, Key, Order, ReadError, Store};
+use crate::engine::{Batch, Key, ReadError, ScanOrder, Store};
 use crate::key::{KeyReader, Space, key};
 use crate::row::{self, stored};
 
@@ -19,7 +19,7 @@ struct OptOutRow {
     account: AccountId,
     address: Address,
     category: Category,
-    source: Source,
+    source: SuppressionSource,
     #[serde(default, skip_serializing_if = "Option::is_none")]
     email: Option<EmailId>,
     created_at: Timestamp,
@@ -27,7 +27,7 @@ struct OptOutRow {
 stored!(OptOut as OptOutRow);
 
 /// The category in a key: a number that is never another's.
-fn number(category: Category) -> u8 {
+fn category_number(category: Category) -> u8 {
     match category {
         Category::Transactional => 0,
         Category::Product => 1,
@@ -37,7 +37,7 @@ fn number(category: Category) -> u8 {
 
 /// The key of an address's opt-out; `address_key` is [`mail::suppression::address_key`] of it.
 pub(crate) fn row_key(account: AccountId, category: Category, address_key: &str) -> Key {
-    key(Space::OptOut).account(account).u8(number(category)).text(address_key).build()
+    key(Space::OptOut).account(account).u8(category_number(category)).text(address_key).build()
 }
 
 fn key_of(opt_out: &OptOut) -> Key {
@@ -45,7 +45,7 @@ fn key_of(opt_out: &OptOut) -> Key {
 }
 
 fn key_by_id(account: AccountId, category: Category, id: OptOutId) -> Key {
-    key(Space::OptOutById).account(account).u8(number(category)).id(id.to_bytes()).build()
+    key(Space::OptOutById).account(account).u8(category_number(category)).id(id.to_bytes()).build()
 }
 
 pub(crate) fn decode(row: &[u8]) -> Result<OptOut, ReadError> {
@@ -69,7 +69,7 @@ pub fn delete(batch: &mut Batch, opt_out: &OptOut) {
 
 /// Whether a conflict was about an opt-out.
 #[must_use]
-pub fn is_about_one(conflict: &Key) -> bool {
+pub fn caused_conflict(conflict: &Key) -> bool {
     conflict.first() == Some(&(Space::OptOut as u8))
 }
 
@@ -77,7 +77,7 @@ pub fn is_about_one(conflict: &Key) -> bool {
 ///
 /// # Errors
 /// The store cannot be read.
-pub async fn of_address(
+pub async fn list_by_address(
     store: &Store,
     account: AccountId,
     address: &Address,
@@ -92,8 +92,8 @@ pub async fn of_address(
 ///
 /// # Errors
 /// The store cannot be read.
-pub async fn by_id(store: &Store, account: AccountId, id: OptOutId) -> Result<Option<OptOut>, ReadError> {
-    let entries = OPTIONAL.map(|category| key_by_id(account, category, id));
+pub async fn find_by_id(store: &Store, account: AccountId, id: OptOutId) -> Result<Option<OptOut>, ReadError> {
+    let entries = OPTIONAL_CATEGORIES.map(|category| key_by_id(account, category, id));
     let Some(row_key) = store.get_many(&entries).await?.into_iter().flatten().next() else { return Ok(None) };
     let opt_out: Option<OptOut> = store.get(&row_key).await?.map(|row| row::decode(&row)).transpose()?;
     Ok(opt_out.filter(|opt_out| opt_out.id == id))
@@ -101,7 +101,7 @@ pub async fn by_id(store: &Store, account: AccountId, id: OptOutId) -> Result<Op
 
 /// A page of opt-outs, newest first.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Listed {
+pub struct OptOutPage {
     /// The opt-outs.
     pub opt_outs: Vec<OptOut>,
     /// The last of them, when there are more: the next page is of those before it.
@@ -119,13 +119,13 @@ pub async fn list(
     categories: &[Category],
     before: Option<OptOutId>,
     limit: usize,
-) -> Result<Listed, ReadError> {
+) -> Result<OptOutPage, ReadError> {
     let scans = categories.iter().map(|category| {
-        let mut range = key(Space::OptOutById).account(account).u8(number(*category)).range();
+        let mut range = key(Space::OptOutById).account(account).u8(category_number(*category)).range();
         if let Some(before) = before {
             range.end = key_by_id(account, *category, before);
         }
-        store.scan(range, Order::Descending, limit + 1)
+        store.scan(range, ScanOrder::Descending, limit + 1)
     });
     let mut entries = Vec::new();
     for (entry, row_key) in try_join_all(scans).await?.into_iter().flatten() {
@@ -138,7 +138,7 @@ pub async fn list(
     let keys: Vec<Key> = entries.into_iter().map(|(_, row_key)| row_key).collect();
     let rows = store.get_many(&keys).await?;
     let opt_outs = rows.iter().flatten().map(|row| row::decode(row)).collect::<Result<_, _>>()?;
-    Ok(Listed { opt_outs, next })
+    Ok(OptOutPage { opt_outs, next })
 }
 
 /// The id at the end of an entry's key.
@@ -163,8 +163,8 @@ mod tests {
                 id: OptOutId::new(at(n), n.into()),
                 account,
                 address: format!("A{n}@example.net").parse().unwrap(),
-                category: OPTIONAL[usize::from(n % 3 == 0)],
-                source: Source::Api,
+                category: OPTIONAL_CATEGORIES[usize::from(n % 3 == 0)],
+                source: SuppressionSource::Api,
                 email: None,
                 created_at: at(n),
             };
@@ -173,20 +173,21 @@ mod tests {
             store.commit(batch.clone()).await.unwrap();
             assert!(store.commit(batch).await.is_err(), "once");
         }
-        let first = list(&store, account, &OPTIONAL, None, 6).await.unwrap();
-        let rest = list(&store, account, &OPTIONAL, first.next, 6).await.unwrap();
+        let first = list(&store, account, &OPTIONAL_CATEGORIES, None, 6).await.unwrap();
+        let rest = list(&store, account, &OPTIONAL_CATEGORIES, first.next, 6).await.unwrap();
         assert_eq!((first.opt_outs.len(), rest.opt_outs.len(), rest.next), (6, 4, None));
         assert!(first.opt_outs.iter().chain(&rest.opt_outs).is_sorted_by(|a, b| a.id > b.id));
         let newsletters = list(&store, account, &[Category::Newsletter], None, 10).await.unwrap().opt_outs;
         assert_eq!(newsletters.len(), 4);
         let one = &newsletters[0];
-        assert_eq!(by_id(&store, account, one.id).await.unwrap().as_ref(), Some(one));
-        let of = of_address(&store, account, &"a9@EXAMPLE.net".parse().unwrap(), &OPTIONAL).await.unwrap();
+        assert_eq!(find_by_id(&store, account, one.id).await.unwrap().as_ref(), Some(one));
+        let of =
+            list_by_address(&store, account, &"a9@EXAMPLE.net".parse().unwrap(), &OPTIONAL_CATEGORIES).await.unwrap();
         assert_eq!(of.as_slice(), std::slice::from_ref(one));
         let mut batch = Batch::progress();
         delete(&mut batch, one);
         store.commit(batch).await.unwrap();
-        assert_eq!(by_id(&store, account, one.id).await.unwrap(), None);
-        assert_eq!(list(&store, account, &OPTIONAL, None, 10).await.unwrap().opt_outs.len(), 9);
+        assert_eq!(find_by_id(&store, account, one.id).await.unwrap(), None);
+        assert_eq!(list(&store, account, &OPTIONAL_CATEGORIES, None, 10).await.unwrap().opt_outs.len(), 9);
     }
 }

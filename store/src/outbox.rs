@@ -13,8 +13,8 @@ use std::ops::RangeInclusive;
 use mail::event::Event;
 use mail::id::EventId;
 
-use crate::engine::{Batch, Key, Order, ReadError, Store};
-use crate::key::{KeyReader, Space, end_of, key};
+use crate::engine::{Batch, Key, ReadError, ScanOrder, Store};
+use crate::key::{KeyReader, Space, key, prefix_end};
 use crate::row;
 
 /// Puts an event in the outbox of a partition.
@@ -25,7 +25,7 @@ pub(crate) fn put(batch: &mut Batch, partition: u16, event: &Event, row_key: &Ke
 
 /// An event that has not been told.
 #[derive(Debug, Clone)]
-pub struct Untold {
+pub struct OutboxEntry {
     key: Key,
     /// The partition that it lies in.
     pub partition: u16,
@@ -33,7 +33,7 @@ pub struct Untold {
     pub event: Option<Event>,
 }
 
-impl Untold {
+impl OutboxEntry {
     /// After which the next ones lie.
     #[must_use]
     pub fn key(&self) -> &Key {
@@ -41,7 +41,7 @@ impl Untold {
     }
 
     /// It was told.
-    pub fn told(&self, batch: &mut Batch) {
+    pub fn remove(&self, batch: &mut Batch) {
         batch.delete(self.key.clone());
     }
 }
@@ -51,16 +51,16 @@ impl Untold {
 ///
 /// # Errors
 /// The store cannot be read.
-pub async fn read(
+pub async fn list(
     store: &Store,
     partitions: RangeInclusive<u16>,
     (after, limit): (Option<&Key>, usize),
     known: &(dyn Fn(EventId) -> Option<Event> + Send + Sync),
-) -> Result<Vec<Untold>, ReadError> {
+) -> Result<Vec<OutboxEntry>, ReadError> {
     let first = || key(Space::Outbox).u16(*partitions.start()).build();
-    let start = after.map_or_else(first, |after| crate::key::after(after));
-    let end = end_of(&key(Space::Outbox).u16(*partitions.end()).build());
-    let rows = store.scan(start..end, Order::Ascending, limit).await?;
+    let start = after.map_or_else(first, |after| crate::key::successor(after));
+    let end = prefix_end(&key(Space::Outbox).u16(*partitions.end()).build());
+    let rows = store.scan(start..end, ScanOrder::Ascending, limit).await?;
     let mut untold = Vec::with_capacity(rows.len());
     let mut unknown = Vec::new();
     for (untold_key, row_key) in rows {
@@ -70,7 +70,7 @@ pub async fn read(
         if event.is_none() {
             unknown.push((untold.len(), row_key));
         }
-        untold.push(Untold { key: untold_key, partition, event });
+        untold.push(OutboxEntry { key: untold_key, partition, event });
     }
     let (places, keys): (Vec<usize>, Vec<Key>) = unknown.into_iter().unzip();
     for (place, row) in places.into_iter().zip(store.get_many(&keys).await?) {

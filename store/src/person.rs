@@ -16,11 +16,11 @@ use std::ops::Range;
 
 use jiff::Timestamp;
 use mail::id::{AccountId, ProductEventId};
-use mail::product_event::person::{Alias, Person};
-use mail::product_event::standing::Standing;
+use mail::product_event::person::{AnalyticsPerson, PersonAlias};
+use mail::product_event::standing::CountingStatus;
 use serde::{Deserialize, Serialize};
 
-use crate::engine::{Batch, Key, Order, ReadError, Store, Value};
+use crate::engine::{Batch, Key, ReadError, ScanOrder, Store, Value};
 use crate::key::{KeyBuilder, Space, key};
 use crate::product_event::hash;
 use crate::row::{self, stored};
@@ -32,13 +32,13 @@ const BY_MARK: u8 = 3;
 const PAGE_ROWS: usize = 500;
 
 /// A person's place in the store.
-pub type PersonKey = [u8; 16];
+pub type PersonId = [u8; 16];
 
 #[derive(Serialize, Deserialize)]
-#[serde(remote = "Person")]
+#[serde(remote = "AnalyticsPerson")]
 struct PersonRow {
     #[serde(with = "aliases")]
-    aliases: Vec<Alias>,
+    aliases: Vec<PersonAlias>,
     marks: BTreeMap<String, Timestamp>,
     #[serde(default, skip_serializing_if = "Option::is_none")]
     source: Option<String>,
@@ -49,22 +49,22 @@ struct PersonRow {
     #[serde(default, skip_serializing_if = "Option::is_none")]
     signup_method: Option<String>,
     #[serde(default)]
-    standing: Standing,
+    standing: CountingStatus,
 }
-stored!(Person as PersonRow);
+stored!(AnalyticsPerson as PersonRow);
 
 /// Aliases are written as texts.
 mod aliases {
-    use mail::product_event::person::Alias;
+    use mail::product_event::person::PersonAlias;
     use serde::{Deserialize as _, Deserializer, Serializer};
 
-    pub(super) fn serialize<S: Serializer>(aliases: &[Alias], out: S) -> Result<S::Ok, S::Error> {
-        out.collect_seq(aliases.iter().map(Alias::text))
+    pub(super) fn serialize<S: Serializer>(aliases: &[PersonAlias], out: S) -> Result<S::Ok, S::Error> {
+        out.collect_seq(aliases.iter().map(PersonAlias::text))
     }
 
-    pub(super) fn deserialize<'de, D: Deserializer<'de>>(input: D) -> Result<Vec<Alias>, D::Error> {
+    pub(super) fn deserialize<'de, D: Deserializer<'de>>(input: D) -> Result<Vec<PersonAlias>, D::Error> {
         let texts = Vec::<String>::deserialize(input)?;
-        Ok(texts.iter().filter_map(|text| Alias::read(text)).collect())
+        Ok(texts.iter().filter_map(|text| PersonAlias::parse(text)).collect())
     }
 }
 
@@ -72,99 +72,103 @@ fn rows_of(account: AccountId, kind: u8) -> KeyBuilder {
     key(Space::Person).account(account).u8(kind)
 }
 
-fn alias_key(account: AccountId, alias: &Alias) -> Key {
+fn alias_key(account: AccountId, alias: &PersonAlias) -> Key {
     rows_of(account, BY_ALIAS).fixed(hash(&alias.text())).build()
 }
 
-fn row_key(account: AccountId, person: PersonKey) -> Key {
+fn row_key(account: AccountId, person: PersonId) -> Key {
     rows_of(account, ROW).id(person).build()
 }
 
-fn mark_key(account: AccountId, (name, at): (&str, Timestamp), person: PersonKey) -> Key {
+fn mark_key(account: AccountId, (name, at): (&str, Timestamp), person: PersonId) -> Key {
     rows_of(account, BY_MARK).fixed(hash(name)).time(at).id(person).build()
 }
 
 /// A person in memory.
 #[derive(Debug, Clone, Default)]
-struct Held {
+struct CachedPerson {
     /// The row as it was read; none when there was none.
     row: Option<Value>,
-    before: Person,
+    before: AnalyticsPerson,
     /// None: they turned out to be somebody else.
-    after: Option<Person>,
+    after: Option<AnalyticsPerson>,
 }
 
 /// An alias in memory: its row as it was read, and whom it leads to now.
 #[derive(Debug, Clone, Default)]
-struct Known {
+struct CachedAlias {
     row: Option<Value>,
-    person: Option<PersonKey>,
+    person: Option<PersonId>,
 }
 
 /// People in memory.
 #[derive(Debug, Default)]
-pub struct People {
-    aliases: HashMap<(AccountId, Alias), Known>,
-    people: HashMap<(AccountId, PersonKey), Held>,
+pub struct PersonCache {
+    aliases: HashMap<(AccountId, PersonAlias), CachedAlias>,
+    people: HashMap<(AccountId, PersonId), CachedPerson>,
 }
 
-fn person_of(row: &Value) -> Result<PersonKey, ReadError> {
-    PersonKey::try_from(row.as_ref()).map_err(row::damaged)
+fn decode_person_id(row: &Value) -> Result<PersonId, ReadError> {
+    PersonId::try_from(row.as_ref()).map_err(row::damaged)
 }
 
-impl People {
+impl PersonCache {
     /// Reads those who are known by these.
     ///
     /// # Errors
     /// The store cannot be read.
-    pub async fn read(store: &Store, wanted: Vec<(AccountId, Alias)>) -> Result<Self, ReadError> {
+    pub async fn read(store: &Store, wanted: Vec<(AccountId, PersonAlias)>) -> Result<Self, ReadError> {
         let keys: Vec<Key> = wanted.iter().map(|(account, alias)| alias_key(*account, alias)).collect();
         let mut people = Self::default();
         for (one, row) in wanted.into_iter().zip(store.get_many(&keys).await?) {
-            let person = row.as_ref().map(person_of).transpose()?;
+            let person = row.as_ref().map(decode_person_id).transpose()?;
             if let Some(person) = person {
                 people.people.entry((one.0, person)).or_default();
             }
-            people.aliases.insert(one, Known { row, person });
+            people.aliases.insert(one, CachedAlias { row, person });
         }
-        let places: Vec<(AccountId, PersonKey)> = people.people.keys().copied().collect();
+        let places: Vec<(AccountId, PersonId)> = people.people.keys().copied().collect();
         let keys: Vec<Key> = places.iter().map(|(account, person)| row_key(*account, *person)).collect();
         for (place, row) in places.into_iter().zip(store.get_many(&keys).await?) {
             let Some(row) = row else {
                 // Forgotten, but for this alias: they begin anew.
                 people.people.remove(&place);
-                let gone = |known: &&mut Known| known.person == Some(place.1);
+                let gone = |known: &&mut CachedAlias| known.person == Some(place.1);
                 people.aliases.values_mut().filter(gone).for_each(|known| known.person = None);
                 continue;
             };
-            let person: Person = row::decode(&row)?;
-            let held = Held { row: Some(row), before: person.clone(), after: Some(person) };
+            let person: AnalyticsPerson = row::decode(&row)?;
+            let held = CachedPerson { row: Some(row), before: person.clone(), after: Some(person) };
             people.people.insert(place, held);
         }
         Ok(people)
     }
 
-    fn lookup(&self, account: AccountId, alias: &Alias) -> Option<PersonKey> {
+    fn lookup(&self, account: AccountId, alias: &PersonAlias) -> Option<PersonId> {
         self.aliases.get(&(account, alias.clone())).and_then(|known| known.person)
     }
 
     /// Whether one of these leads to somebody.
     #[must_use]
-    pub fn knows(&self, account: AccountId, aliases: &[Alias]) -> bool {
+    pub fn knows(&self, account: AccountId, aliases: &[PersonAlias]) -> bool {
         aliases.iter().any(|alias| self.lookup(account, alias).is_some())
     }
 
-    fn person(&self, account: AccountId, place: PersonKey) -> Option<&Person> {
+    fn person(&self, account: AccountId, place: PersonId) -> Option<&AnalyticsPerson> {
         self.people.get(&(account, place)).and_then(|held| held.after.as_ref())
     }
 
     /// The person who is known by these, all of which were read: found by the first that leads to somebody, else
     /// made, with the place `fresh`. Those to whom the others lead turn out to be the same, unless they are
     /// somebody else for sure.
-    pub fn find(&mut self, account: AccountId, aliases: &[Alias], fresh: PersonKey) -> Option<&mut Person> {
-        let fits = |place: &PersonKey| {
-            self.person(account, *place)
-                .is_some_and(|person| aliases.iter().all(|alias| person.may_be(alias)))
+    pub fn resolve(
+        &mut self,
+        account: AccountId,
+        aliases: &[PersonAlias],
+        fresh: PersonId,
+    ) -> Option<&mut AnalyticsPerson> {
+        let fits = |place: &PersonId| {
+            self.person(account, *place).is_some_and(|person| aliases.iter().all(|alias| person.accepts_alias(alias)))
         };
         let place = aliases.iter().filter_map(|alias| self.lookup(account, alias)).find(fits);
         let place = place.unwrap_or(fresh);
@@ -172,8 +176,8 @@ impl People {
         for alias in aliases {
             match self.lookup(account, alias) {
                 Some(there) if there == place => {}
-                Some(there) => self.absorb(account, (&mut person, place), there),
-                None if person.know_by(alias) => self.lead(account, alias, place),
+                Some(there) => self.merge_into(account, (&mut person, place), there),
+                None if person.add_alias(alias) => self.point_alias_to(account, alias, place),
                 None => {}
             }
         }
@@ -183,22 +187,22 @@ impl People {
     }
 
     /// Somebody turns out to be the same as another, if they can be.
-    fn absorb(&mut self, account: AccountId, (person, place): (&mut Person, PersonKey), there: PersonKey) {
+    fn merge_into(&mut self, account: AccountId, (person, place): (&mut AnalyticsPerson, PersonId), there: PersonId) {
         let Some(held) = self.people.get_mut(&(account, there)) else { return };
-        let same = |other: &mut Person| other.aliases.iter().all(|alias| person.may_be(alias));
+        let same = |other: &mut AnalyticsPerson| other.aliases.iter().all(|alias| person.accepts_alias(alias));
         let Some(other) = held.after.take_if(same) else { return };
         person.merge(&other);
         for alias in &other.aliases {
-            self.lead(account, alias, place);
+            self.point_alias_to(account, alias, place);
         }
     }
 
-    fn lead(&mut self, account: AccountId, alias: &Alias, place: PersonKey) {
+    fn point_alias_to(&mut self, account: AccountId, alias: &PersonAlias, place: PersonId) {
         match self.aliases.get_mut(&(account, alias.clone())) {
             Some(known) => known.person = Some(place),
             None => {
                 // One that was not asked for, of somebody who was: it leads to where they were found.
-                let known = Known { row: None, person: Some(place) };
+                let known = CachedAlias { row: None, person: Some(place) };
                 self.aliases.insert((account, alias.clone()), known);
             }
         }
@@ -207,7 +211,7 @@ impl People {
     /// Writes what has changed; the commit conflicts when somebody was changed meanwhile.
     pub fn write(self, batch: &mut Batch) {
         for ((account, alias), known) in self.aliases {
-            let before = known.row.as_deref().and_then(|row| PersonKey::try_from(row).ok());
+            let before = known.row.as_deref().and_then(|row| PersonId::try_from(row).ok());
             if let Some(person) = known.person.filter(|_| before != known.person) {
                 let alias_key = alias_key(account, &alias);
                 // One that was not read is changed together with its person's row, which is checked.
@@ -218,7 +222,7 @@ impl People {
             }
         }
         for ((account, place), held) in self.people {
-            let Held { row, before, after } = held;
+            let CachedPerson { row, before, after } = held;
             if after.as_ref() == Some(&before) || row.is_none() && after.is_none() {
                 continue;
             }
@@ -248,18 +252,18 @@ impl People {
 ///
 /// # Errors
 /// The store cannot be read.
-pub async fn each_who_did(
+pub async fn for_each_who_did(
     store: &Store,
     (account, name): (AccountId, &str),
     times: Range<Timestamp>,
     limit: usize,
-    mut take: impl FnMut(&Person),
+    mut take: impl FnMut(&AnalyticsPerson),
 ) -> Result<bool, ReadError> {
     let marks = || rows_of(account, BY_MARK).fixed(hash(name));
     let mut range = marks().time(times.start).build()..marks().time(times.end).build();
     let mut count = 0;
     while range.start < range.end {
-        let rows = store.scan(range.clone(), Order::Ascending, PAGE_ROWS).await?;
+        let rows = store.scan(range.clone(), ScanOrder::Ascending, PAGE_ROWS).await?;
         count += rows.len();
         if count > limit {
             return Ok(false);
@@ -270,7 +274,7 @@ pub async fn each_who_did(
             take(&row::decode(row)?);
         }
         let Some((last, _)) = rows.last().filter(|_| rows.len() == PAGE_ROWS) else { return Ok(true) };
-        range.start = crate::key::after(last);
+        range.start = crate::key::successor(last);
         // Rows in memory are read without waiting: others have their turn, too.
         tokio::task::yield_now().await;
     }
@@ -281,7 +285,7 @@ pub async fn each_who_did(
 ///
 /// # Errors
 /// The store cannot be read.
-pub async fn forget_before(
+pub async fn purge_before(
     store: &Store,
     batch: &mut Batch,
     (account, before): (AccountId, Timestamp),
@@ -289,10 +293,10 @@ pub async fn forget_before(
 ) -> Result<usize, ReadError> {
     let end = ProductEventId::new(before, 0).to_bytes();
     let range = rows_of(account, ROW).build()..row_key(account, end);
-    let rows = store.scan(range, Order::Ascending, limit).await?;
+    let rows = store.scan(range, ScanOrder::Ascending, limit).await?;
     let count = rows.len();
     for (row_key, row) in rows {
-        let person: Person = row::decode(&row)?;
+        let person: AnalyticsPerson = row::decode(&row)?;
         let Some(place) = row_key.last_chunk::<16>().copied() else { continue };
         for alias in &person.aliases {
             batch.delete(alias_key(account, alias));
@@ -315,7 +319,7 @@ mod tests {
         Timestamp::from_second(second).unwrap()
     }
 
-    fn place(second: i64, aliases: &[Alias]) -> PersonKey {
+    fn place(second: i64, aliases: &[PersonAlias]) -> PersonId {
         let random = aliases.iter().fold(0, |sum, alias| sum ^ u128::from_be_bytes(hash(&alias.text())));
         ProductEventId::new(at(second), random).to_bytes()
     }
@@ -324,19 +328,19 @@ mod tests {
 
     impl World {
         /// Somebody known by these did something.
-        async fn did(&self, aliases: &[Alias], name: &str, second: i64) {
+        async fn did(&self, aliases: &[PersonAlias], name: &str, second: i64) {
             let wanted = aliases.iter().map(|alias| (self.1, alias.clone())).collect();
-            let mut people = People::read(&self.0, wanted).await.unwrap();
-            let person = people.find(self.1, aliases, place(second, aliases)).unwrap();
+            let mut people = PersonCache::read(&self.0, wanted).await.unwrap();
+            let person = people.resolve(self.1, aliases, place(second, aliases)).unwrap();
             person.mark(name, at(second));
             let mut batch = Batch::progress();
             people.write(&mut batch);
             self.0.commit(batch).await.unwrap();
         }
 
-        async fn who_did(&self, name: &str) -> Vec<Person> {
+        async fn who_did(&self, name: &str) -> Vec<AnalyticsPerson> {
             let mut found = Vec::new();
-            let all = each_who_did(&self.0, (self.1, name), at(0)..at(1_000), 2_000, |person| {
+            let all = for_each_who_did(&self.0, (self.1, name), at(0)..at(1_000), 2_000, |person| {
                 found.push(person.clone());
             });
             assert!(all.await.unwrap());
@@ -347,8 +351,8 @@ mod tests {
     #[tokio::test]
     async fn visits_are_linked_to_users_and_nobody_is_two_users() {
         let world = World(Store::memory(), AccountId::new(at(0), 1));
-        let (user, other) = (|| Alias::User("u".into()), || Alias::User("o".into()));
-        let (visitor, email) = (|| Alias::Visitor("v".into()), || Alias::Email("e@x.example".into()));
+        let (user, other) = (|| PersonAlias::User("u".into()), || PersonAlias::User("o".into()));
+        let (visitor, email) = (|| PersonAlias::Visitor("v".into()), || PersonAlias::Email("e@x.example".into()));
         world.did(&[visitor()], VISIT, 1).await;
         world.did(&[email()], "asked", 2).await;
         // A sign-up brings the visit and the address together; the address was somebody of their own.
@@ -371,9 +375,9 @@ mod tests {
         assert_eq!(world.who_did("later").await[0].user(), Some(&user()));
         // All is forgotten, with every key.
         let mut batch = Batch::progress();
-        assert_eq!(forget_before(&world.0, &mut batch, (world.1, at(9)), 99).await.unwrap(), 2);
+        assert_eq!(purge_before(&world.0, &mut batch, (world.1, at(9)), 99).await.unwrap(), 2);
         world.0.commit(batch).await.unwrap();
-        assert!(world.0.scan(key(Space::Person).range(), Order::Ascending, 9).await.unwrap().is_empty());
+        assert!(world.0.scan(key(Space::Person).range(), ScanOrder::Ascending, 9).await.unwrap().is_empty());
         world.did(&[user()], "again", 8).await;
         assert_eq!(world.who_did("again").await.len(), 1);
     }
@@ -382,13 +386,13 @@ mod tests {
     async fn many_are_handed_over_page_by_page() {
         let world = World(Store::memory(), AccountId::new(at(0), 1));
         for n in 0..1_200 {
-            world.did(&[Alias::User(n.to_string())], "a", n % 900).await;
+            world.did(&[PersonAlias::User(n.to_string())], "a", n % 900).await;
         }
         assert_eq!(world.who_did("a").await.len(), 1_200);
-        let few = each_who_did(&world.0, (world.1, "a"), at(0)..at(900), 700, |_| {});
+        let few = for_each_who_did(&world.0, (world.1, "a"), at(0)..at(900), 700, |_| {});
         assert!(!few.await.unwrap());
         let mut some = 0;
-        each_who_did(&world.0, (world.1, "a"), at(100)..at(200), 700, |_| some += 1).await.unwrap();
+        for_each_who_did(&world.0, (world.1, "a"), at(100)..at(200), 700, |_| some += 1).await.unwrap();
         assert_eq!(some, 200);
     }
 }

@@ -8,11 +8,11 @@
 
 use mail::given_name::PoolName;
 use mail::id::AccountId;
-use mail::pool::OrderedWarmUp;
+use mail::pool::WarmUpOverride;
 use serde::{Deserialize, Serialize};
 
-use crate::engine::{Batch, Key, Order, ReadError, Store, Value};
-use crate::key::{KeyError, KeyReader, Space, key};
+use crate::engine::{Batch, Key, ReadError, ScanOrder, Store, Value};
+use crate::key::{KeyDecodeError, KeyReader, Space, key};
 use crate::row::{self, stored};
 
 /// Orders at most.
@@ -28,44 +28,44 @@ pub enum PoolOrder {
     /// An account's mail leaves from a pool.
     Account(AccountId, PoolName),
     /// A pool is warmed up from another time on than configured.
-    WarmUp(PoolName, OrderedWarmUp),
+    WarmUp(PoolName, WarmUpOverride),
 }
 
 /// What an order is about.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub enum About {
+pub enum PoolOrderKey {
     /// An account's mail.
     Account(AccountId),
     /// The warm-up of a pool.
     WarmUp(PoolName),
 }
 
-pub(crate) struct Assigned {
+pub(crate) struct AccountPool {
     pool: PoolName,
 }
 
 #[derive(Serialize, Deserialize)]
-#[serde(remote = "Assigned")]
-struct AssignedRow {
+#[serde(remote = "AccountPool")]
+struct AccountPoolRow {
     pool: PoolName,
 }
-stored!(Assigned as AssignedRow);
+stored!(AccountPool as AccountPoolRow);
 
-pub(crate) struct Warming {
-    warm_up: OrderedWarmUp,
+pub(crate) struct PoolWarmUp {
+    warm_up: WarmUpOverride,
 }
 
 #[derive(Serialize, Deserialize)]
-#[serde(remote = "Warming")]
-struct WarmingRow {
-    warm_up: OrderedWarmUp,
+#[serde(remote = "PoolWarmUp")]
+struct PoolWarmUpRow {
+    warm_up: WarmUpOverride,
 }
-stored!(Warming as WarmingRow);
+stored!(PoolWarmUp as PoolWarmUpRow);
 
-fn key_of(about: &About) -> Key {
+fn key_of(about: &PoolOrderKey) -> Key {
     match about {
-        About::Account(account) => key(Space::Pool).u8(ACCOUNT).account(*account).build(),
-        About::WarmUp(pool) => key(Space::Pool).u8(WARM_UP).text(pool.as_str()).build(),
+        PoolOrderKey::Account(account) => key(Space::Pool).u8(ACCOUNT).account(*account).build(),
+        PoolOrderKey::WarmUp(pool) => key(Space::Pool).u8(WARM_UP).text(pool.as_str()).build(),
     }
 }
 
@@ -75,67 +75,67 @@ fn version_key() -> Key {
 
 /// Tells whether something was ordered since: it is another one then.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
-pub struct Version(Option<Value>);
+pub struct PoolOrdersVersion(Option<Value>);
 
 /// Which version there is.
 ///
 /// # Errors
 /// The store cannot be read.
-pub async fn version(store: &Store) -> Result<Version, ReadError> {
-    Ok(Version(store.get(&version_key()).await?))
+pub async fn current_version(store: &Store) -> Result<PoolOrdersVersion, ReadError> {
+    Ok(PoolOrdersVersion(store.get(&version_key()).await?))
 }
 
 /// Everything that is ordered, at most [`ORDERS_MAX`].
 ///
 /// # Errors
 /// The store cannot be read.
-pub async fn all(store: &Store) -> Result<Vec<PoolOrder>, ReadError> {
+pub async fn list(store: &Store) -> Result<Vec<PoolOrder>, ReadError> {
     let from = key(Space::Pool).u8(ACCOUNT).build();
     let range = from..key(Space::Pool).range().end;
-    let rows = store.scan(range, Order::Ascending, ORDERS_MAX).await?;
+    let rows = store.scan(range, ScanOrder::Ascending, ORDERS_MAX).await?;
     rows.iter()
         .map(|(at, row)| {
             Ok(match read_key(at).map_err(row::damaged)? {
-                About::Account(account) => PoolOrder::Account(account, row::decode::<Assigned>(row)?.pool),
-                About::WarmUp(pool) => PoolOrder::WarmUp(pool, row::decode::<Warming>(row)?.warm_up),
+                PoolOrderKey::Account(account) => PoolOrder::Account(account, row::decode::<AccountPool>(row)?.pool),
+                PoolOrderKey::WarmUp(pool) => PoolOrder::WarmUp(pool, row::decode::<PoolWarmUp>(row)?.warm_up),
             })
         })
         .collect()
 }
 
-fn read_key(at: &Key) -> Result<About, KeyError> {
-    let wrong = KeyError { part: "pool" };
+fn read_key(at: &Key) -> Result<PoolOrderKey, KeyDecodeError> {
+    let wrong = KeyDecodeError { part: "pool" };
     let mut reader = KeyReader::new(Space::Pool, at)?;
     match reader.u8()? {
-        ACCOUNT => Ok(About::Account(reader.account()?)),
-        WARM_UP => Ok(About::WarmUp(reader.text()?.parse().map_err(|_| wrong)?)),
+        ACCOUNT => Ok(PoolOrderKey::Account(reader.account()?)),
+        WARM_UP => Ok(PoolOrderKey::WarmUp(reader.text()?.parse().map_err(|_| wrong)?)),
         _ => Err(wrong),
     }
 }
 
 /// Something was ordered: the commit conflicts when something else was since `version`.
-fn changed(batch: &mut Batch, version: &Version) {
+fn bump_version(batch: &mut Batch, version: &PoolOrdersVersion) {
     let count = version.0.as_deref().and_then(|row| std::str::from_utf8(row).ok()?.parse::<u64>().ok());
     batch.check(version_key(), version.0.clone());
     batch.put(version_key(), (count.unwrap_or(0) + 1).to_string().into_bytes());
 }
 
 /// Orders something.
-pub fn put(batch: &mut Batch, version: &Version, order: PoolOrder) {
-    changed(batch, version);
+pub fn put(batch: &mut Batch, version: &PoolOrdersVersion, order: PoolOrder) {
+    bump_version(batch, version);
     match order {
         PoolOrder::Account(account, pool) => {
-            batch.put(key_of(&About::Account(account)), row::encode(&Assigned { pool }));
+            batch.put(key_of(&PoolOrderKey::Account(account)), row::encode(&AccountPool { pool }));
         }
         PoolOrder::WarmUp(pool, warm_up) => {
-            batch.put(key_of(&About::WarmUp(pool)), row::encode(&Warming { warm_up }));
+            batch.put(key_of(&PoolOrderKey::WarmUp(pool)), row::encode(&PoolWarmUp { warm_up }));
         }
     }
 }
 
 /// Takes an order back.
-pub fn take_back(batch: &mut Batch, version: &Version, about: &About) {
-    changed(batch, version);
+pub fn delete(batch: &mut Batch, version: &PoolOrdersVersion, about: &PoolOrderKey) {
+    bump_version(batch, version);
     batch.delete(key_of(about));
 }
 
@@ -152,19 +152,19 @@ mod tests {
         let pool: PoolName = "new".parse().unwrap();
         let orders = [
             PoolOrder::Account(account, pool.clone()),
-            PoolOrder::WarmUp(pool.clone(), OrderedWarmUp::Since(date(2026, 11, 23))),
+            PoolOrder::WarmUp(pool.clone(), WarmUpOverride::Since(date(2026, 11, 23))),
         ];
         for order in orders.clone() {
-            let before = version(&store).await.unwrap();
+            let before = current_version(&store).await.unwrap();
             let mut batch = Batch::progress();
             put(&mut batch, &before, order);
             store.commit(batch.clone()).await.unwrap();
             assert!(store.commit(batch).await.is_err(), "something was ordered meanwhile");
         }
-        assert_eq!(all(&store).await.unwrap(), orders);
+        assert_eq!(list(&store).await.unwrap(), orders);
         let mut batch = Batch::progress();
-        take_back(&mut batch, &version(&store).await.unwrap(), &About::Account(account));
+        delete(&mut batch, &current_version(&store).await.unwrap(), &PoolOrderKey::Account(account));
         store.commit(batch).await.unwrap();
-        assert_eq!(all(&store).await.unwrap(), orders[1..]);
+        assert_eq!(list(&store).await.unwrap(), orders[1..]);
     }
 }

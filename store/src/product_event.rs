@@ -16,7 +16,7 @@ use serde::{Deserialize, Serialize};
 use serde_json::Value as Json;
 use sha2::{Digest as _, Sha256};
 
-use crate::engine::{Batch, Key, Order, ReadError, Store};
+use crate::engine::{Batch, Key, ReadError, ScanOrder, Store};
 use crate::key::{KeyBuilder, Space, key};
 use crate::row::{self, stored};
 
@@ -42,7 +42,7 @@ struct ProductEventRow {
 
 /// An event as it is kept.
 #[derive(Debug, Clone, PartialEq)]
-pub struct Kept {
+pub struct StoredProductEvent {
     /// The stored copy.
     pub event: ProductEvent,
     /// The key that sent it; none when it was a session.
@@ -50,19 +50,19 @@ pub struct Kept {
 }
 
 #[derive(Serialize, Deserialize)]
-#[serde(remote = "Kept")]
-struct KeptRow {
+#[serde(remote = "StoredProductEvent")]
+struct StoredProductEventRow {
     #[serde(flatten, with = "ProductEventRow")]
     event: ProductEvent,
     #[serde(default, skip_serializing_if = "Option::is_none")]
     sent_by: Option<CredentialId>,
 }
-stored!(Kept as KeptRow);
+stored!(StoredProductEvent as StoredProductEventRow);
 
 /// A list of events. The number is part of the stored key.
 #[derive(Debug, Clone, Copy)]
 #[repr(u8)]
-enum List {
+enum ProductEventIndex {
     Name = 1,
     Email = 2,
     User = 3,
@@ -82,34 +82,34 @@ pub(crate) fn hash(text: &str) -> [u8; 16] {
     short
 }
 
-fn listed(account: AccountId, list: List, text: &str) -> KeyBuilder {
+fn index_prefix(account: AccountId, list: ProductEventIndex, text: &str) -> KeyBuilder {
     key(Space::ProductEventBy).account(account).u8(list as u8).fixed(hash(text))
 }
 
 /// How an address is compared.
-fn as_compared(email: &str) -> String {
+fn normalize_email(email: &str) -> String {
     email.to_lowercase()
 }
 
-fn lists(kept: &Kept) -> Vec<Key> {
-    let Kept { event, sent_by } = kept;
-    let email = event.email.as_deref().map(as_compared);
+fn index_keys(kept: &StoredProductEvent) -> Vec<Key> {
+    let StoredProductEvent { event, sent_by } = kept;
+    let email = event.email.as_deref().map(normalize_email);
     let texts = [
-        (List::Name, Some(event.name.clone())),
-        (List::Email, email),
-        (List::User, event.user_id.clone()),
-        (List::Credential, sent_by.map(|id| id.to_string())),
+        (ProductEventIndex::Name, Some(event.name.clone())),
+        (ProductEventIndex::Email, email),
+        (ProductEventIndex::User, event.user_id.clone()),
+        (ProductEventIndex::Credential, sent_by.map(|id| id.to_string())),
     ];
-    let key = |(list, text): (List, Option<String>)| {
-        Some(listed(event.account, list, &text?).id(event.id.to_bytes()).build())
+    let key = |(list, text): (ProductEventIndex, Option<String>)| {
+        Some(index_prefix(event.account, list, &text?).id(event.id.to_bytes()).build())
     };
     texts.into_iter().filter_map(key).collect()
 }
 
 /// Writes an event and finds a place for it in the lists.
-pub fn record(batch: &mut Batch, kept: &Kept) {
+pub fn record(batch: &mut Batch, kept: &StoredProductEvent) {
     batch.put_fresh(key_of(kept.event.account, kept.event.id), row::encode(kept));
-    for entry in lists(kept) {
+    for entry in index_keys(kept) {
         batch.put_fresh(entry, Vec::new());
     }
 }
@@ -118,7 +118,11 @@ pub fn record(batch: &mut Batch, kept: &Kept) {
 ///
 /// # Errors
 /// The store cannot be read.
-pub async fn get(store: &Store, account: AccountId, id: ProductEventId) -> Result<Option<Kept>, ReadError> {
+pub async fn get(
+    store: &Store,
+    account: AccountId,
+    id: ProductEventId,
+) -> Result<Option<StoredProductEvent>, ReadError> {
     store.get(&key_of(account, id)).await?.map(|row| row::decode(&row)).transpose()
 }
 
@@ -133,14 +137,14 @@ pub async fn get_many(
     let keys: Vec<Key> = ids.iter().map(|(account, id)| key_of(*account, *id)).collect();
     let rows = store.get_many(&keys).await?;
     let read = |row: Option<crate::engine::Value>| {
-        row.map(|row| row::decode::<Kept>(&row).map(|kept| kept.event)).transpose()
+        row.map(|row| row::decode::<StoredProductEvent>(&row).map(|kept| kept.event)).transpose()
     };
     rows.into_iter().map(read).collect()
 }
 
 /// Which events are asked for.
 #[derive(Debug, Clone, Default)]
-pub struct Filter {
+pub struct ProductEventFilter {
     /// Of this name.
     pub name: Option<String>,
     /// Of this address.
@@ -155,10 +159,10 @@ pub struct Filter {
     pub before: Option<ProductEventId>,
 }
 
-impl Filter {
-    fn takes(&self, kept: &Kept) -> bool {
-        let Kept { event, sent_by } = kept;
-        let email = |wanted: &String| event.email.as_deref().map(as_compared) == Some(as_compared(wanted));
+impl ProductEventFilter {
+    fn matches(&self, kept: &StoredProductEvent) -> bool {
+        let StoredProductEvent { event, sent_by } = kept;
+        let email = |wanted: &String| event.email.as_deref().map(normalize_email) == Some(normalize_email(wanted));
         self.name.as_ref().is_none_or(|name| *name == event.name)
             && self.email.as_ref().is_none_or(email)
             && self.user_id.as_ref().is_none_or(|user| Some(user) == event.user_id.as_ref())
@@ -166,16 +170,16 @@ impl Filter {
     }
 
     /// The list that is walked: that of one user is shorter than that of a name.
-    fn walked(&self, account: AccountId) -> KeyBuilder {
-        let by = |list, text: &str| listed(account, list, text);
+    fn scan_prefix(&self, account: AccountId) -> KeyBuilder {
+        let by = |list, text: &str| index_prefix(account, list, text);
         if let Some(user) = &self.user_id {
-            by(List::User, user)
+            by(ProductEventIndex::User, user)
         } else if let Some(email) = &self.email {
-            by(List::Email, &as_compared(email))
+            by(ProductEventIndex::Email, &normalize_email(email))
         } else if let Some(name) = &self.name {
-            by(List::Name, name)
+            by(ProductEventIndex::Name, name)
         } else if let Some(sent_by) = self.sent_by {
-            by(List::Credential, &sent_by.to_string())
+            by(ProductEventIndex::Credential, &sent_by.to_string())
         } else {
             key(Space::ProductEvent).account(account)
         }
@@ -184,7 +188,7 @@ impl Filter {
 
 /// A page of events.
 #[derive(Debug, Default)]
-pub struct Listed {
+pub struct ProductEventPage {
     /// The events, newest first.
     pub events: Vec<ProductEvent>,
     /// After which the next page begins; none on the last.
@@ -198,10 +202,10 @@ pub struct Listed {
 pub async fn list(
     store: &Store,
     account: AccountId,
-    filter: &Filter,
+    filter: &ProductEventFilter,
     limit: usize,
-) -> Result<Listed, ReadError> {
-    let walked = filter.walked(account);
+) -> Result<ProductEventPage, ReadError> {
+    let walked = filter.scan_prefix(account);
     let mut range = walked.clone().range();
     if let Some(since) = filter.since {
         range.start = walked.clone().id(since.to_bytes()).build();
@@ -209,15 +213,15 @@ pub async fn list(
     if let Some(before) = filter.before {
         range.end = walked.clone().id(before.to_bytes()).build();
     }
-    let (mut page, mut looked) = (Listed::default(), 0);
+    let (mut page, mut looked) = (ProductEventPage::default(), 0);
     while range.start < range.end {
-        let rows = store.scan(range.clone(), Order::Descending, PAGE_ROWS).await?;
+        let rows = store.scan(range.clone(), ScanOrder::Descending, PAGE_ROWS).await?;
         let ids: Vec<ProductEventId> = rows.iter().filter_map(|(entry, _)| id_of(entry)).collect();
         let keys: Vec<Key> = ids.iter().map(|id| key_of(account, *id)).collect();
         for (id, row) in ids.iter().zip(store.get_many(&keys).await?) {
             let Some(row) = row else { continue };
-            let kept: Kept = row::decode(&row)?;
-            if !filter.takes(&kept) {
+            let kept: StoredProductEvent = row::decode(&row)?;
+            if !filter.matches(&kept) {
                 continue;
             }
             if page.events.len() == limit {
@@ -249,18 +253,18 @@ fn id_of(entry: &Key) -> Option<ProductEventId> {
 ///
 /// # Errors
 /// The store cannot be read.
-pub async fn forget_before(
+pub async fn purge_before(
     store: &Store,
     batch: &mut Batch,
     (account, before): (AccountId, ProductEventId),
     limit: usize,
 ) -> Result<usize, ReadError> {
     let range = key(Space::ProductEvent).account(account).build()..key_of(account, before);
-    let rows = store.scan(range, Order::Ascending, limit).await?;
+    let rows = store.scan(range, ScanOrder::Ascending, limit).await?;
     let count = rows.len();
     for (row_key, row) in rows {
         batch.delete(row_key);
-        for entry in lists(&row::decode::<Kept>(&row)?) {
+        for entry in index_keys(&row::decode::<StoredProductEvent>(&row)?) {
             batch.delete(entry);
         }
     }
@@ -276,7 +280,7 @@ mod tests {
         Timestamp::from_second(second).unwrap()
     }
 
-    fn event(n: i64, name: &str, user: Option<&str>, email: Option<&str>) -> Kept {
+    fn event(n: i64, name: &str, user: Option<&str>, email: Option<&str>) -> StoredProductEvent {
         let event = ProductEvent {
             id: ProductEventId::new(at(n), u128::try_from(n).unwrap()),
             account: AccountId::new(at(0), 1),
@@ -287,7 +291,7 @@ mod tests {
             source: "api".to_owned(),
             created_at: at(n),
         };
-        Kept { event, sent_by: None }
+        StoredProductEvent { event, sent_by: None }
     }
 
     #[tokio::test]
@@ -301,7 +305,7 @@ mod tests {
             record(&mut batch, &event(n, name, Some(&user), email));
         }
         store.commit(batch).await.unwrap();
-        let all = async |filter: &Filter, limit: usize| {
+        let all = async |filter: &ProductEventFilter, limit: usize| {
             let (mut filter, mut seen) = (filter.clone(), Vec::new());
             loop {
                 let page = list(&store, account, &filter, limit).await.unwrap();
@@ -315,29 +319,32 @@ mod tests {
         let expected = |keep: &dyn Fn(i64) -> bool| (0..600).rev().filter(|n| keep(*n)).collect::<Vec<_>>();
         let text = |text: &str| Some(text.to_owned());
         for limit in [7, 100] {
-            assert_eq!(all(&Filter::default(), limit).await, expected(&|_| true));
+            assert_eq!(all(&ProductEventFilter::default(), limit).await, expected(&|_| true));
             assert_eq!(
-                all(&Filter { name: text("b"), ..Filter::default() }, limit).await,
+                all(&ProductEventFilter { name: text("b"), ..ProductEventFilter::default() }, limit).await,
                 expected(&|n| n % 3 == 1)
             );
-            let email = Filter { email: text("ada@EXAMPLE.com"), ..Filter::default() };
+            let email = ProductEventFilter { email: text("ada@EXAMPLE.com"), ..ProductEventFilter::default() };
             assert_eq!(all(&email, limit).await, expected(&|n| n % 5 == 0));
-            let both = Filter { user_id: text("u1"), name: text("a"), ..email };
+            let both = ProductEventFilter { user_id: text("u1"), name: text("a"), ..email };
             assert_eq!(all(&both, limit).await, expected(&|n| n % 2 == 1 && n % 3 == 0 && n % 5 == 0));
             let since = Some(ProductEventId::new(at(500), 0));
-            let since = Filter { name: text("a"), since, ..Filter::default() };
+            let since = ProductEventFilter { name: text("a"), since, ..ProductEventFilter::default() };
             assert_eq!(all(&since, limit).await, expected(&|n| n >= 500 && n % 3 == 0));
         }
-        assert_eq!(all(&Filter { name: text("none"), ..Filter::default() }, 9).await, [0i64; 0]);
+        assert_eq!(
+            all(&ProductEventFilter { name: text("none"), ..ProductEventFilter::default() }, 9).await,
+            [0i64; 0]
+        );
         let other = AccountId::new(at(0), 2);
-        assert!(list(&store, other, &Filter::default(), 5).await.unwrap().events.is_empty());
+        assert!(list(&store, other, &ProductEventFilter::default(), 5).await.unwrap().events.is_empty());
         let mut batch = Batch::progress();
         let before = (account, ProductEventId::new(at(590), 0));
-        assert_eq!(forget_before(&store, &mut batch, before, 1_000).await.unwrap(), 590);
+        assert_eq!(purge_before(&store, &mut batch, before, 1_000).await.unwrap(), 590);
         store.commit(batch).await.unwrap();
-        assert_eq!(all(&Filter::default(), 7).await, expected(&|n| n >= 590));
+        assert_eq!(all(&ProductEventFilter::default(), 7).await, expected(&|n| n >= 590));
         let range = key(Space::ProductEventBy).range();
-        let left = store.scan(range, Order::Ascending, 1_000).await.unwrap();
+        let left = store.scan(range, ScanOrder::Ascending, 1_000).await.unwrap();
         assert_eq!(left.len(), 10 + 10 + 2, "no list has what is forgotten");
     }
 }

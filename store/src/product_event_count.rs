@@ -16,7 +16,7 @@ use mail::id::AccountId;
 use mail::metric::Hour;
 use serde::{Deserialize, Serialize};
 
-use crate::engine::{Batch, Key, Order, ReadError, Store, Value};
+use crate::engine::{Batch, Key, ReadError, ScanOrder, Store, Value};
 use crate::key::{KeyBuilder, KeyReader, Space, key};
 use crate::row::{self, stored};
 
@@ -34,7 +34,7 @@ const BY_SOURCE: u8 = 4;
 
 /// How many.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
-pub struct Counts {
+pub struct ProductEventCounts {
     /// Events, or visits, that count.
     pub count: u64,
     /// Teammates who joined.
@@ -50,8 +50,8 @@ pub struct Counts {
 }
 
 #[derive(Serialize, Deserialize)]
-#[serde(remote = "Counts")]
-struct CountsRow {
+#[serde(remote = "ProductEventCounts")]
+struct ProductEventCountsRow {
     #[serde(default, skip_serializing_if = "is_none")]
     count: u64,
     #[serde(default, skip_serializing_if = "is_none")]
@@ -65,14 +65,14 @@ struct CountsRow {
     #[serde(default, skip_serializing_if = "is_none")]
     visitors: u64,
 }
-stored!(Counts as CountsRow);
+stored!(ProductEventCounts as ProductEventCountsRow);
 
 #[expect(clippy::trivially_copy_pass_by_ref, reason = "serde asks for it")]
 fn is_none(count: &u64) -> bool {
     *count == 0
 }
 
-impl Counts {
+impl ProductEventCounts {
     /// Some more of each.
     pub fn add(&mut self, more: Self) {
         for (count, more) in [
@@ -90,56 +90,56 @@ impl Counts {
 
 /// What is to be added.
 #[derive(Debug, Default)]
-pub struct Additions {
+pub struct ProductEventIncrements {
     /// By name and hour.
-    pub names: BTreeMap<(AccountId, String), BTreeMap<Hour, Counts>>,
+    pub names: BTreeMap<(AccountId, String), BTreeMap<Hour, ProductEventCounts>>,
     /// By day and source.
-    pub sources: BTreeMap<(AccountId, Hour), BTreeMap<String, Counts>>,
+    pub sources: BTreeMap<(AccountId, Hour), BTreeMap<String, ProductEventCounts>>,
 }
 
-impl Additions {
+impl ProductEventIncrements {
     /// Adds to a name.
-    pub fn name(&mut self, account: AccountId, name: &str, hour: Hour, counts: Counts) {
+    pub fn add_name(&mut self, account: AccountId, name: &str, hour: Hour, counts: ProductEventCounts) {
         self.names.entry((account, name.to_owned())).or_default().entry(hour).or_default().add(counts);
     }
 
     /// Adds to a source.
-    pub fn source(&mut self, account: AccountId, source: &str, hour: Hour, counts: Counts) {
+    pub fn add_source(&mut self, account: AccountId, source: &str, hour: Hour, counts: ProductEventCounts) {
         let day = self.sources.entry((account, hour.day())).or_default();
         day.entry(source.to_owned()).or_default().add(counts);
     }
 }
 
-fn rows_of(account: AccountId, kind: u8) -> KeyBuilder {
+fn row_prefix(account: AccountId, kind: u8) -> KeyBuilder {
     key(Space::EventCount).account(account).u8(kind)
 }
 
 fn name_key(account: AccountId, name: &str) -> Key {
-    rows_of(account, BY_NAME).text(name).build()
+    row_prefix(account, BY_NAME).text(name).build()
 }
 
 fn source_key(account: AccountId, day: Hour, source: &str) -> Key {
-    rows_of(account, BY_SOURCE).i64(day.0).text(source).build()
+    row_prefix(account, BY_SOURCE).i64(day.0).text(source).build()
 }
 
 /// Adds; the commit conflicts when a row was changed meanwhile.
 ///
 /// # Errors
 /// The store cannot be read.
-pub async fn add(store: &Store, batch: &mut Batch, additions: &Additions) -> Result<(), ReadError> {
-    let mut sums: BTreeMap<Key, Counts> = BTreeMap::new();
-    let mut sum = |row_key: Key, counts: Counts| sums.entry(row_key).or_default().add(counts);
-    let others = new_names_beyond(store, additions).await?;
+pub async fn add(store: &Store, batch: &mut Batch, additions: &ProductEventIncrements) -> Result<(), ReadError> {
+    let mut sums: BTreeMap<Key, ProductEventCounts> = BTreeMap::new();
+    let mut sum = |row_key: Key, counts: ProductEventCounts| sums.entry(row_key).or_default().add(counts);
+    let others = names_over_limit(store, additions).await?;
     for ((account, name), hours) in &additions.names {
         let name = if others.contains(&(*account, name.as_str())) { OTHER } else { name };
         for (hour, counts) in hours {
-            sum(rows_of(*account, BY_HOUR).text(name).i64(hour.0).build(), *counts);
-            sum(rows_of(*account, BY_DAY).text(name).i64(hour.day().0).build(), *counts);
+            sum(row_prefix(*account, BY_HOUR).text(name).i64(hour.0).build(), *counts);
+            sum(row_prefix(*account, BY_DAY).text(name).i64(hour.day().0).build(), *counts);
             sum(name_key(*account, name), *counts);
         }
     }
     for ((account, day), sources) in &additions.sources {
-        let others = new_sources_beyond(store, *account, *day, sources).await?;
+        let others = sources_over_limit(store, *account, *day, sources).await?;
         for (source, counts) in sources {
             let source = if others.contains(source.as_str()) { OTHER } else { source };
             sum(source_key(*account, *day, source), *counts);
@@ -157,9 +157,9 @@ pub async fn add(store: &Store, batch: &mut Batch, additions: &Additions) -> Res
 }
 
 /// The names for which there is no room any more.
-async fn new_names_beyond<'a>(
+async fn names_over_limit<'a>(
     store: &Store,
-    additions: &'a Additions,
+    additions: &'a ProductEventIncrements,
 ) -> Result<BTreeSet<(AccountId, &'a str)>, ReadError> {
     let keys: Vec<Key> = additions.names.keys().map(|(account, name)| name_key(*account, name)).collect();
     let rows = store.get_many(&keys).await?;
@@ -169,31 +169,27 @@ async fn new_names_beyond<'a>(
     }
     let mut beyond = BTreeSet::new();
     for (account, names) in new {
-        let there = store.scan(rows_of(account, BY_NAME).range(), Order::Ascending, NAMES_MAX).await?.len();
+        let there = store.scan(row_prefix(account, BY_NAME).range(), ScanOrder::Ascending, NAMES_MAX).await?.len();
         beyond.extend(names.into_iter().skip(NAMES_MAX - there).map(|name| (account, name)));
     }
     Ok(beyond)
 }
 
-async fn new_sources_beyond<'a>(
+async fn sources_over_limit<'a>(
     store: &Store,
     account: AccountId,
     day: Hour,
-    sources: &'a BTreeMap<String, Counts>,
+    sources: &'a BTreeMap<String, ProductEventCounts>,
 ) -> Result<BTreeSet<&'a str>, ReadError> {
     let keys: Vec<Key> = sources.keys().map(|source| source_key(account, day, source)).collect();
     let rows = store.get_many(&keys).await?;
-    let new: Vec<&str> = sources
-        .keys()
-        .zip(rows)
-        .filter(|(_, row)| row.is_none())
-        .map(|(source, _)| source.as_str())
-        .collect();
+    let new: Vec<&str> =
+        sources.keys().zip(rows).filter(|(_, row)| row.is_none()).map(|(source, _)| source.as_str()).collect();
     if new.is_empty() {
         return Ok(BTreeSet::new());
     }
-    let range = rows_of(account, BY_SOURCE).i64(day.0).range();
-    let there = store.scan(range, Order::Ascending, SOURCES_MAX).await?.len();
+    let range = row_prefix(account, BY_SOURCE).i64(day.0).range();
+    let there = store.scan(range, ScanOrder::Ascending, SOURCES_MAX).await?.len();
     Ok(new.into_iter().skip(SOURCES_MAX - there).collect())
 }
 
@@ -201,9 +197,9 @@ async fn new_sources_beyond<'a>(
 ///
 /// # Errors
 /// The store cannot be read.
-pub async fn names(store: &Store, account: AccountId) -> Result<Vec<(String, Counts)>, ReadError> {
+pub async fn list_names(store: &Store, account: AccountId) -> Result<Vec<(String, ProductEventCounts)>, ReadError> {
     // And the others.
-    let rows = store.scan(rows_of(account, BY_NAME).range(), Order::Ascending, NAMES_MAX + 1).await?;
+    let rows = store.scan(row_prefix(account, BY_NAME).range(), ScanOrder::Ascending, NAMES_MAX + 1).await?;
     let read = |(row_key, row): &(Key, Value)| {
         let mut reader = KeyReader::new(Space::EventCount, row_key).map_err(row::damaged)?;
         reader.account().and_then(|_| reader.u8()).map_err(row::damaged)?;
@@ -216,16 +212,16 @@ pub async fn names(store: &Store, account: AccountId) -> Result<Vec<(String, Cou
 ///
 /// # Errors
 /// The store cannot be read.
-pub async fn of_name(
+pub async fn name_counts(
     store: &Store,
     (account, name): (AccountId, &str),
     hours: Range<Hour>,
     by_day: bool,
     limit: usize,
-) -> Result<Vec<(Hour, Counts)>, ReadError> {
-    let rows = || rows_of(account, if by_day { BY_DAY } else { BY_HOUR }).text(name);
+) -> Result<Vec<(Hour, ProductEventCounts)>, ReadError> {
+    let rows = || row_prefix(account, if by_day { BY_DAY } else { BY_HOUR }).text(name);
     let range = rows().i64(hours.start.0).build()..rows().i64(hours.end.0).build();
-    let rows = store.scan(range, Order::Ascending, limit).await?;
+    let rows = store.scan(range, ScanOrder::Ascending, limit).await?;
     let read = |(row_key, row): &(Key, Value)| {
         let mut reader = KeyReader::new(Space::EventCount, row_key).map_err(row::damaged)?;
         reader.account().and_then(|_| reader.u8()).and_then(|_| reader.text()).map_err(row::damaged)?;
@@ -238,15 +234,15 @@ pub async fn of_name(
 ///
 /// # Errors
 /// The store cannot be read.
-pub async fn of_sources(
+pub async fn source_counts(
     store: &Store,
     account: AccountId,
     days: Range<Hour>,
     limit: usize,
-) -> Result<Vec<(Hour, String, Counts)>, ReadError> {
-    let rows = || rows_of(account, BY_SOURCE);
+) -> Result<Vec<(Hour, String, ProductEventCounts)>, ReadError> {
+    let rows = || row_prefix(account, BY_SOURCE);
     let range = rows().i64(days.start.0).build()..rows().i64(days.end.0).build();
-    let rows = store.scan(range, Order::Ascending, limit).await?;
+    let rows = store.scan(range, ScanOrder::Ascending, limit).await?;
     let read = |(row_key, row): &(Key, Value)| {
         let mut reader = KeyReader::new(Space::EventCount, row_key).map_err(row::damaged)?;
         reader.account().and_then(|_| reader.u8()).map_err(row::damaged)?;
@@ -260,25 +256,25 @@ pub async fn of_sources(
 ///
 /// # Errors
 /// The store cannot be read.
-pub async fn forget_before(
+pub async fn purge_before(
     store: &Store,
     batch: &mut Batch,
     (account, before): (AccountId, Hour),
     limit: usize,
 ) -> Result<usize, ReadError> {
     let mut count = 0;
-    for (name, _) in names(store, account).await? {
+    for (name, _) in list_names(store, account).await? {
         for kind in [BY_HOUR, BY_DAY] {
-            let rows = || rows_of(account, kind).text(&name);
+            let rows = || row_prefix(account, kind).text(&name);
             let range = rows().build()..rows().i64(before.0).build();
-            for (row_key, _) in store.scan(range, Order::Ascending, limit - count).await? {
+            for (row_key, _) in store.scan(range, ScanOrder::Ascending, limit - count).await? {
                 batch.delete(row_key);
                 count += 1;
             }
         }
     }
-    let range = rows_of(account, BY_SOURCE).build()..rows_of(account, BY_SOURCE).i64(before.0).build();
-    for (row_key, _) in store.scan(range, Order::Ascending, limit - count).await? {
+    let range = row_prefix(account, BY_SOURCE).build()..row_prefix(account, BY_SOURCE).i64(before.0).build();
+    for (row_key, _) in store.scan(range, ScanOrder::Ascending, limit - count).await? {
         batch.delete(row_key);
         count += 1;
     }
@@ -293,32 +289,29 @@ mod tests {
     #[tokio::test]
     async fn names_and_sources_are_bounded() {
         let (store, account) = (Store::memory(), AccountId::new(Timestamp::UNIX_EPOCH, 1));
-        let one = Counts { count: 1, ..Counts::default() };
+        let one = ProductEventCounts { count: 1, ..ProductEventCounts::default() };
         for round in 1..=2u64 {
-            let mut additions = Additions::default();
+            let mut additions = ProductEventIncrements::default();
             for n in 0..NAMES_MAX + 7 {
-                additions.name(account, &format!("n{n:05}"), Hour(25), one);
-                additions.source(account, &format!("s{n:05}"), Hour(25), one);
+                additions.add_name(account, &format!("n{n:05}"), Hour(25), one);
+                additions.add_source(account, &format!("s{n:05}"), Hour(25), one);
             }
-            additions.name(account, "n00000", Hour(26), one);
+            additions.add_name(account, "n00000", Hour(26), one);
             let mut batch = Batch::progress();
             add(&store, &mut batch, &additions).await.unwrap();
             store.commit(batch).await.unwrap();
-            let names = names(&store, account).await.unwrap();
+            let names = list_names(&store, account).await.unwrap();
             assert_eq!(names.len(), NAMES_MAX + 1);
             assert_eq!((names[0].0.as_str(), names[0].1.count), (OTHER, 7 * round));
-            let hours = of_name(&store, (account, "n00000"), Hour(0)..Hour(48), false, 99).await.unwrap();
-            assert_eq!(
-                hours.iter().map(|(h, c)| (h.0, c.count)).collect::<Vec<_>>(),
-                [(25, round), (26, round)]
-            );
-            let days = of_name(&store, (account, "n00000"), Hour(0)..Hour(48), true, 99).await.unwrap();
+            let hours = name_counts(&store, (account, "n00000"), Hour(0)..Hour(48), false, 99).await.unwrap();
+            assert_eq!(hours.iter().map(|(h, c)| (h.0, c.count)).collect::<Vec<_>>(), [(25, round), (26, round)]);
+            let days = name_counts(&store, (account, "n00000"), Hour(0)..Hour(48), true, 99).await.unwrap();
             assert_eq!(days.iter().map(|(h, c)| (h.0, c.count)).collect::<Vec<_>>(), [(24, 2 * round)]);
-            let sources = of_sources(&store, account, Hour(0)..Hour(48), 9_999).await.unwrap();
+            let sources = source_counts(&store, account, Hour(0)..Hour(48), 9_999).await.unwrap();
             assert_eq!(sources.len(), SOURCES_MAX + 1);
         }
         let mut batch = Batch::progress();
-        let forgotten = forget_before(&store, &mut batch, (account, Hour(48)), 9_999).await.unwrap();
+        let forgotten = purge_before(&store, &mut batch, (account, Hour(48)), 9_999).await.unwrap();
         assert_eq!(forgotten, 2 * (NAMES_MAX + 1) + 1 + SOURCES_MAX + 1);
     }
 }

@@ -17,7 +17,7 @@ use std::collections::{BTreeMap, BinaryHeap, HashMap};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use jiff::{SignedDuration, Timestamp};
-use mail::task::{Class, Task};
+use mail::task::{Task, TaskClass};
 
 use crate::engine::{Key, ReadError, Store};
 use crate::key::{KeyReader, Space, key};
@@ -60,7 +60,7 @@ impl QueuedState {
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) struct CountedTask {
     state: QueuedState,
-    class: Class,
+    class: TaskClass,
     /// When it was accepted, in minutes since 1970.
     minute: i64,
 }
@@ -87,7 +87,7 @@ pub(crate) struct TaskChange {
 /// The counts of one partition, as far as its tasks were read.
 #[derive(Debug, Default)]
 struct PartitionCounts {
-    by_state: [[i64; Class::ALL.len()]; QueuedState::ALL.len()],
+    by_state: [[i64; TaskClass::ALL.len()]; QueuedState::ALL.len()],
     by_minute: BTreeMap<i64, i64>,
     /// By the domain as it stands in the keys.
     by_domain: HashMap<Box<[u8]>, i64>,
@@ -125,9 +125,7 @@ impl PartitionCounts {
     fn add(&mut self, key: &Key, task: Option<CountedTask>, by: i64) {
         let Some(task) = task else { return };
         let negatives = &mut self.negatives;
-        if let Some(count) =
-            self.by_state.get_mut(task.state as usize).and_then(|by| by.get_mut(task.class as usize))
-        {
+        if let Some(count) = self.by_state.get_mut(task.state as usize).and_then(|by| by.get_mut(task.class as usize)) {
             change(count, by, negatives);
         }
         if change(self.by_minute.entry(task.minute).or_default(), by, negatives) == 0 {
@@ -210,8 +208,7 @@ impl OpenCommit {
     /// Each key once, with the task at it before and after.
     fn tasks(&self) -> Vec<(&Key, Option<CountedTask>, Option<CountedTask>)> {
         let mut places: HashMap<&Key, usize> = HashMap::with_capacity(self.changes.len());
-        let mut tasks: Vec<(&Key, Option<CountedTask>, Option<CountedTask>)> =
-            Vec::with_capacity(self.changes.len());
+        let mut tasks: Vec<(&Key, Option<CountedTask>, Option<CountedTask>)> = Vec::with_capacity(self.changes.len());
         for change in &self.changes {
             let after = change.is_put.then_some(change.task);
             let place = *places.entry(&change.key).or_insert(tasks.len());
@@ -243,7 +240,7 @@ pub(crate) enum Ended {
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub struct QueueSummary {
     /// Recipients by state and class, none left out.
-    pub recipients: Vec<(QueuedState, Class, u64)>,
+    pub recipients: Vec<(QueuedState, TaskClass, u64)>,
     /// When the oldest was accepted, to the minute.
     pub oldest_accepted_at: Option<Timestamp>,
     /// The recipient domains that most waits for, the most first.
@@ -361,12 +358,7 @@ impl QueueCounts {
     }
 
     /// A slice was read, begun at `now`: these tasks, up to `to`, or to the partition's end.
-    fn slice_read(
-        &self,
-        (partition, now): (u16, Timestamp),
-        tasks: Vec<(Key, CountedTask)>,
-        to: Option<Key>,
-    ) {
+    fn slice_read(&self, (partition, now): (u16, Timestamp), tasks: Vec<(Key, CountedTask)>, to: Option<Key>) {
         let mut state = self.lock();
         let State { open, partitions, .. } = &mut *state;
         let Some(counts) = partitions.get_mut(&partition) else { return };
@@ -400,16 +392,14 @@ impl QueueCounts {
     #[must_use]
     pub fn summary(&self, top: usize) -> QueueSummary {
         let state = self.lock();
-        let sum = |of: QueuedState, class: Class| {
+        let sum = |of: QueuedState, class: TaskClass| {
             let count = |counts: &PartitionCounts| {
                 counts.by_state.get(of as usize).and_then(|by| by.get(class as usize)).copied().unwrap_or(0)
             };
             u64::try_from(state.partitions.values().map(count).sum::<i64>()).unwrap_or(0)
         };
-        let recipients = QueuedState::ALL
-            .iter()
-            .flat_map(|of| Class::ALL.map(|class| (*of, class, sum(*of, class))))
-            .collect();
+        let recipients =
+            QueuedState::ALL.iter().flat_map(|of| TaskClass::ALL.map(|class| (*of, class, sum(*of, class)))).collect();
         let oldest_of = |counts: &PartitionCounts| {
             counts.by_minute.iter().find(|(_, count)| **count > 0).map(|(minute, _)| *minute)
         };
@@ -446,8 +436,7 @@ fn top_domains(state: &State, top: usize) -> Vec<(String, u64)> {
     let mut found: Vec<(&[u8], i64)> = found.into_iter().filter(|(_, count)| *count > 0).collect();
     found.sort_unstable_by(|one, other| other.1.cmp(&one.1).then_with(|| one.0.cmp(other.0)));
     found.truncate(top);
-    let shown =
-        |(domain, count): (&[u8], i64)| (String::from_utf8_lossy(domain).into_owned(), count.unsigned_abs());
+    let shown = |(domain, count): (&[u8], i64)| (String::from_utf8_lossy(domain).into_owned(), count.unsigned_abs());
     found.into_iter().map(shown).collect()
 }
 
@@ -511,7 +500,7 @@ mod tests {
 
         let later = Task { attempts: 1, due: Timestamp::from_second(99).unwrap(), ..one.clone() };
         write(&store, |batch| {
-            task::take(batch, &one, None);
+            task::remove(batch, &one, None);
             task::put(batch, &later);
         })
         .await;
@@ -524,11 +513,11 @@ mod tests {
 
         // What is refused counts nothing.
         let mut batch = Batch::progress();
-        task::take(&mut batch, &one, None);
+        task::remove(&mut batch, &one, None);
         assert!(store.commit(batch).await.is_err());
         assert_eq!(total(&store.queue_counts().summary(10)), 2);
-        write(&store, |batch| task::take(batch, &later, None)).await;
-        write(&store, |batch| task::take(batch, &held, None)).await;
+        write(&store, |batch| task::remove(batch, &later, None)).await;
+        write(&store, |batch| task::remove(batch, &held, None)).await;
         let summary = store.queue_counts().summary(10);
         assert_eq!((total(&summary), summary.oldest_accepted_at), (0, None));
         assert!(summary.top_domains.is_empty());
@@ -583,7 +572,7 @@ mod tests {
         task::put_new(&mut batch, &one);
         batch.tasks.clear();
         store.commit(batch).await.unwrap();
-        write(&store, |batch| task::take(batch, &one, None)).await;
+        write(&store, |batch| task::remove(batch, &one, None)).await;
         assert!(counts.is_incomplete());
         assert_eq!(counts.summary(10).oldest_accepted_at, None);
         while counts.read(&store, at(0)).await.unwrap() {}
@@ -655,14 +644,13 @@ mod tests {
                     }
                 }
                 Step::SliceBegins if self.slice.is_none() => {
-                    self.slice =
-                        self.counts.slice_begins(at(0), false).map(|(number, from)| (number, from, None));
+                    self.slice = self.counts.slice_begins(at(0), false).map(|(number, from)| (number, from, None));
                 }
                 Step::SliceSeen => {
                     if let Some((_, from, seen @ None)) = &mut self.slice {
                         let rows = self.rows.range(from.clone()..).take(2);
                         let rows: Vec<_> = rows.map(|(key, task)| (key.clone(), *task)).collect();
-                        let next = rows.get(1).map(|(last, _)| crate::key::after(last));
+                        let next = rows.get(1).map(|(last, _)| crate::key::successor(last));
                         *seen = Some((rows, next));
                     }
                 }

@@ -8,28 +8,28 @@
 //! reaches every node's tasks.
 
 use jiff::Timestamp;
-use mail::address::Name;
+use mail::address::DomainName;
 use mail::id::AccountId;
-use mail::task::Class;
+use mail::task::TaskClass;
 use mail::task_filter::TaskFilter;
 use serde::{Deserialize, Serialize};
 
-use crate::engine::{Batch, Key, Order, ReadError, Store, Value};
-use crate::key::{KeyError, KeyReader, Space, key};
+use crate::engine::{Batch, Key, ReadError, ScanOrder, Store, Value};
+use crate::key::{KeyDecodeError, KeyReader, Space, key};
 use crate::row::{self, stored};
 use crate::task::PARTITIONS;
 
 #[derive(Serialize, Deserialize)]
 #[serde(remote = "TaskFilter")]
-struct FilterRow {
+struct TaskFilterRow {
     #[serde(default, skip_serializing_if = "Option::is_none")]
-    to: Option<Name>,
+    to: Option<DomainName>,
     #[serde(default, skip_serializing_if = "Option::is_none")]
     account: Option<AccountId>,
     #[serde(default, skip_serializing_if = "Option::is_none")]
-    from: Option<Name>,
+    from: Option<DomainName>,
     #[serde(default, skip_serializing_if = "Option::is_none")]
-    class: Option<Class>,
+    class: Option<TaskClass>,
     #[serde(default, skip_serializing_if = "Option::is_none")]
     held: Option<bool>,
     #[serde(default, skip_serializing_if = "Option::is_none")]
@@ -40,32 +40,32 @@ struct FilterRow {
 
 /// What is to be done to many tasks.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
-pub struct QueueOrder {
+pub struct BulkQueueCommand {
     /// What, in the queue's word for it.
     pub order: String,
     /// To which.
-    #[serde(with = "FilterRow")]
+    #[serde(with = "TaskFilterRow")]
     pub filter: TaskFilter,
 }
-stored!(QueueOrder as QueueOrder);
+stored!(BulkQueueCommand as BulkQueueCommand);
 
 /// An order that lies in a partition.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Pending {
+pub struct PendingQueueCommand {
     /// The partition.
     pub partition: u16,
     /// Which order.
     pub id: [u8; 16],
     /// What is to be done.
-    pub order: QueueOrder,
+    pub order: BulkQueueCommand,
 }
 
 fn key_of(partition: u16, id: [u8; 16]) -> Key {
-    key(Space::QueueOrder).u16(partition).id(id).build()
+    key(Space::QueueCommand).u16(partition).id(id).build()
 }
 
 /// Writes an order into all partitions.
-pub fn put(batch: &mut Batch, id: [u8; 16], order: &QueueOrder) {
+pub fn put(batch: &mut Batch, id: [u8; 16], order: &BulkQueueCommand) {
     let row = row::encode(order);
     for partition in 0..PARTITIONS {
         batch.put(key_of(partition, id), row.clone());
@@ -73,7 +73,7 @@ pub fn put(batch: &mut Batch, id: [u8; 16], order: &QueueOrder) {
 }
 
 /// The order is carried out in this partition.
-pub fn done(batch: &mut Batch, partition: u16, id: [u8; 16]) {
+pub fn complete(batch: &mut Batch, partition: u16, id: [u8; 16]) {
     batch.delete(key_of(partition, id));
 }
 
@@ -81,17 +81,17 @@ pub fn done(batch: &mut Batch, partition: u16, id: [u8; 16]) {
 ///
 /// # Errors
 /// The store cannot be read.
-pub async fn pending(store: &Store, limit: usize) -> Result<Vec<Pending>, ReadError> {
-    let rows = store.scan(key(Space::QueueOrder).range(), Order::Ascending, limit).await?;
+pub async fn list_pending(store: &Store, limit: usize) -> Result<Vec<PendingQueueCommand>, ReadError> {
+    let rows = store.scan(key(Space::QueueCommand).range(), ScanOrder::Ascending, limit).await?;
     let read = |(at, row): (Key, Value)| {
         let (partition, id) = read_key(&at).map_err(row::damaged)?;
-        Ok(Pending { partition, id, order: row::decode(&row)? })
+        Ok(PendingQueueCommand { partition, id, order: row::decode(&row)? })
     };
     rows.into_iter().map(read).collect()
 }
 
-fn read_key(at: &Key) -> Result<(u16, [u8; 16]), KeyError> {
-    let mut reader = KeyReader::new(Space::QueueOrder, at)?;
+fn read_key(at: &Key) -> Result<(u16, [u8; 16]), KeyDecodeError> {
+    let mut reader = KeyReader::new(Space::QueueCommand, at)?;
     Ok((reader.u16()?, reader.id()?))
 }
 
@@ -99,7 +99,7 @@ fn read_key(at: &Key) -> Result<(u16, [u8; 16]), KeyError> {
 ///
 /// # Errors
 /// The store cannot be read.
-pub async fn left(store: &Store, id: [u8; 16]) -> Result<usize, ReadError> {
+pub async fn count_pending(store: &Store, id: [u8; 16]) -> Result<usize, ReadError> {
     let keys: Vec<Key> = (0..PARTITIONS).map(|partition| key_of(partition, id)).collect();
     Ok(store.get_many(&keys).await?.into_iter().flatten().count())
 }

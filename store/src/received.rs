@@ -15,15 +15,15 @@ use bytes::Bytes;
 use jiff::{SignedDuration, Timestamp};
 use mail::address::Address;
 use mail::id::{AccountId, DomainId, ReceivedId};
-use mail::received::{Auth, Heading, Received, Score, SpamStatus};
+use mail::received::{AuthenticationResults, ReceivedEmail, ReceivedHeader, SpamScore, SpamStatus};
 use serde::{Deserialize, Serialize};
 
-use crate::engine::{Batch, Body, Key, Order, ReadError, Store, Value};
-use crate::key::{KeyReader, Space, after, key};
+use crate::engine::{Batch, Body, Key, ReadError, ScanOrder, Store, Value};
+use crate::key::{KeyReader, Space, key, successor};
 use crate::row::{self, stored};
 
 #[derive(Serialize, Deserialize)]
-#[serde(remote = "Received")]
+#[serde(remote = "ReceivedEmail")]
 struct ReceivedRow {
     id: ReceivedId,
     account: AccountId,
@@ -32,17 +32,17 @@ struct ReceivedRow {
     rcpt_to: Address,
     #[serde(default, skip_serializing_if = "Option::is_none")]
     envelope_from: Option<Address>,
-    heading: Heading,
-    auth: Auth,
+    heading: ReceivedHeader,
+    auth: AuthenticationResults,
     spam_status: SpamStatus,
     #[serde(default, skip_serializing_if = "Option::is_none")]
-    spam_score: Option<Score>,
+    spam_score: Option<SpamScore>,
     trace: String,
     body: ReceivedId,
     size_bytes: u64,
     received_at: Timestamp,
 }
-stored!(Received as ReceivedRow);
+stored!(ReceivedEmail as ReceivedRow);
 
 /// Rows read for one page: a filter that passes few gives a short page, and where to go on.
 const LOOKED_AT_MAX: usize = 2_000;
@@ -53,19 +53,19 @@ const STEP: usize = 100;
 const SLACK: SignedDuration = SignedDuration::from_mins(15);
 
 fn key_of(account: AccountId, sequence: u64) -> Key {
-    key(Space::Received).account(account).u64(sequence).build()
+    key(Space::ReceivedEmail).account(account).u64(sequence).build()
 }
 
 fn key_by_id(account: AccountId, id: ReceivedId) -> Key {
-    key(Space::ReceivedById).account(account).id(id.to_bytes()).build()
+    key(Space::ReceivedEmailById).account(account).id(id.to_bytes()).build()
 }
 
 fn body_key(account: AccountId, body: ReceivedId) -> Key {
     key(Space::ReceivedBody).account(account).id(body.to_bytes()).build()
 }
 
-fn use_key(received: &Received) -> Key {
-    let Received { account, body, id, .. } = received;
+fn use_key(received: &ReceivedEmail) -> Key {
+    let ReceivedEmail { account, body, id, .. } = received;
     key(Space::ReceivedUse).account(*account).id(body.to_bytes()).id(id.to_bytes()).build()
 }
 
@@ -75,13 +75,13 @@ fn head_key(account: AccountId) -> Key {
 
 /// The last place that an account has given out, as it was read.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Head {
+pub struct ReceivedSequence {
     account: AccountId,
     sequence: u64,
     row: Option<Value>,
 }
 
-impl Head {
+impl ReceivedSequence {
     /// Whose it is.
     #[must_use]
     pub fn account(&self) -> AccountId {
@@ -89,7 +89,7 @@ impl Head {
     }
 
     /// Gives out the next place.
-    pub fn give(&mut self) -> u64 {
+    pub fn next_sequence(&mut self) -> u64 {
         self.sequence += 1;
         self.sequence
     }
@@ -105,29 +105,29 @@ impl Head {
 ///
 /// # Errors
 /// The store cannot be read.
-pub async fn heads(store: &Store, accounts: &[AccountId]) -> Result<Vec<Head>, ReadError> {
+pub async fn get_sequences(store: &Store, accounts: &[AccountId]) -> Result<Vec<ReceivedSequence>, ReadError> {
     let keys: Vec<Key> = accounts.iter().map(|account| head_key(*account)).collect();
     let rows = store.get_many(&keys).await?;
-    accounts.iter().zip(rows).map(|(account, row)| head(*account, row)).collect()
+    accounts.iter().zip(rows).map(|(account, row)| decode_sequence(*account, row)).collect()
 }
 
-fn head(account: AccountId, row: Option<Value>) -> Result<Head, ReadError> {
+fn decode_sequence(account: AccountId, row: Option<Value>) -> Result<ReceivedSequence, ReadError> {
     let sequence = match &row {
         None => Some(0),
         Some(row) => std::str::from_utf8(row).ok().and_then(|text| text.parse().ok()),
     };
     let sequence = sequence.ok_or_else(|| row::damaged("a place that is no number"))?;
-    Ok(Head { account, sequence, row })
+    Ok(ReceivedSequence { account, sequence, row })
 }
 
 /// Whether a conflict is about the order of an account's received emails.
 #[must_use]
-pub fn is_about_order(conflict: &[u8]) -> bool {
+pub fn is_order_conflict(conflict: &[u8]) -> bool {
     KeyReader::new(Space::ReceivedHead, conflict).is_ok()
 }
 
 /// Writes a received email; its body apart ([`put_body`]).
-pub fn create(batch: &mut Batch, received: &Received) {
+pub fn create(batch: &mut Batch, received: &ReceivedEmail) {
     let row_key = key_of(received.account, received.sequence);
     batch.put(key_by_id(received.account, received.id), received.sequence.to_string().into_bytes());
     batch.put(use_key(received), Value::from_static(b"1"));
@@ -143,9 +143,9 @@ pub fn put_body(batch: &mut Batch, account: AccountId, body: ReceivedId, bytes: 
 ///
 /// # Errors
 /// The store cannot be read.
-pub async fn get(store: &Store, account: AccountId, id: ReceivedId) -> Result<Option<Received>, ReadError> {
+pub async fn get(store: &Store, account: AccountId, id: ReceivedId) -> Result<Option<ReceivedEmail>, ReadError> {
     let Some(place) = store.get(&key_by_id(account, id)).await? else { return Ok(None) };
-    let sequence = head(account, Some(place))?.sequence;
+    let sequence = decode_sequence(account, Some(place))?.sequence;
     store.get(&key_of(account, sequence)).await?.map(|row| row::decode(&row)).transpose()
 }
 
@@ -153,7 +153,7 @@ pub async fn get(store: &Store, account: AccountId, id: ReceivedId) -> Result<Op
 ///
 /// # Errors
 /// The store cannot be read.
-pub async fn raw(store: &Store, received: &Received) -> Result<Option<Bytes>, ReadError> {
+pub async fn get_message(store: &Store, received: &ReceivedEmail) -> Result<Option<Bytes>, ReadError> {
     let body = store.body(&body_key(received.account, received.body)).await?;
     Ok(body.map(|body| {
         let mut whole = Vec::with_capacity(received.trace.len() + body.len());
@@ -165,9 +165,9 @@ pub async fn raw(store: &Store, received: &Received) -> Result<Option<Bytes>, Re
 
 /// What is asked of a list.
 #[derive(Debug, Clone, Copy)]
-pub struct Asked {
+pub struct ReceivedQuery {
     /// Which end comes first.
-    pub order: Order,
+    pub order: ScanOrder,
     /// The place after which the page begins, in that order.
     pub from: Option<u64>,
     /// Entries at most.
@@ -180,9 +180,9 @@ pub struct Asked {
 
 /// A page.
 #[derive(Debug, Default)]
-pub struct Listed {
+pub struct ReceivedPage {
     /// The received emails.
-    pub received: Vec<Received>,
+    pub received: Vec<ReceivedEmail>,
     /// There may be more.
     pub has_more: bool,
     /// The last place that was looked at; none when there was none.
@@ -190,12 +190,12 @@ pub struct Listed {
 }
 
 /// The first place that may hold what arrived at or after a time; none when nothing did.
-async fn place_at(store: &Store, account: AccountId, time: Timestamp) -> Result<Option<u64>, ReadError> {
-    let mut range = key(Space::ReceivedById).account(account).range();
+async fn first_sequence_at(store: &Store, account: AccountId, time: Timestamp) -> Result<Option<u64>, ReadError> {
+    let mut range = key(Space::ReceivedEmailById).account(account).range();
     range.start = key_by_id(account, ReceivedId::new(time, 0));
-    let rows = store.scan(range, Order::Ascending, 1).await?;
+    let rows = store.scan(range, ScanOrder::Ascending, 1).await?;
     match rows.into_iter().next() {
-        Some((_, place)) => Ok(Some(head(account, Some(place))?.sequence)),
+        Some((_, place)) => Ok(Some(decode_sequence(account, Some(place))?.sequence)),
         None => Ok(None),
     }
 }
@@ -207,27 +207,27 @@ async fn place_at(store: &Store, account: AccountId, time: Timestamp) -> Result<
 pub async fn list(
     store: &Store,
     account: AccountId,
-    asked: &Asked,
-    passes: impl Fn(&Received) -> bool,
-) -> Result<Listed, ReadError> {
-    let mut range = key(Space::Received).account(account).range();
+    asked: &ReceivedQuery,
+    passes: impl Fn(&ReceivedEmail) -> bool,
+) -> Result<ReceivedPage, ReadError> {
+    let mut range = key(Space::ReceivedEmail).account(account).range();
     if let Some(time) = asked.after.and_then(|time| time.checked_sub(SLACK).ok()) {
-        match place_at(store, account, time).await? {
+        match first_sequence_at(store, account, time).await? {
             Some(place) => range.start = key_of(account, place),
-            None => return Ok(Listed::default()),
+            None => return Ok(ReceivedPage::default()),
         }
     }
     if let Some(time) = asked.before.and_then(|time| time.checked_add(SLACK).ok())
-        && let Some(place) = place_at(store, account, time).await?
+        && let Some(place) = first_sequence_at(store, account, time).await?
     {
         range.end = key_of(account, place);
     }
     match (asked.order, asked.from) {
-        (Order::Ascending, Some(from)) => range.start = range.start.max(after(&key_of(account, from))),
-        (Order::Descending, Some(from)) => range.end = range.end.min(key_of(account, from)),
+        (ScanOrder::Ascending, Some(from)) => range.start = range.start.max(successor(&key_of(account, from))),
+        (ScanOrder::Descending, Some(from)) => range.end = range.end.min(key_of(account, from)),
         (_, None) => {}
     }
-    let mut listed = Listed::default();
+    let mut listed = ReceivedPage::default();
     for _ in 0..LOOKED_AT_MAX / STEP {
         if range.start >= range.end {
             return Ok(listed);
@@ -235,14 +235,14 @@ pub async fn list(
         let rows = store.scan(range.clone(), asked.order, STEP).await?;
         let is_end = rows.len() < STEP;
         for (at, row) in rows {
-            let received: Received = row::decode(&row)?;
+            let received: ReceivedEmail = row::decode(&row)?;
             if listed.received.len() == asked.limit {
                 listed.has_more = true;
                 return Ok(listed);
             }
             match asked.order {
-                Order::Ascending => range.start = after(&at),
-                Order::Descending => range.end = at,
+                ScanOrder::Ascending => range.start = successor(&at),
+                ScanOrder::Descending => range.end = at,
             }
             listed.looked_at = Some(received.sequence);
             if passes(&received) {
@@ -262,13 +262,13 @@ pub async fn list(
 ///
 /// # Errors
 /// The store cannot be read.
-pub async fn delete(store: &Store, batch: &mut Batch, received: &Received) -> Result<(), ReadError> {
+pub async fn delete(store: &Store, batch: &mut Batch, received: &ReceivedEmail) -> Result<(), ReadError> {
     /// A received email has one event; should there be more kinds one day, there is room.
     const EVENTS_MAX: usize = 100;
-    let Received { account, id, body, sequence, .. } = received;
+    let ReceivedEmail { account, id, body, sequence, .. } = received;
     let users = key(Space::ReceivedUse).account(*account).id(body.to_bytes()).range();
     let own = use_key(received);
-    let others = store.scan(users, Order::Ascending, 2).await?;
+    let others = store.scan(users, ScanOrder::Ascending, 2).await?;
     match others.into_iter().find(|(user, _)| *user != own) {
         Some((other, row)) => {
             batch.check(other, Some(row));
@@ -279,7 +279,7 @@ pub async fn delete(store: &Store, batch: &mut Batch, received: &Received) -> Re
     }
     batch.check(key_of(*account, *sequence), Some(row::encode(received)));
     let events = key(Space::Event).account(*account).id(id.to_bytes()).range();
-    for (event, _) in store.scan(events, Order::Ascending, EVENTS_MAX).await? {
+    for (event, _) in store.scan(events, ScanOrder::Ascending, EVENTS_MAX).await? {
         batch.delete(event);
     }
     batch.delete(own);
@@ -292,15 +292,15 @@ pub async fn delete(store: &Store, batch: &mut Batch, received: &Received) -> Re
 ///
 /// # Errors
 /// The store cannot be read.
-pub async fn older_than(
+pub async fn list_older_than(
     store: &Store,
     account: AccountId,
     time: Timestamp,
     limit: usize,
-) -> Result<Vec<Received>, ReadError> {
-    let range = key(Space::Received).account(account).range();
-    let rows = store.scan(range, Order::Ascending, limit).await?;
-    let all: Vec<Received> = rows.iter().map(|(_, row)| row::decode(row)).collect::<Result<_, _>>()?;
+) -> Result<Vec<ReceivedEmail>, ReadError> {
+    let range = key(Space::ReceivedEmail).account(account).range();
+    let rows = store.scan(range, ScanOrder::Ascending, limit).await?;
+    let all: Vec<ReceivedEmail> = rows.iter().map(|(_, row)| row::decode(row)).collect::<Result<_, _>>()?;
     Ok(all.into_iter().take_while(|received| received.received_at < time).collect())
 }
 
@@ -317,19 +317,19 @@ mod tests {
         Timestamp::from_second(second).unwrap()
     }
 
-    fn received(number: u64, body: u64) -> Received {
+    fn received(number: u64, body: u64) -> ReceivedEmail {
         let second = i64::try_from(number).unwrap() * 3_600;
-        Received {
+        ReceivedEmail {
             id: ReceivedId::new(at(second), u128::from(number)),
             account: account(),
             domain: DomainId::new(Timestamp::UNIX_EPOCH, 1),
             sequence: number,
             rcpt_to: "a@in.example".parse().unwrap(),
             envelope_from: None,
-            heading: Heading { subject: format!("{number}"), ..Heading::default() },
-            auth: Auth::default(),
+            heading: ReceivedHeader { subject: format!("{number}"), ..ReceivedHeader::default() },
+            auth: AuthenticationResults::default(),
             spam_status: SpamStatus::NotSpam,
-            spam_score: Some(Score(12)),
+            spam_score: Some(SpamScore(12)),
             trace: "Return-Path: <>\r\n".to_owned(),
             body: ReceivedId::new(Timestamp::UNIX_EPOCH, u128::from(body)),
             size_bytes: 4,
@@ -337,10 +337,10 @@ mod tests {
         }
     }
 
-    async fn arrive(store: &Store, body: u64) -> Received {
-        let mut heads = heads(store, &[account()]).await.unwrap();
+    async fn arrive(store: &Store, body: u64) -> ReceivedEmail {
+        let mut heads = get_sequences(store, &[account()]).await.unwrap();
         let mut batch = Batch::intake();
-        let one = received(heads[0].give(), body);
+        let one = received(heads[0].next_sequence(), body);
         heads[0].put(&mut batch);
         create(&mut batch, &one);
         put_body(&mut batch, account(), one.body, Body::from(Bytes::from_static(b"A: b")));
@@ -348,11 +348,11 @@ mod tests {
         one
     }
 
-    fn asked(order: Order, from: Option<u64>) -> Asked {
-        Asked { order, from, limit: 2, after: None, before: None }
+    fn asked(order: ScanOrder, from: Option<u64>) -> ReceivedQuery {
+        ReceivedQuery { order, from, limit: 2, after: None, before: None }
     }
 
-    fn places(listed: &Listed) -> Vec<u64> {
+    fn places(listed: &ReceivedPage) -> Vec<u64> {
         listed.received.iter().map(|received| received.sequence).collect()
     }
 
@@ -361,19 +361,19 @@ mod tests {
         let store = Store::memory();
         let first = arrive(&store, 1).await;
         let (one, other) =
-            (heads(&store, &[account()]).await.unwrap(), heads(&store, &[account()]).await.unwrap());
+            (get_sequences(&store, &[account()]).await.unwrap(), get_sequences(&store, &[account()]).await.unwrap());
         for (nth, mut heads) in [one, other].into_iter().enumerate() {
             let mut batch = Batch::intake();
-            heads[0].give();
+            heads[0].next_sequence();
             heads[0].put(&mut batch);
             match store.commit(batch).await {
                 Ok(()) => assert_eq!(nth, 0),
-                Err(CommitError::Conflict { key }) => assert!(nth == 1 && is_about_order(&key)),
+                Err(CommitError::Conflict { key }) => assert!(nth == 1 && is_order_conflict(&key)),
                 Err(error) => panic!("{error}"),
             }
         }
         assert_eq!(get(&store, account(), first.id).await.unwrap(), Some(first.clone()));
-        assert_eq!(raw(&store, &first).await.unwrap().unwrap(), "Return-Path: <>\r\nA: b");
+        assert_eq!(get_message(&store, &first).await.unwrap().unwrap(), "Return-Path: <>\r\nA: b");
         let other = AccountId::new(Timestamp::UNIX_EPOCH, 2);
         assert_eq!(get(&store, other, first.id).await.unwrap(), None);
     }
@@ -388,23 +388,23 @@ mod tests {
             let store = store.clone();
             async move { list(&store, account(), &asked(order, from), |_| true).await.unwrap() }
         };
-        let first = page(Order::Ascending, None).await;
+        let first = page(ScanOrder::Ascending, None).await;
         assert_eq!((places(&first), first.has_more, first.looked_at), (vec![1, 2], true, Some(2)));
-        let last = page(Order::Ascending, Some(4)).await;
+        let last = page(ScanOrder::Ascending, Some(4)).await;
         assert_eq!((places(&last), last.has_more), (vec![5], false));
-        assert_eq!(page(Order::Ascending, Some(5)).await.looked_at, None);
-        let newest = page(Order::Descending, None).await;
+        assert_eq!(page(ScanOrder::Ascending, Some(5)).await.looked_at, None);
+        let newest = page(ScanOrder::Descending, None).await;
         assert_eq!((places(&newest), newest.has_more), (vec![5, 4], true));
-        assert_eq!(places(&page(Order::Descending, Some(2)).await), [1]);
-        let within = Asked {
+        assert_eq!(places(&page(ScanOrder::Descending, Some(2)).await), [1]);
+        let within = ReceivedQuery {
             after: Some(at(2 * 3_600)),
             before: Some(at(4 * 3_600)),
             limit: 9,
-            ..asked(Order::Ascending, None)
+            ..asked(ScanOrder::Ascending, None)
         };
         let found = list(&store, account(), &within, |r| r.received_at > at(2 * 3_600)).await.unwrap();
         assert_eq!((places(&found), found.looked_at), (vec![3, 4], Some(4)));
-        let later = Asked { after: Some(at(9 * 3_600)), ..within };
+        let later = ReceivedQuery { after: Some(at(9 * 3_600)), ..within };
         assert!(list(&store, account(), &later, |_| true).await.unwrap().received.is_empty());
     }
 
@@ -412,7 +412,7 @@ mod tests {
     async fn a_body_goes_with_the_last_that_needs_it() {
         let store = Store::memory();
         let (one, two) = (arrive(&store, 7).await, arrive(&store, 7).await);
-        let deletion = |received: Received| {
+        let deletion = |received: ReceivedEmail| {
             let store = store.clone();
             async move {
                 let mut batch = Batch::progress();
@@ -425,10 +425,10 @@ mod tests {
         assert!(matches!(store.commit(first).await, Err(CommitError::Conflict { .. })));
         assert!(matches!(store.commit(second).await, Err(CommitError::Conflict { .. })), "both at once");
         assert_eq!(get(&store, account(), one.id).await.unwrap(), None);
-        assert!(raw(&store, &two).await.unwrap().is_some());
+        assert!(get_message(&store, &two).await.unwrap().is_some());
         let again = deletion(two.clone()).await;
         store.commit(again).await.unwrap();
-        assert!(raw(&store, &two).await.unwrap().is_none());
-        assert!(older_than(&store, account(), Timestamp::MAX, 10).await.unwrap().is_empty());
+        assert!(get_message(&store, &two).await.unwrap().is_none());
+        assert!(list_older_than(&store, account(), Timestamp::MAX, 10).await.unwrap().is_empty());
     }
 }

@@ -5,7 +5,7 @@ use mail::id::{AccountId, ApiKeyId, RequestId, UserId};
 use mail::request_log::LoggedRequest;
 use serde::{Deserialize, Serialize};
 
-use crate::engine::{Batch, Key, Order, ReadError, Store};
+use crate::engine::{Batch, Key, ReadError, ScanOrder, Store};
 use crate::key::{Space, key};
 use crate::row::{self, stored};
 
@@ -42,11 +42,7 @@ pub fn record(batch: &mut Batch, request: &LoggedRequest) {
 ///
 /// # Errors
 /// The store cannot be read.
-pub async fn get(
-    store: &Store,
-    account: AccountId,
-    id: RequestId,
-) -> Result<Option<LoggedRequest>, ReadError> {
+pub async fn get(store: &Store, account: AccountId, id: RequestId) -> Result<Option<LoggedRequest>, ReadError> {
     store.get(&key_of(account, id)).await?.map(|row| row::decode(&row)).transpose()
 }
 
@@ -70,7 +66,7 @@ pub async fn list(
     if range.start >= range.end {
         return Ok(Vec::new());
     }
-    let rows = store.scan(range, Order::Descending, limit).await?;
+    let rows = store.scan(range, ScanOrder::Descending, limit).await?;
     rows.iter().map(|(_, row)| row::decode(row)).collect()
 }
 
@@ -78,14 +74,14 @@ pub async fn list(
 ///
 /// # Errors
 /// The store cannot be read.
-pub async fn forget_before(
+pub async fn purge_before(
     store: &Store,
     batch: &mut Batch,
     (account, before): (AccountId, RequestId),
     limit: usize,
 ) -> Result<usize, ReadError> {
     let range = key(Space::RequestLog).account(account).build()..key_of(account, before);
-    let rows = store.scan(range, Order::Ascending, limit).await?;
+    let rows = store.scan(range, ScanOrder::Ascending, limit).await?;
     let count = rows.len();
     for (row_key, _) in rows {
         batch.delete(row_key);

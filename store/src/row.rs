@@ -19,7 +19,7 @@ const FORMAT: &[u8] = b"[1,";
 
 /// A noun that has a stored shape. JSON by name and no generic form: so each shape is compiled once, here, and not in
 /// every room that reads the noun.
-pub(crate) trait Row: Sized {
+pub(crate) trait RowCodec: Sized {
     /// Adds the stored shape.
     fn write(&self, out: &mut Vec<u8>) -> serde_json::Result<()>;
     /// Reads it.
@@ -32,7 +32,7 @@ macro_rules! stored {
         $crate::row::stored!($noun as $noun);
     };
     ($noun:ty as $row:ty) => {
-        impl $crate::row::Row for $noun {
+        impl $crate::row::RowCodec for $noun {
             fn write(&self, out: &mut Vec<u8>) -> serde_json::Result<()> {
                 <$row>::serialize(self, &mut serde_json::Serializer::new(out))
             }
@@ -47,9 +47,9 @@ macro_rules! stored {
 pub(crate) use stored;
 
 /// A value whose stored shape is its own, where the room that it belongs to says what it is.
-pub(crate) struct Plain<T>(pub(crate) T);
+pub(crate) struct SerdeRow<T>(pub(crate) T);
 
-impl<T: Serialize + DeserializeOwned> Row for Plain<T> {
+impl<T: Serialize + DeserializeOwned> RowCodec for SerdeRow<T> {
     fn write(&self, out: &mut Vec<u8>) -> serde_json::Result<()> {
         serde_json::to_writer(out, &self.0)
     }
@@ -66,7 +66,7 @@ thread_local! {
 const SCRATCH_BYTES_MAX: usize = 64 * 1024;
 
 /// The bytes of a row.
-pub(crate) fn encode<T: Row>(noun: &T) -> Bytes {
+pub(crate) fn encode<T: RowCodec>(noun: &T) -> Bytes {
     SCRATCH.with_borrow_mut(|out| {
         out.clear();
         out.extend_from_slice(FORMAT);
@@ -82,7 +82,7 @@ pub(crate) fn encode<T: Row>(noun: &T) -> Bytes {
 }
 
 /// The noun of a row.
-pub(crate) fn decode<T: Row>(row: &[u8]) -> Result<T, ReadError> {
+pub(crate) fn decode<T: RowCodec>(row: &[u8]) -> Result<T, ReadError> {
     let inner = row
         .strip_prefix(FORMAT)
         .and_then(|rest| rest.strip_suffix(b"]"))

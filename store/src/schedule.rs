@@ -11,12 +11,12 @@ use std::ops::RangeInclusive;
 
 use jiff::Timestamp;
 use mail::id::{AccountId, EmailId};
-use mail::recipient::Notify;
+use mail::recipient::DsnOptions;
 use mail::schedule::{Schedule, ScheduleState};
 use serde::{Deserialize, Serialize};
 
-use crate::engine::{Batch, Key, Order, ReadError, Store, Value};
-use crate::key::{KeyError, KeyReader, Space, key};
+use crate::engine::{Batch, Key, ReadError, ScanOrder, Store, Value};
+use crate::key::{KeyDecodeError, KeyReader, Space, key};
 use crate::row::{self, stored};
 
 #[derive(Serialize, Deserialize)]
@@ -31,42 +31,37 @@ struct ScheduleRow {
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     require_tls: bool,
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
-    notify: Vec<Notify>,
+    notify: Vec<DsnOptions>,
 }
 stored!(Schedule as ScheduleRow);
 
 /// Whose email it is about.
-pub type About = (AccountId, EmailId);
+pub type ScheduleKey = (AccountId, EmailId);
 
-fn key_of((account, email): About) -> Key {
+fn key_of((account, email): ScheduleKey) -> Key {
     key(Space::Schedule).account(account).id(email.to_bytes()).build()
 }
 
-fn by_time((account, email): About, schedule: &Schedule) -> Key {
-    key(Space::ScheduledByTime)
-        .u16(schedule.partition)
-        .time(schedule.due)
-        .account(account)
-        .id(email.to_bytes())
-        .build()
+fn by_time((account, email): ScheduleKey, schedule: &Schedule) -> Key {
+    key(Space::ScheduledByTime).u16(schedule.partition).time(schedule.due).account(account).id(email.to_bytes()).build()
 }
 
 /// A schedule as it was read.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Found {
+pub struct StoredSchedule {
     /// The schedule.
     pub schedule: Schedule,
     row: Value,
 }
 
 /// Writes the schedule of a new email.
-pub fn create(batch: &mut Batch, about: About, schedule: &Schedule) {
+pub fn create(batch: &mut Batch, about: ScheduleKey, schedule: &Schedule) {
     batch.put_fresh(key_of(about), row::encode(schedule));
     batch.put(by_time(about, schedule), Value::new());
 }
 
 /// Changes a schedule; the commit conflicts when it is no more as it was read.
-pub fn change(batch: &mut Batch, about: About, before: &Found, after: &Schedule) {
+pub fn update(batch: &mut Batch, about: ScheduleKey, before: &StoredSchedule, after: &Schedule) {
     batch.check(key_of(about), Some(before.row.clone()));
     if before.schedule.is_open() {
         batch.delete(by_time(about, &before.schedule));
@@ -78,13 +73,13 @@ pub fn change(batch: &mut Batch, about: About, before: &Found, after: &Schedule)
 }
 
 /// Forgets a schedule with its email.
-pub fn forget(batch: &mut Batch, about: About) {
+pub fn delete(batch: &mut Batch, about: ScheduleKey) {
     batch.delete(key_of(about));
 }
 
 /// Whether a conflict was about a schedule.
 #[must_use]
-pub fn is_about_one(conflict: &Key) -> bool {
+pub fn caused_conflict(conflict: &Key) -> bool {
     conflict.first() == Some(&(Space::Schedule as u8))
 }
 
@@ -92,9 +87,9 @@ pub fn is_about_one(conflict: &Key) -> bool {
 ///
 /// # Errors
 /// The store cannot be read.
-pub async fn get(store: &Store, about: About) -> Result<Option<Found>, ReadError> {
+pub async fn get(store: &Store, about: ScheduleKey) -> Result<Option<StoredSchedule>, ReadError> {
     let row = store.get(&key_of(about)).await?;
-    row.map(|row| Ok(Found { schedule: row::decode(&row)?, row })).transpose()
+    row.map(|row| Ok(StoredSchedule { schedule: row::decode(&row)?, row })).transpose()
 }
 
 /// The schedules of several emails of an account, in their order.
@@ -113,9 +108,9 @@ pub async fn get_many(
 
 /// What of a partition is due first.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
-pub struct FirstDue {
+pub struct DueSchedules {
     /// The emails that are due, in the order of time.
-    pub due: Vec<About>,
+    pub due: Vec<ScheduleKey>,
     /// There may be more that are due.
     pub more: bool,
     /// When the next one is due, of those that are not yet.
@@ -133,16 +128,16 @@ const LOOKS_MAX: usize = 8;
 ///
 /// # Errors
 /// The store cannot be read.
-pub async fn first_due(store: &Store, partition: u16, now: Timestamp) -> Result<FirstDue, ReadError> {
+pub async fn list_due(store: &Store, partition: u16, now: Timestamp) -> Result<DueSchedules, ReadError> {
     let range = key(Space::ScheduledByTime).u16(partition).range();
-    let (mut from, mut first) = (range.start, FirstDue::default());
+    let (mut from, mut first) = (range.start, DueSchedules::default());
     for _ in 0..LOOKS_MAX {
-        let rows = store.scan(from..range.end.clone(), Order::Ascending, LOOK).await?;
+        let rows = store.scan(from..range.end.clone(), ScanOrder::Ascending, LOOK).await?;
         let mut last = None;
         for (at, _) in &rows {
-            let (_, (due, about)) = read(at).map_err(row::damaged)?;
+            let (_, (due, about)) = read_key(at).map_err(row::damaged)?;
             if due > now {
-                return Ok(FirstDue { later: Some(due), ..first });
+                return Ok(DueSchedules { later: Some(due), ..first });
             }
             first.due.push(about);
             last = Some((due, about.0));
@@ -159,14 +154,14 @@ pub async fn first_due(store: &Store, partition: u16, now: Timestamp) -> Result<
 ///
 /// # Errors
 /// The store cannot be read.
-pub async fn none_in(store: &Store, partitions: RangeInclusive<u16>) -> Result<bool, ReadError> {
+pub async fn has_none(store: &Store, partitions: RangeInclusive<u16>) -> Result<bool, ReadError> {
     let start = key(Space::ScheduledByTime).u16(*partitions.start()).build();
     let end = key(Space::ScheduledByTime).u16(*partitions.end()).range().end;
-    Ok(store.scan(start..end, Order::Ascending, 1).await?.is_empty())
+    Ok(store.scan(start..end, ScanOrder::Ascending, 1).await?.is_empty())
 }
 
 /// The partition; when an email is due, and which it is.
-fn read(at: &Key) -> Result<(u16, (Timestamp, About)), KeyError> {
+fn read_key(at: &Key) -> Result<(u16, (Timestamp, ScheduleKey)), KeyDecodeError> {
     let mut reader = KeyReader::new(Space::ScheduledByTime, at)?;
     let (partition, due) = (reader.u16()?, reader.time()?);
     Ok((partition, (due, (reader.account()?, EmailId::from_bytes(reader.id()?)))))
@@ -186,8 +181,7 @@ mod tests {
             let about = (account(number), EmailId::new(Timestamp::UNIX_EPOCH, email));
             let state = ScheduleState::Waiting;
             let (partition, smtputf8, require_tls, notify) = (7, false, false, Vec::new());
-            let schedule =
-                Schedule { scheduled_at: due, state, due, partition, smtputf8, require_tls, notify };
+            let schedule = Schedule { scheduled_at: due, state, due, partition, smtputf8, require_tls, notify };
             create(&mut batch, about, &schedule);
         };
         (0..1_000).for_each(|email| add(1, email, now));
@@ -195,11 +189,11 @@ mod tests {
         add(3, 1_001, now);
         add(3, 1_002, later);
         store.commit(batch).await.unwrap();
-        let first = first_due(&store, 7, now).await.unwrap();
+        let first = list_due(&store, 7, now).await.unwrap();
         let of = |number| first.due.iter().filter(|about| about.0 == account(number)).count();
         assert_eq!((of(1), of(2), of(3)), (LOOK, 1, 1));
         assert_eq!((first.more, first.later), (true, Some(later)));
-        assert_eq!(first_due(&store, 8, now).await.unwrap(), FirstDue::default());
-        assert_eq!(first_due(&store, 7, later).await.unwrap().due.len(), LOOK + 3);
+        assert_eq!(list_due(&store, 8, now).await.unwrap(), DueSchedules::default());
+        assert_eq!(list_due(&store, 7, later).await.unwrap().due.len(), LOOK + 3);
     }
 }

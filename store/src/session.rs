@@ -5,18 +5,18 @@ use std::net::IpAddr;
 use jiff::Timestamp;
 use mail::credential::SecretHash;
 use mail::id::{AccountId, SessionId, UserId};
-use mail::user::{Session, SignInMethod};
+use mail::user::{SignInMethod, UserSession};
 use serde::{Deserialize, Serialize};
 
-use crate::engine::{Batch, Key, Order, ReadError, Store, Value};
-use crate::key::{Space, after, key};
+use crate::engine::{Batch, Key, ReadError, ScanOrder, Store, Value};
+use crate::key::{Space, key, successor};
 use crate::row::{self, stored};
 
 /// Sessions of a user; a new one ends the oldest.
 pub const SESSIONS_MAX: usize = 50;
 
 #[derive(Serialize, Deserialize)]
-#[serde(remote = "Session")]
+#[serde(remote = "UserSession")]
 struct SessionRow {
     id: SessionId,
     account: AccountId,
@@ -34,30 +34,30 @@ struct SessionRow {
     #[serde(default, skip_serializing_if = "Option::is_none")]
     last_used_at: Option<Timestamp>,
 }
-stored!(Session as SessionRow);
+stored!(UserSession as SessionRow);
 
 pub(crate) fn key_of(account: AccountId, user: UserId, id: SessionId) -> Key {
     key(Space::Session).account(account).id(user.to_bytes()).id(id.to_bytes()).build()
 }
 
-pub(crate) fn of_row(row: &Value) -> Result<Session, ReadError> {
+pub(crate) fn from_row(row: &Value) -> Result<UserSession, ReadError> {
     row::decode(row)
 }
 
 /// Writes a new session.
-pub fn create(batch: &mut Batch, session: &Session) {
+pub fn create(batch: &mut Batch, session: &UserSession) {
     batch.put(key_of(session.account, session.user, session.id), row::encode(session));
 }
 
 /// Changes a session that was read as `before`; the commit conflicts when it is no more like that.
-pub fn update(batch: &mut Batch, before: &Session, after: &Session) {
+pub fn update(batch: &mut Batch, before: &UserSession, after: &UserSession) {
     let row_key = key_of(before.account, before.user, before.id);
     batch.check(row_key.clone(), Some(row::encode(before)));
     batch.put(row_key, row::encode(after));
 }
 
 /// Ends a session.
-pub fn delete(batch: &mut Batch, session: &Session) {
+pub fn delete(batch: &mut Batch, session: &UserSession) {
     batch.delete(key_of(session.account, session.user, session.id));
 }
 
@@ -65,10 +65,10 @@ pub fn delete(batch: &mut Batch, session: &Session) {
 ///
 /// # Errors
 /// The store cannot be read.
-pub async fn of_user(store: &Store, account: AccountId, user: UserId) -> Result<Vec<Session>, ReadError> {
+pub async fn list_by_user(store: &Store, account: AccountId, user: UserId) -> Result<Vec<UserSession>, ReadError> {
     let range = key(Space::Session).account(account).id(user.to_bytes()).range();
     // Two nodes may each have begun one at the same time: some more than there should be.
-    let rows = store.scan(range, Order::Ascending, 2 * SESSIONS_MAX).await?;
+    let rows = store.scan(range, ScanOrder::Ascending, 2 * SESSIONS_MAX).await?;
     rows.iter().map(|(_, row)| row::decode(row)).collect()
 }
 
@@ -76,14 +76,14 @@ pub async fn of_user(store: &Store, account: AccountId, user: UserId) -> Result<
 ///
 /// # Errors
 /// The store cannot be read.
-pub async fn make_room(
+pub async fn evict_oldest(
     store: &Store,
     batch: &mut Batch,
     (account, user): (AccountId, UserId),
     now: Timestamp,
 ) -> Result<(), ReadError> {
     let (live, ended): (Vec<_>, Vec<_>) =
-        of_user(store, account, user).await?.into_iter().partition(|session| session.is_live(now));
+        list_by_user(store, account, user).await?.into_iter().partition(|session| session.is_live(now));
     let too_many = (live.len() + 1).saturating_sub(SESSIONS_MAX);
     ended.iter().chain(live.iter().take(too_many)).for_each(|session| delete(batch, session));
     Ok(())
@@ -94,7 +94,7 @@ pub async fn make_room(
 ///
 /// # Errors
 /// The store cannot be read.
-pub async fn forget_ended(
+pub async fn purge_expired(
     store: &Store,
     batch: &mut Batch,
     (account, from): (AccountId, Option<Key>),
@@ -103,14 +103,14 @@ pub async fn forget_ended(
 ) -> Result<Option<Key>, ReadError> {
     let mut range = key(Space::Session).account(account).range();
     range.start = from.unwrap_or(range.start);
-    let rows = store.scan(range, Order::Ascending, limit).await?;
+    let rows = store.scan(range, ScanOrder::Ascending, limit).await?;
     for (row_key, row) in &rows {
-        let session: Session = row::decode(row)?;
+        let session: UserSession = row::decode(row)?;
         if !session.is_live(now) {
             batch.delete(row_key.clone());
         }
     }
-    Ok(rows.last().filter(|_| rows.len() == limit).map(|(last, _)| after(last)))
+    Ok(rows.last().filter(|_| rows.len() == limit).map(|(last, _)| successor(last)))
 }
 
 #[cfg(test)]
@@ -120,7 +120,7 @@ mod tests {
     #[test]
     fn rows_of_the_first_version_are_read() {
         let row = br#"[1,{"id":"ses_01ARZ3NDEKTSV4RRFFQ69G5FAV","account":"acct_01ARZ3NDEKTSV4RRFFQ69G5FAV","user":"user_01ARZ3NDEKTSV4RRFFQ69G5FAV","secret":"AAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAA","created_at":"2026-01-01T00:00:00Z","expires_at":"2026-01-15T00:00:00Z","ends_at":"2026-04-01T00:00:00Z"}]"#;
-        let session: Session = row::decode(row).unwrap();
+        let session: UserSession = row::decode(row).unwrap();
         assert_eq!((session.method, session.from, session.last_used_at), (None, None, None));
         // An extension of it checks that the row is as it was read.
         assert_eq!(&row::encode(&session)[..], &row[..]);

@@ -40,12 +40,7 @@ pub async fn put(store: &Store, name: &str, value: Value) -> Result<(), CommitEr
 ///
 /// # Errors
 /// The store cannot be written, or somebody else was quicker.
-pub async fn change(
-    store: &Store,
-    name: &str,
-    before: Option<Value>,
-    after: Option<Value>,
-) -> Result<(), CommitError> {
+pub async fn change(store: &Store, name: &str, before: Option<Value>, after: Option<Value>) -> Result<(), CommitError> {
     let mut batch = Batch::progress();
     batch.check(key_of(name), before);
     match after {
@@ -69,7 +64,7 @@ pub async fn remove(store: &Store, name: &str) -> Result<(), CommitError> {
 ///
 /// # Errors
 /// [`SettingError`].
-pub async fn get_or_make(store: &Store, name: &str, make: impl Fn() -> Value) -> Result<Value, SettingError> {
+pub async fn get_or_create(store: &Store, name: &str, make: impl Fn() -> Value) -> Result<Value, SettingError> {
     loop {
         if let Some(found) = store.get(&key_of(name)).await? {
             return Ok(found);

@@ -6,20 +6,20 @@
 //! ```
 
 use jiff::Timestamp;
-use mail::domain::Domain;
+use mail::domain::SendingDomain;
 use mail::id::{AccountId, DomainId};
-use mail::setup::{Checked, Setup};
+use mail::setup::{CheckedRecord, DomainSetup};
 use serde::{Deserialize, Serialize};
 
-use crate::engine::{Batch, Key, Order, ReadError, Store, Value};
-use crate::key::{KeyError, KeyReader, Space, key};
+use crate::engine::{Batch, Key, ReadError, ScanOrder, Store, Value};
+use crate::key::{KeyDecodeError, KeyReader, Space, key};
 use crate::row::{self, stored};
 use crate::task::PARTITIONS;
 
 #[derive(Serialize, Deserialize)]
-#[serde(remote = "Setup")]
-struct SetupRow {
-    checked: Vec<Checked>,
+#[serde(remote = "DomainSetup")]
+struct DomainSetupRow {
+    checked: Vec<CheckedRecord>,
     last_checked_at: Option<Timestamp>,
     degraded_since: Option<Timestamp>,
     since: Timestamp,
@@ -28,28 +28,28 @@ struct SetupRow {
     vouched: bool,
     keys_open: bool,
 }
-stored!(Setup as SetupRow);
+stored!(DomainSetup as DomainSetupRow);
 
 /// Whose setup.
-pub type About = (AccountId, DomainId);
+pub type DomainSetupKey = (AccountId, DomainId);
 
 /// Whose the setup of a domain is.
 #[must_use]
-pub fn about(domain: &Domain) -> About {
+pub fn setup_key(domain: &SendingDomain) -> DomainSetupKey {
     (domain.account, domain.id)
 }
 
-fn key_of((account, domain): About) -> Key {
+fn key_of((account, domain): DomainSetupKey) -> Key {
     key(Space::DomainSetup).account(account).id(domain.to_bytes()).build()
 }
 
 /// The partition that a domain is looked at in: ids are in order of time, their ends are chance.
-fn partition((_, domain): About) -> u16 {
+fn partition((_, domain): DomainSetupKey) -> u16 {
     let bytes = domain.to_bytes();
     u16::from_be_bytes([bytes[14], bytes[15]]) % PARTITIONS
 }
 
-fn by_time(about: About, due: Timestamp) -> Key {
+fn by_time(about: DomainSetupKey, due: Timestamp) -> Key {
     let (account, domain) = about;
     let at = key(Space::DomainSetupByTime).u16(partition(about)).time(due);
     at.account(account).id(domain.to_bytes()).build()
@@ -57,14 +57,14 @@ fn by_time(about: About, due: Timestamp) -> Key {
 
 /// A setup as it was read.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Found {
+pub struct StoredDomainSetup {
     /// The setup.
-    pub setup: Setup,
+    pub setup: DomainSetup,
     row: Value,
 }
 
 /// Writes the setup of a new domain.
-pub fn create(batch: &mut Batch, about: About, setup: &Setup) {
+pub fn create(batch: &mut Batch, about: DomainSetupKey, setup: &DomainSetup) {
     batch.put(key_of(about), row::encode(setup));
     if let Some(due) = setup.due {
         batch.put(by_time(about, due), Value::new());
@@ -72,7 +72,7 @@ pub fn create(batch: &mut Batch, about: About, setup: &Setup) {
 }
 
 /// Changes a setup; the commit conflicts when it is no more as it was read.
-pub fn change(batch: &mut Batch, about: About, before: &Found, after: &Setup) {
+pub fn update(batch: &mut Batch, about: DomainSetupKey, before: &StoredDomainSetup, after: &DomainSetup) {
     batch.check(key_of(about), Some(before.row.clone()));
     if let Some(due) = before.setup.due {
         batch.delete(by_time(about, due));
@@ -81,7 +81,7 @@ pub fn change(batch: &mut Batch, about: About, before: &Found, after: &Setup) {
 }
 
 /// Forgets the setup of a domain that is deleted.
-pub fn delete(batch: &mut Batch, about: About, before: &Found) {
+pub fn delete(batch: &mut Batch, about: DomainSetupKey, before: &StoredDomainSetup) {
     batch.check(key_of(about), Some(before.row.clone()));
     batch.delete(key_of(about));
     if let Some(due) = before.setup.due {
@@ -93,9 +93,9 @@ pub fn delete(batch: &mut Batch, about: About, before: &Found) {
 ///
 /// # Errors
 /// The store cannot be read.
-pub async fn get(store: &Store, about: About) -> Result<Option<Found>, ReadError> {
+pub async fn get(store: &Store, about: DomainSetupKey) -> Result<Option<StoredDomainSetup>, ReadError> {
     let row = store.get(&key_of(about)).await?;
-    row.map(|row| Ok(Found { setup: row::decode(&row)?, row })).transpose()
+    row.map(|row| Ok(StoredDomainSetup { setup: row::decode(&row)?, row })).transpose()
 }
 
 /// The setups of several domains, in their order.
@@ -104,8 +104,8 @@ pub async fn get(store: &Store, about: About) -> Result<Option<Found>, ReadError
 /// The store cannot be read.
 pub async fn get_many(
     store: &Store,
-    about: impl Iterator<Item = About>,
-) -> Result<Vec<Option<Setup>>, ReadError> {
+    about: impl Iterator<Item = DomainSetupKey>,
+) -> Result<Vec<Option<DomainSetup>>, ReadError> {
     let keys: Vec<Key> = about.map(key_of).collect();
     let rows = store.get_many(&keys).await?;
     rows.into_iter().map(|row| row.map(|row| row::decode(&row)).transpose()).collect()
@@ -116,17 +116,17 @@ pub async fn get_many(
 ///
 /// # Errors
 /// The store cannot be read.
-pub async fn first_due(
+pub async fn list_due(
     store: &Store,
     partition: u16,
     now: Timestamp,
     limit: usize,
-) -> Result<(Vec<About>, Option<Timestamp>), ReadError> {
+) -> Result<(Vec<DomainSetupKey>, Option<Timestamp>), ReadError> {
     let range = key(Space::DomainSetupByTime).u16(partition).range();
-    let rows = store.scan(range, Order::Ascending, limit).await?;
+    let rows = store.scan(range, ScanOrder::Ascending, limit).await?;
     let mut due = Vec::new();
     for (at, _) in &rows {
-        let (moment, about) = read(at).map_err(row::damaged)?;
+        let (moment, about) = read_key(at).map_err(row::damaged)?;
         if moment > now {
             return Ok((due, Some(moment)));
         }
@@ -135,7 +135,7 @@ pub async fn first_due(
     Ok((due, None))
 }
 
-fn read(row_key: &[u8]) -> Result<(Timestamp, About), KeyError> {
+fn read_key(row_key: &[u8]) -> Result<(Timestamp, DomainSetupKey), KeyDecodeError> {
     let mut parts = KeyReader::new(Space::DomainSetupByTime, row_key)?;
     let _partition = parts.u16()?;
     Ok((parts.time()?, (parts.account()?, DomainId::from_bytes(parts.id()?))))

@@ -3,10 +3,10 @@
 
 use jiff::Timestamp;
 use mail::id::{AccountId, UserId};
-use mail::user::{LinkToken, SignInLink};
+use mail::user::{SignInLink, SignInLinkToken};
 use serde::{Deserialize, Serialize};
 
-use crate::engine::{Batch, Key, Order, ReadError, Store};
+use crate::engine::{Batch, Key, ReadError, ScanOrder, Store};
 use crate::key::{Space, key};
 use crate::row::{self, stored};
 
@@ -21,12 +21,12 @@ struct SignInLinkRow {
 }
 stored!(SignInLink as SignInLinkRow);
 
-fn key_of(token: &LinkToken) -> Key {
+fn key_of(token: &SignInLinkToken) -> Key {
     key(Space::SignInLink).time(token.expires_at).fixed(*token.hash().as_bytes()).build()
 }
 
 /// Writes a new link.
-pub fn create(batch: &mut Batch, token: &LinkToken, link: &SignInLink) {
+pub fn create(batch: &mut Batch, token: &SignInLinkToken, link: &SignInLink) {
     batch.put(key_of(token), row::encode(link));
 }
 
@@ -34,12 +34,12 @@ pub fn create(batch: &mut Batch, token: &LinkToken, link: &SignInLink) {
 ///
 /// # Errors
 /// The store cannot be read.
-pub async fn get(store: &Store, token: &LinkToken) -> Result<Option<SignInLink>, ReadError> {
+pub async fn get(store: &Store, token: &SignInLinkToken) -> Result<Option<SignInLink>, ReadError> {
     store.get(&key_of(token)).await?.map(|row| row::decode(&row)).transpose()
 }
 
 /// Uses a link up; of two who do it at once, one conflicts.
-pub fn use_up(batch: &mut Batch, token: &LinkToken, link: &SignInLink) {
+pub fn consume(batch: &mut Batch, token: &SignInLinkToken, link: &SignInLink) {
     batch.check(key_of(token), Some(row::encode(link))).delete(key_of(token));
 }
 
@@ -47,14 +47,9 @@ pub fn use_up(batch: &mut Batch, token: &LinkToken, link: &SignInLink) {
 ///
 /// # Errors
 /// The store cannot be read.
-pub async fn forget_ended(
-    store: &Store,
-    batch: &mut Batch,
-    now: Timestamp,
-    limit: usize,
-) -> Result<usize, ReadError> {
+pub async fn purge_expired(store: &Store, batch: &mut Batch, now: Timestamp, limit: usize) -> Result<usize, ReadError> {
     let range = key(Space::SignInLink).build()..key(Space::SignInLink).time(now).build();
-    let rows = store.scan(range, Order::Ascending, limit).await?;
+    let rows = store.scan(range, ScanOrder::Ascending, limit).await?;
     let count = rows.len();
     for (row_key, _) in rows {
         batch.delete(row_key);

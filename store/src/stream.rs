@@ -16,7 +16,7 @@ use mail::event::{Event, EventKind, Subject};
 use mail::id::{AccountId, EventId};
 use serde::{Deserialize, Serialize};
 
-use crate::engine::{Batch, Key, Order, ReadError, Store};
+use crate::engine::{Batch, Key, ReadError, ScanOrder, Store};
 use crate::key::{Space, key};
 use crate::row::{self, stored};
 
@@ -25,7 +25,7 @@ const PAGE_RUNS: usize = 64;
 
 /// The place of an event in its account's stream.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct Entry {
+pub struct EventLogEntry {
     /// Its number.
     pub number: u64,
     /// The event.
@@ -38,27 +38,27 @@ pub struct Entry {
 
 /// What one commit told.
 #[derive(Debug)]
-pub(crate) struct Run {
+pub(crate) struct EventLogChunk {
     first: u64,
     told_at: Timestamp,
     entries: Vec<(EventId, Subject, EventKind)>,
 }
 
 #[derive(Serialize, Deserialize)]
-#[serde(remote = "Run")]
-struct RunRow {
+#[serde(remote = "EventLogChunk")]
+struct EventLogChunkRow {
     first: u64,
     told_at: Timestamp,
     entries: Vec<(EventId, Subject, EventKind)>,
 }
-stored!(Run as RunRow);
+stored!(EventLogChunk as EventLogChunkRow);
 
-impl Run {
-    fn entries(&self) -> impl DoubleEndedIterator<Item = Entry> + '_ {
+impl EventLogChunk {
+    fn entries(&self) -> impl DoubleEndedIterator<Item = EventLogEntry> + '_ {
         let numbered = (0..self.entries.len()).map(|n| self.first.saturating_add(n as u64));
-        let entries: Vec<Entry> = numbered
+        let entries: Vec<EventLogEntry> = numbered
             .zip(&self.entries)
-            .map(|(number, (event, subject, kind))| Entry {
+            .map(|(number, (event, subject, kind))| EventLogEntry {
                 number,
                 event: *event,
                 subject: *subject,
@@ -70,10 +70,10 @@ impl Run {
 }
 
 fn head_key(account: AccountId) -> Key {
-    key(Space::StreamHead).account(account).build()
+    key(Space::EventLogHead).account(account).build()
 }
 
-fn number_of(row: Option<&[u8]>) -> Result<u64, ReadError> {
+fn decode_number(row: Option<&[u8]>) -> Result<u64, ReadError> {
     let Some(row) = row else { return Ok(0) };
     let number = std::str::from_utf8(row).ok().and_then(|text| text.parse().ok());
     number.ok_or_else(|| row::damaged("a head of a stream that is no number"))
@@ -98,12 +98,12 @@ pub async fn append(
     let heads: Vec<Key> = runs.iter().map(|(account, _)| head_key(*account)).collect();
     let rows = store.get_many(&heads).await?;
     for (((account, entries), head), row) in runs.into_iter().zip(heads).zip(rows) {
-        let before = number_of(row.as_deref())?;
+        let before = decode_number(row.as_deref())?;
         let last = before.saturating_add(entries.len() as u64);
-        let run = Run { first: before.saturating_add(1), told_at, entries };
+        let run = EventLogChunk { first: before.saturating_add(1), told_at, entries };
         batch.check(head.clone(), row);
         batch.put(head, last.to_string().into_bytes());
-        batch.put_fresh(key(Space::Stream).account(account).u64(last).build(), row::encode(&run));
+        batch.put_fresh(key(Space::EventLog).account(account).u64(last).build(), row::encode(&run));
     }
     Ok(())
 }
@@ -112,21 +112,21 @@ pub async fn append(
 ///
 /// # Errors
 /// The store cannot be read.
-pub async fn head(store: &Store, account: AccountId) -> Result<u64, ReadError> {
-    number_of(store.get(&head_key(account)).await?.as_deref())
+pub async fn last_number(store: &Store, account: AccountId) -> Result<u64, ReadError> {
+    decode_number(store.get(&head_key(account)).await?.as_deref())
 }
 
 /// The entries after a number, in order, of some runs: at least one entry, if there is any.
 ///
 /// # Errors
 /// The store cannot be read.
-pub async fn after(store: &Store, account: AccountId, number: u64) -> Result<Vec<Entry>, ReadError> {
-    let all = key(Space::Stream).account(account);
+pub async fn list_after(store: &Store, account: AccountId, number: u64) -> Result<Vec<EventLogEntry>, ReadError> {
+    let all = key(Space::EventLog).account(account);
     let range = all.clone().u64(number.saturating_add(1)).build()..all.range().end;
-    let rows = store.scan(range, Order::Ascending, PAGE_RUNS).await?;
+    let rows = store.scan(range, ScanOrder::Ascending, PAGE_RUNS).await?;
     let mut entries = Vec::new();
     for (_, row) in rows {
-        let run: Run = row::decode(&row)?;
+        let run: EventLogChunk = row::decode(&row)?;
         entries.extend(run.entries().filter(|entry| entry.number > number));
     }
     Ok(entries)
@@ -136,15 +136,15 @@ pub async fn after(store: &Store, account: AccountId, number: u64) -> Result<Vec
 ///
 /// # Errors
 /// The store cannot be read.
-pub async fn before(store: &Store, account: AccountId, number: u64) -> Result<Vec<Entry>, ReadError> {
-    let all = key(Space::Stream).account(account);
+pub async fn list_before(store: &Store, account: AccountId, number: u64) -> Result<Vec<EventLogEntry>, ReadError> {
+    let all = key(Space::EventLog).account(account);
     // The run that holds the number, if any, has its key at it or behind.
     let from = all.clone().u64(number).build();
-    let around = store.scan(from.clone()..all.clone().range().end, Order::Ascending, 1).await?;
-    let rows = store.scan(all.range().start..from, Order::Descending, PAGE_RUNS).await?;
+    let around = store.scan(from.clone()..all.clone().range().end, ScanOrder::Ascending, 1).await?;
+    let rows = store.scan(all.range().start..from, ScanOrder::Descending, PAGE_RUNS).await?;
     let mut entries = Vec::new();
     for (_, row) in around.into_iter().chain(rows) {
-        let run: Run = row::decode(&row)?;
+        let run: EventLogChunk = row::decode(&row)?;
         entries.extend(run.entries().rev().filter(|entry| entry.number < number));
     }
     Ok(entries)
@@ -155,23 +155,23 @@ pub async fn before(store: &Store, account: AccountId, number: u64) -> Result<Ve
 ///
 /// # Errors
 /// The store cannot be read.
-pub async fn forget_before(
+pub async fn purge_before(
     store: &Store,
     batch: &mut Batch,
     (account, before): (AccountId, Timestamp),
     limit: usize,
 ) -> Result<usize, ReadError> {
-    let rows = store.scan(key(Space::Stream).account(account).range(), Order::Ascending, limit).await?;
+    let rows = store.scan(key(Space::EventLog).account(account).range(), ScanOrder::Ascending, limit).await?;
     let mut forgotten = 0;
     for (at, row) in rows {
-        let run: Run = row::decode(&row)?;
+        let run: EventLogChunk = row::decode(&row)?;
         if run.told_at >= before {
             break;
         }
         batch.delete(at);
         for (event, subject, _) in run.entries {
             if !matches!(subject, Subject::Email(_)) {
-                crate::event::forget(batch, account, subject, event);
+                crate::event::delete(batch, account, subject, event);
             }
         }
         forgotten += 1;
@@ -211,15 +211,15 @@ mod tests {
         tell(&store, 0..3).await;
         tell(&store, 3..4).await;
         tell(&store, 4..10).await;
-        assert_eq!(head(&store, account).await.unwrap(), 10);
-        let numbers = |entries: Vec<Entry>| entries.iter().map(|entry| entry.number).collect::<Vec<_>>();
+        assert_eq!(last_number(&store, account).await.unwrap(), 10);
+        let numbers = |entries: Vec<EventLogEntry>| entries.iter().map(|entry| entry.number).collect::<Vec<_>>();
         for number in 0..=10 {
             let up: Vec<u64> = (number + 1..=10).collect();
-            assert_eq!(numbers(after(&store, account, number).await.unwrap()), up);
+            assert_eq!(numbers(list_after(&store, account, number).await.unwrap()), up);
             let down: Vec<u64> = (1..number).rev().collect();
-            assert_eq!(numbers(before(&store, account, number).await.unwrap()), down);
+            assert_eq!(numbers(list_before(&store, account, number).await.unwrap()), down);
         }
-        let fifth = after(&store, account, 4).await.unwrap();
+        let fifth = list_after(&store, account, 4).await.unwrap();
         assert_eq!(fifth.first().map(|entry| entry.event), Some(event(1, 4).id));
     }
 
@@ -244,9 +244,9 @@ mod tests {
         let account = AccountId::new(Timestamp::UNIX_EPOCH, 1);
         let mut batch = Batch::progress();
         let of = (account, Timestamp::from_second(1).unwrap());
-        assert_eq!(forget_before(&store, &mut batch, of, 1).await.unwrap(), 1);
+        assert_eq!(purge_before(&store, &mut batch, of, 1).await.unwrap(), 1);
         store.commit(batch).await.unwrap();
-        assert_eq!(after(&store, account, 0).await.unwrap().first().map(|entry| entry.number), Some(4));
-        assert_eq!(head(&store, account).await.unwrap(), 6);
+        assert_eq!(list_after(&store, account, 0).await.unwrap().first().map(|entry| entry.number), Some(4));
+        assert_eq!(last_number(&store, account).await.unwrap(), 6);
     }
 }

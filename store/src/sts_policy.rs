@@ -1,8 +1,8 @@
 //! Policies of MTA-STS that domains have (RFC 8461): a row for each domain, until it has no more.
 
 use jiff::Timestamp;
-use mail::address::Name;
-use mail::mta_sts::{KeptPolicy, Policy};
+use mail::address::DomainName;
+use mail::mta_sts::{CachedMtaStsPolicy, MtaStsPolicy};
 use serde::{Deserialize, Serialize};
 
 use crate::engine::{Batch, CommitError, Key, ReadError, Store};
@@ -11,16 +11,16 @@ use crate::row::{self, stored};
 
 /// A policy as it lies in the store.
 #[derive(Serialize, Deserialize)]
-#[serde(remote = "KeptPolicy")]
-struct PolicyRow {
+#[serde(remote = "CachedMtaStsPolicy")]
+struct StsPolicyRow {
     id: String,
     fetched_at: Timestamp,
-    policy: Policy,
+    policy: MtaStsPolicy,
     lines: Vec<String>,
 }
-stored!(KeptPolicy as PolicyRow);
+stored!(CachedMtaStsPolicy as StsPolicyRow);
 
-fn key_of(domain: &Name) -> Key {
+fn key_of(domain: &DomainName) -> Key {
     key(Space::StsPolicy).text(domain.as_str()).build()
 }
 
@@ -28,7 +28,7 @@ fn key_of(domain: &Name) -> Key {
 ///
 /// # Errors
 /// The store cannot be read.
-pub async fn get(store: &Store, domain: &Name) -> Result<Option<KeptPolicy>, ReadError> {
+pub async fn get(store: &Store, domain: &DomainName) -> Result<Option<CachedMtaStsPolicy>, ReadError> {
     store.get(&key_of(domain)).await?.map(|row| row::decode(&row)).transpose()
 }
 
@@ -36,7 +36,7 @@ pub async fn get(store: &Store, domain: &Name) -> Result<Option<KeptPolicy>, Rea
 ///
 /// # Errors
 /// The store cannot be written.
-pub async fn put(store: &Store, domain: &Name, policy: &KeptPolicy) -> Result<(), CommitError> {
+pub async fn put(store: &Store, domain: &DomainName, policy: &CachedMtaStsPolicy) -> Result<(), CommitError> {
     let mut batch = Batch::progress();
     batch.put(key_of(domain), row::encode(policy));
     store.commit(batch).await
@@ -46,7 +46,7 @@ pub async fn put(store: &Store, domain: &Name, policy: &KeptPolicy) -> Result<()
 ///
 /// # Errors
 /// The store cannot be written.
-pub async fn delete(store: &Store, domain: &Name) -> Result<(), CommitError> {
+pub async fn delete(store: &Store, domain: &DomainName) -> Result<(), CommitError> {
     let mut batch = Batch::progress();
     batch.delete(key_of(domain));
     store.commit(batch).await

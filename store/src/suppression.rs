@@ -15,11 +15,12 @@ use mail::address::Address;
 use mail::email::Category;
 use mail::id::{AccountId, EmailId, SuppressionId};
 use mail::suppression::{
-    BlockReason, Blocked, Detail, OPTIONAL, Reason, Source, Suppression, Target, address_key, domain_key,
+    BlockReason, BlockedRecipient, OPTIONAL_CATEGORIES, SmtpDiagnostic, Suppression, SuppressionReason,
+    SuppressionSource, SuppressionTarget, address_key, domain_key,
 };
 use serde::{Deserialize, Serialize};
 
-use crate::engine::{Batch, Key, Order, ReadError, Store, Value};
+use crate::engine::{Batch, Key, ReadError, ScanOrder, Store, Value};
 use crate::key::{KeyReader, Space, key};
 use crate::opt_out;
 use crate::row::{self, stored};
@@ -29,13 +30,13 @@ use crate::row::{self, stored};
 struct SuppressionRow {
     id: SuppressionId,
     account: AccountId,
-    target: Target,
-    reason: Reason,
-    source: Source,
+    target: SuppressionTarget,
+    reason: SuppressionReason,
+    source: SuppressionSource,
     #[serde(default, skip_serializing_if = "Option::is_none")]
     email: Option<EmailId>,
     #[serde(default, skip_serializing_if = "Option::is_none")]
-    detail: Option<Detail>,
+    detail: Option<SmtpDiagnostic>,
     #[serde(default, skip_serializing_if = "Option::is_none")]
     note: Option<String>,
     #[serde(default, skip_serializing_if = "Option::is_none")]
@@ -53,7 +54,7 @@ fn is_zero(number: &u32) -> bool {
 
 /// A suppression with its row: what a change of it checks.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Found {
+pub struct StoredSuppression {
     /// The suppression.
     pub suppression: Suppression,
     row: Value,
@@ -71,7 +72,7 @@ fn key_by_id(account: AccountId, id: SuppressionId) -> Key {
     key(Space::SuppressionById).account(account).id(id.to_bytes()).build()
 }
 
-fn key_by_kind(account: AccountId, (reason, source): (Reason, Source), id: SuppressionId) -> Key {
+fn key_by_kind(account: AccountId, (reason, source): (SuppressionReason, SuppressionSource), id: SuppressionId) -> Key {
     let kind = key(Space::SuppressionByTime).account(account).u8(reason as u8).u8(source as u8);
     kind.id(id.to_bytes()).build()
 }
@@ -81,8 +82,8 @@ fn index(suppression: &Suppression) -> [Key; 2] {
     [key_by_id(*account, *id), key_by_kind(*account, (*reason, *source), *id)]
 }
 
-fn found(row: Value) -> Result<Found, ReadError> {
-    Ok(Found { suppression: row::decode(&row)?, row })
+fn decode_stored(row: Value) -> Result<StoredSuppression, ReadError> {
+    Ok(StoredSuppression { suppression: row::decode(&row)?, row })
 }
 
 /// The suppressions of these, in their order, those that have ended too.
@@ -92,17 +93,21 @@ fn found(row: Value) -> Result<Found, ReadError> {
 pub async fn get_many(
     store: &Store,
     account: AccountId,
-    targets: &[Target],
-) -> Result<Vec<Option<Found>>, ReadError> {
+    targets: &[SuppressionTarget],
+) -> Result<Vec<Option<StoredSuppression>>, ReadError> {
     let keys: Vec<Key> = targets.iter().map(|target| row_key(account, &target.key())).collect();
-    store.get_many(&keys).await?.into_iter().map(|row| row.map(found).transpose()).collect()
+    store.get_many(&keys).await?.into_iter().map(|row| row.map(decode_stored).transpose()).collect()
 }
 
 /// The suppression of one, also when it has ended.
 ///
 /// # Errors
 /// The store cannot be read.
-pub async fn get(store: &Store, account: AccountId, target: &Target) -> Result<Option<Found>, ReadError> {
+pub async fn get(
+    store: &Store,
+    account: AccountId,
+    target: &SuppressionTarget,
+) -> Result<Option<StoredSuppression>, ReadError> {
     Ok(get_many(store, account, std::slice::from_ref(target)).await?.pop().flatten())
 }
 
@@ -110,15 +115,19 @@ pub async fn get(store: &Store, account: AccountId, target: &Target) -> Result<O
 ///
 /// # Errors
 /// The store cannot be read.
-pub async fn by_id(store: &Store, account: AccountId, id: SuppressionId) -> Result<Option<Found>, ReadError> {
+pub async fn find_by_id(
+    store: &Store,
+    account: AccountId,
+    id: SuppressionId,
+) -> Result<Option<StoredSuppression>, ReadError> {
     let Some(row_key) = store.get(&key_by_id(account, id)).await? else { return Ok(None) };
-    let found = store.get(&row_key).await?.map(found).transpose()?;
+    let found = store.get(&row_key).await?.map(decode_stored).transpose()?;
     Ok(found.filter(|found| found.suppression.id == id))
 }
 
 /// Writes a suppression in the place of the one that was found there; the commit conflicts when something
 /// else stands there by now.
-pub fn put(batch: &mut Batch, before: Option<&Found>, after: &Suppression) {
+pub fn put(batch: &mut Batch, before: Option<&StoredSuppression>, after: &Suppression) {
     let row_key = key_of(after);
     batch.check(row_key.clone(), before.map(|found| found.row.clone()));
     for old in before.iter().flat_map(|found| index(&found.suppression)) {
@@ -131,7 +140,7 @@ pub fn put(batch: &mut Batch, before: Option<&Found>, after: &Suppression) {
 }
 
 /// Deletes a suppression; the commit conflicts when it is no more as it was found.
-pub fn delete(batch: &mut Batch, found: &Found) {
+pub fn delete(batch: &mut Batch, found: &StoredSuppression) {
     let row_key = key_of(&found.suppression);
     batch.check(row_key.clone(), Some(found.row.clone())).delete(row_key);
     for old in index(&found.suppression) {
@@ -141,7 +150,7 @@ pub fn delete(batch: &mut Batch, found: &Found) {
 
 /// Whether a conflict was about a suppression.
 #[must_use]
-pub fn is_about_one(conflict: &Key) -> bool {
+pub fn caused_conflict(conflict: &Key) -> bool {
     conflict.first() == Some(&(Space::Suppression as u8))
 }
 
@@ -150,14 +159,14 @@ pub fn is_about_one(conflict: &Key) -> bool {
 ///
 /// # Errors
 /// The store cannot be read.
-pub async fn blocked(
+pub async fn find_blocked(
     store: &Store,
     account: AccountId,
     category: Category,
     addresses: &[&Address],
     now: Timestamp,
-) -> Result<Vec<Blocked>, ReadError> {
-    let optional = OPTIONAL.contains(&category);
+) -> Result<Vec<BlockedRecipient>, ReadError> {
+    let optional = OPTIONAL_CATEGORIES.contains(&category);
     let mut keys = Vec::with_capacity(addresses.len() * 3);
     for address in addresses {
         let by_address = address_key(address);
@@ -171,21 +180,21 @@ pub async fn blocked(
     let mut blocked = Vec::new();
     for (address, rows) in addresses.iter().zip(rows.chunks(2 + usize::from(optional))) {
         let (opted_out, suppressed) = rows.split_at(usize::from(optional));
-        if let Some(reason) = reason_of(opted_out, suppressed, now)? {
-            blocked.push(Blocked { address: (*address).clone(), reason });
+        if let Some(reason) = block_reason(opted_out, suppressed, now)? {
+            blocked.push(BlockedRecipient { address: (*address).clone(), reason });
         }
     }
     Ok(blocked)
 }
 
-fn reason_of(
+fn block_reason(
     opted_out: &[Option<Value>],
     suppressed: &[Option<Value>],
     now: Timestamp,
 ) -> Result<Option<BlockReason>, ReadError> {
     for row in suppressed.iter().flatten() {
         let suppression: Suppression = row::decode(row)?;
-        if suppression.holds(now) {
+        if suppression.is_active(now) {
             let Suppression { id, reason, .. } = suppression;
             return Ok(Some(BlockReason::Suppressed { id, reason }));
         }
@@ -197,7 +206,7 @@ fn reason_of(
 
 /// What is known of an address.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
-pub struct Standing {
+pub struct AddressSuppression {
     /// The suppression that holds: its own, or its domain's.
     pub suppression: Option<Suppression>,
     /// The categories that it opted out of.
@@ -208,32 +217,32 @@ pub struct Standing {
 ///
 /// # Errors
 /// The store cannot be read.
-pub async fn standings(
+pub async fn list_address_suppressions(
     store: &Store,
     account: AccountId,
-    targets: &[Target],
+    targets: &[SuppressionTarget],
     now: Timestamp,
-) -> Result<Vec<Standing>, ReadError> {
+) -> Result<Vec<AddressSuppression>, ReadError> {
     /// Its own, its domain's, and one for each category.
-    const KEYS_EACH: usize = 2 + OPTIONAL.len();
+    const KEYS_EACH: usize = 2 + OPTIONAL_CATEGORIES.len();
     let mut keys = Vec::with_capacity(targets.len() * KEYS_EACH);
     for target in targets {
         let own = target.key();
         let domain = match target {
-            Target::Address(address) => domain_key(address.domain()),
-            Target::Domain(_) => own.clone(),
+            SuppressionTarget::Address(address) => domain_key(address.domain()),
+            SuppressionTarget::Domain(_) => own.clone(),
         };
         keys.extend([row_key(account, &own), row_key(account, &domain)]);
-        keys.extend(OPTIONAL.map(|category| opt_out::row_key(account, category, &own)));
+        keys.extend(OPTIONAL_CATEGORIES.map(|category| opt_out::row_key(account, category, &own)));
     }
     let rows = store.get_many(&keys).await?;
     rows.chunks(KEYS_EACH)
         .map(|rows| {
             let (suppressed, opted_out) = rows.split_at(2);
-            let mut standing = Standing { suppression: None, categories: Vec::new() };
+            let mut standing = AddressSuppression { suppression: None, categories: Vec::new() };
             for row in suppressed.iter().flatten() {
                 let found: Suppression = row::decode(row)?;
-                if standing.suppression.is_none() && found.holds(now) {
+                if standing.suppression.is_none() && found.is_active(now) {
                     standing.suppression = Some(found);
                 }
             }
@@ -247,11 +256,11 @@ pub async fn standings(
 
 /// What a list is to show; what is empty does not matter.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
-pub struct Filter {
+pub struct SuppressionFilter {
     /// Those of one of these reasons.
-    pub reasons: Vec<Reason>,
+    pub reasons: Vec<SuppressionReason>,
     /// Those of one of these sources.
-    pub sources: Vec<Source>,
+    pub sources: Vec<SuppressionSource>,
     /// Those that began after this, to the millisecond.
     pub created_after: Option<Timestamp>,
     /// Those that began before this, to the millisecond.
@@ -260,17 +269,17 @@ pub struct Filter {
     pub holding_at: Option<Timestamp>,
 }
 
-impl Filter {
+impl SuppressionFilter {
     /// Whether a suppression is one of those.
     #[must_use]
-    pub fn takes(&self, suppression: &Suppression) -> bool {
+    pub fn matches(&self, suppression: &Suppression) -> bool {
         let millisecond = |at: Timestamp| at.as_millisecond();
         let began = millisecond(suppression.created_at);
         (self.reasons.is_empty() || self.reasons.contains(&suppression.reason))
             && (self.sources.is_empty() || self.sources.contains(&suppression.source))
             && self.created_after.is_none_or(|after| began > millisecond(after))
             && self.created_before.is_none_or(|before| began < millisecond(before))
-            && self.holding_at.is_none_or(|now| suppression.holds(now))
+            && self.holding_at.is_none_or(|now| suppression.is_active(now))
     }
 
     /// The ranges in which they lie: one, or one for each kind.
@@ -294,8 +303,8 @@ impl Filter {
             let range = cut(all, &|id| key_by_id(account, id));
             return Some(range).filter(|range| range.start < range.end).into_iter().collect();
         }
-        let reasons = if self.reasons.is_empty() { Reason::ALL } else { &self.reasons };
-        let sources = if self.sources.is_empty() { Source::ALL } else { &self.sources };
+        let reasons = if self.reasons.is_empty() { SuppressionReason::ALL } else { &self.reasons };
+        let sources = if self.sources.is_empty() { SuppressionSource::ALL } else { &self.sources };
         let kinds = reasons.iter().flat_map(|reason| sources.iter().map(|source| (*reason, *source)));
         kinds
             .map(|kind| {
@@ -309,7 +318,7 @@ impl Filter {
 
 /// A page of suppressions, newest first.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Listed {
+pub struct SuppressionPage {
     /// The suppressions.
     pub suppressions: Vec<Suppression>,
     /// The last of them, when there are more: the next page is of those before it.
@@ -326,14 +335,14 @@ const PAGES_MAX: usize = 10;
 pub async fn list(
     store: &Store,
     account: AccountId,
-    filter: &Filter,
+    filter: &SuppressionFilter,
     before: Option<SuppressionId>,
     limit: usize,
-) -> Result<Listed, ReadError> {
-    let mut listed = Listed { suppressions: Vec::new(), next: before };
+) -> Result<SuppressionPage, ReadError> {
+    let mut listed = SuppressionPage { suppressions: Vec::new(), next: before };
     for _ in 0..PAGES_MAX {
-        let page = page(store, account, filter, listed.next, limit).await?;
-        let holds = |suppression: &Suppression| filter.holding_at.is_none_or(|now| suppression.holds(now));
+        let page = scan_page(store, account, filter, listed.next, limit).await?;
+        let holds = |suppression: &Suppression| filter.holding_at.is_none_or(|now| suppression.is_active(now));
         listed.suppressions.extend(page.suppressions.into_iter().filter(holds));
         listed.next = page.next;
         if listed.suppressions.len() > limit {
@@ -347,15 +356,15 @@ pub async fn list(
     Ok(listed)
 }
 
-async fn page(
+async fn scan_page(
     store: &Store,
     account: AccountId,
-    filter: &Filter,
+    filter: &SuppressionFilter,
     before: Option<SuppressionId>,
     limit: usize,
-) -> Result<Listed, ReadError> {
+) -> Result<SuppressionPage, ReadError> {
     let ranges = filter.ranges(account, before);
-    let scans = ranges.into_iter().map(|range| store.scan(range, Order::Descending, limit + 1));
+    let scans = ranges.into_iter().map(|range| store.scan(range, ScanOrder::Descending, limit + 1));
     let mut entries = Vec::new();
     for (entry, row_key) in try_join_all(scans).await?.into_iter().flatten() {
         entries.push((id_of(&entry)?, row_key));
@@ -372,7 +381,7 @@ async fn page(
         let suppression = row.as_deref().map(row::decode::<Suppression>).transpose()?;
         suppressions.extend(suppression.filter(|suppression| suppression.id == id));
     }
-    Ok(Listed { suppressions, next })
+    Ok(SuppressionPage { suppressions, next })
 }
 
 /// The id at the end of an entry's key.
@@ -393,7 +402,7 @@ fn id_of(entry: &Key) -> Result<SuppressionId, ReadError> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use mail::suppression::Grounds;
+    use mail::suppression::SuppressionCause;
 
     fn at(second: i64) -> Timestamp {
         Timestamp::from_second(1_800_000_000 + second).unwrap()
@@ -403,16 +412,16 @@ mod tests {
         AccountId::new(at(0), n)
     }
 
-    fn target(text: &str) -> Target {
+    fn target(text: &str) -> SuppressionTarget {
         text.parse().unwrap()
     }
 
-    async fn suppress(store: &Store, text: &str, reason: Reason, second: i64) -> Suppression {
+    async fn suppress(store: &Store, text: &str, reason: SuppressionReason, second: i64) -> Suppression {
         let before = get(store, account(1), &target(text)).await.unwrap();
-        let grounds = Grounds::new(target(text), reason, Source::System);
+        let grounds = SuppressionCause::new(target(text), reason, SuppressionSource::System);
         let id = SuppressionId::new(at(second), u128::try_from(second).unwrap());
         let standing = before.as_ref().map(|found| &found.suppression);
-        let after = Suppression::follow(standing, grounds, account(1), id, at(second)).unwrap();
+        let after = Suppression::apply_cause(standing, grounds, account(1), id, at(second)).unwrap();
         let mut batch = Batch::progress();
         put(&mut batch, before.as_ref(), &after);
         store.commit(batch).await.unwrap();
@@ -421,22 +430,22 @@ mod tests {
 
     async fn rows(store: &Store) -> usize {
         let spaces = [Space::Suppression, Space::SuppressionById, Space::SuppressionByTime];
-        let scans = spaces.map(|space| store.scan(key(space).range(), Order::Ascending, 10_000));
+        let scans = spaces.map(|space| store.scan(key(space).range(), ScanOrder::Ascending, 10_000));
         try_join_all(scans).await.unwrap().iter().map(Vec::len).sum()
     }
 
     #[tokio::test]
     async fn a_send_is_told_whom_it_may_not_reach() {
         let store = Store::memory();
-        let hard = suppress(&store, "Ada@example.net", Reason::HardBounce, 1).await;
-        let soft = suppress(&store, "soft@example.net", Reason::SoftBounce, 2).await;
-        let domain = suppress(&store, "@example.org", Reason::Manual, 3).await;
+        let hard = suppress(&store, "Ada@example.net", SuppressionReason::HardBounce, 1).await;
+        let soft = suppress(&store, "soft@example.net", SuppressionReason::SoftBounce, 2).await;
+        let domain = suppress(&store, "@example.org", SuppressionReason::Manual, 3).await;
         let out = mail::suppression::OptOut {
             id: mail::id::OptOutId::new(at(4), 4),
             account: account(1),
             address: "new@example.net".parse().unwrap(),
             category: Category::Newsletter,
-            source: Source::Api,
+            source: SuppressionSource::Api,
             email: None,
             created_at: at(4),
         };
@@ -448,7 +457,7 @@ mod tests {
                 .map(|text| text.parse().unwrap())
                 .to_vec();
         let all: Vec<&Address> = addresses.iter().collect();
-        let of = |blocked: Vec<Blocked>| -> Vec<(String, BlockReason)> {
+        let of = |blocked: Vec<BlockedRecipient>| -> Vec<(String, BlockReason)> {
             blocked.into_iter().map(|b| (b.address.to_string(), b.reason)).collect()
         };
         let suppressed = |s: &Suppression| BlockReason::Suppressed { id: s.id, reason: s.reason };
@@ -457,26 +466,20 @@ mod tests {
             ("soft@example.net".to_owned(), suppressed(&soft)),
             ("x@example.org".to_owned(), suppressed(&domain)),
         ];
-        let found = of(blocked(&store, account(1), Category::Transactional, &all, at(10)).await.unwrap());
-        assert_eq!(
-            found.iter().map(|f| f.1).collect::<Vec<_>>(),
-            expected.iter().map(|f| f.1).collect::<Vec<_>>()
-        );
+        let found = of(find_blocked(&store, account(1), Category::Transactional, &all, at(10)).await.unwrap());
+        assert_eq!(found.iter().map(|f| f.1).collect::<Vec<_>>(), expected.iter().map(|f| f.1).collect::<Vec<_>>());
         let later = at(10 + 24 * 3600);
         expected.remove(1);
         let opted = BlockReason::OptedOut { id: out.id, category: Category::Newsletter };
         expected.push(("new@example.net".to_owned(), opted));
-        let found = of(blocked(&store, account(1), Category::Newsletter, &all, later).await.unwrap());
-        assert_eq!(
-            found.iter().map(|f| f.1).collect::<Vec<_>>(),
-            expected.iter().map(|f| f.1).collect::<Vec<_>>()
-        );
-        let other = blocked(&store, account(2), Category::Newsletter, &all, at(10)).await.unwrap();
+        let found = of(find_blocked(&store, account(1), Category::Newsletter, &all, later).await.unwrap());
+        assert_eq!(found.iter().map(|f| f.1).collect::<Vec<_>>(), expected.iter().map(|f| f.1).collect::<Vec<_>>());
+        let other = find_blocked(&store, account(2), Category::Newsletter, &all, at(10)).await.unwrap();
         assert_eq!(other, [], "another account's");
-        assert!(blocked(&store, account(1), Category::Product, &[], at(10)).await.unwrap().is_empty());
+        assert!(find_blocked(&store, account(1), Category::Product, &[], at(10)).await.unwrap().is_empty());
         let asked = [target("NEW@example.net"), target("y@example.org"), target("@example.org")];
-        let standings = standings(&store, account(1), &asked, later).await.unwrap();
-        assert_eq!(standings[0], Standing { suppression: None, categories: vec![Category::Newsletter] });
+        let standings = list_address_suppressions(&store, account(1), &asked, later).await.unwrap();
+        assert_eq!(standings[0], AddressSuppression { suppression: None, categories: vec![Category::Newsletter] });
         assert_eq!(standings[1].suppression.as_ref(), Some(&domain));
         assert_eq!(standings[2].suppression.as_ref(), Some(&domain));
     }
@@ -485,10 +488,11 @@ mod tests {
     async fn lists_are_filtered_by_kind_and_time_and_go_on_where_they_ended() {
         let store = Store::memory();
         for n in 0..30 {
-            let reason = [Reason::HardBounce, Reason::SoftBounce, Reason::Complaint][n % 3];
+            let reason =
+                [SuppressionReason::HardBounce, SuppressionReason::SoftBounce, SuppressionReason::Complaint][n % 3];
             suppress(&store, &format!("a{n}@example.net"), reason, i64::try_from(n).unwrap()).await;
         }
-        let everything = Filter::default();
+        let everything = SuppressionFilter::default();
         let list = async |account, filter, before, limit| {
             let listed = list(&store, account, filter, before, limit).await.unwrap();
             (listed.suppressions, listed.next)
@@ -498,7 +502,10 @@ mod tests {
         assert_eq!(all.len(), 30);
         assert!(all.is_sorted_by(|a, b| a.id > b.id));
         let mut paged = Vec::new();
-        let two = Filter { reasons: vec![Reason::HardBounce, Reason::Complaint], ..Filter::default() };
+        let two = SuppressionFilter {
+            reasons: vec![SuppressionReason::HardBounce, SuppressionReason::Complaint],
+            ..SuppressionFilter::default()
+        };
         let mut before = None;
         loop {
             let (page, next) = list(account(1), &two, before, 7).await;
@@ -508,39 +515,39 @@ mod tests {
                 break;
             }
         }
-        let wanted: Vec<_> = all.iter().filter(|s| s.reason != Reason::SoftBounce).cloned().collect();
+        let wanted: Vec<_> = all.iter().filter(|s| s.reason != SuppressionReason::SoftBounce).cloned().collect();
         assert_eq!(paged, wanted);
-        let window = Filter {
-            sources: vec![Source::System],
+        let window = SuppressionFilter {
+            sources: vec![SuppressionSource::System],
             created_after: Some(at(9)),
             created_before: Some(at(20)),
-            ..Filter::default()
+            ..SuppressionFilter::default()
         };
         let in_window = list(account(1), &window, None, 100).await.0;
         assert_eq!(in_window.len(), 10, "after 9 and before 20");
-        let holding = Filter { holding_at: Some(at(5 + 24 * 3600)), ..Filter::default() };
+        let holding = SuppressionFilter { holding_at: Some(at(5 + 24 * 3600)), ..SuppressionFilter::default() };
         let (first, next) = list(account(1), &holding, None, 15).await;
         let (rest, end) = list(account(1), &holding, next, 15).await;
-        let wanted: Vec<_> = all.iter().filter(|s| s.holds(at(5 + 24 * 3600))).cloned().collect();
+        let wanted: Vec<_> = all.iter().filter(|s| s.is_active(at(5 + 24 * 3600))).cloned().collect();
         assert_eq!((wanted.len(), end), (28, None), "two have ended");
         assert_eq!([first, rest].concat(), wanted);
-        let none = Filter { sources: vec![Source::Api], ..Filter::default() };
+        let none = SuppressionFilter { sources: vec![SuppressionSource::Api], ..SuppressionFilter::default() };
         assert!(list(account(1), &none, None, 100).await.0.is_empty());
         assert!(list(account(2), &everything, None, 100).await.0.is_empty());
-        let backwards = Filter { created_after: Some(at(20)), created_before: Some(at(9)), ..two.clone() };
+        let backwards = SuppressionFilter { created_after: Some(at(20)), created_before: Some(at(9)), ..two.clone() };
         assert!(list(account(1), &backwards, None, 100).await.0.is_empty());
     }
 
     #[tokio::test]
     async fn no_entry_is_left_behind() {
         let store = Store::memory();
-        let soft = suppress(&store, "a@example.net", Reason::SoftBounce, 1).await;
-        let again = suppress(&store, "a@example.net", Reason::SoftBounce, 24 * 3600 + 2).await;
+        let soft = suppress(&store, "a@example.net", SuppressionReason::SoftBounce, 1).await;
+        let again = suppress(&store, "a@example.net", SuppressionReason::SoftBounce, 24 * 3600 + 2).await;
         assert_ne!(soft.id, again.id);
-        assert_eq!(by_id(&store, account(1), soft.id).await.unwrap(), None);
-        let complaint = suppress(&store, "A@example.net", Reason::Complaint, 24 * 3600 + 3).await;
+        assert_eq!(find_by_id(&store, account(1), soft.id).await.unwrap(), None);
+        let complaint = suppress(&store, "A@example.net", SuppressionReason::Complaint, 24 * 3600 + 3).await;
         assert_eq!(rows(&store).await, 3, "a row and two entries");
-        let found = by_id(&store, account(1), complaint.id).await.unwrap().unwrap();
+        let found = find_by_id(&store, account(1), complaint.id).await.unwrap().unwrap();
         assert_eq!(found.suppression, complaint);
         let mut batch = Batch::progress();
         delete(&mut batch, &found);
@@ -552,14 +559,15 @@ mod tests {
     #[tokio::test]
     async fn of_two_at_once_the_second_is_told() {
         let store = Store::memory();
-        let grounds = |reason| Grounds::new(target("a@example.net"), reason, Source::System);
+        let grounds = |reason| SuppressionCause::new(target("a@example.net"), reason, SuppressionSource::System);
         let id = SuppressionId::new(at(1), 1);
-        let one = Suppression::follow(None, grounds(Reason::SoftBounce), account(1), id, at(1)).unwrap();
+        let one =
+            Suppression::apply_cause(None, grounds(SuppressionReason::SoftBounce), account(1), id, at(1)).unwrap();
         let mut batch = Batch::progress();
         put(&mut batch, None, &one);
         store.commit(batch.clone()).await.unwrap();
         match store.commit(batch).await {
-            Err(crate::engine::CommitError::Conflict { key }) => assert!(is_about_one(&key)),
+            Err(crate::engine::CommitError::Conflict { key }) => assert!(caused_conflict(&key)),
             other => panic!("{other:?}"),
         }
     }

@@ -13,17 +13,17 @@ use std::ops::Range;
 
 use jiff::Timestamp;
 use mail::account::Plan;
-use mail::address::{Address, Name};
-use mail::destination::Way;
+use mail::address::{Address, DomainName};
+use mail::destination::RouteOverride;
 use mail::email::Priority;
 use mail::id::{AccountId, EmailId};
-use mail::recipient::{Notify, RecipientKind};
-use mail::task::{By, Class, QueueName, Task, TaskId};
+use mail::recipient::{DsnOptions, RecipientKind};
+use mail::task::{DeliverByTime, QueueName, Task, TaskClass, TaskId};
 use serde::{Deserialize, Serialize};
 
 use crate::deadline;
-use crate::engine::{Batch, Key, Order, ReadError, Store, Value};
-use crate::key::{KeyBuilder, KeyReader, Space, after, key};
+use crate::engine::{Batch, Key, ReadError, ScanOrder, Store, Value};
+use crate::key::{KeyBuilder, KeyReader, Space, key, successor};
 use crate::queue_counts::{CountedTask, TaskChange};
 use crate::row::{self, stored};
 
@@ -44,11 +44,11 @@ struct TaskRow {
     id: TaskId,
     partition: u16,
     account: AccountId,
-    class: Class,
+    class: TaskClass,
     due: Timestamp,
     address: Address,
     kind: RecipientKind,
-    domain: Option<Name>,
+    domain: Option<DomainName>,
     attempts: u32,
     replies: u32,
     accepted_at: Timestamp,
@@ -66,20 +66,20 @@ struct TaskRow {
     tls_optional: bool,
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     eight_bit: bool,
-    #[serde(default, skip_serializing_if = "Notify::is_default")]
-    notify: Notify,
+    #[serde(default, skip_serializing_if = "DsnOptions::is_default")]
+    notify: DsnOptions,
     #[serde(default, skip_serializing_if = "Option::is_none")]
     envelope_id: Option<String>,
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     return_full: bool,
     #[serde(default, skip_serializing_if = "Option::is_none")]
-    by: Option<By>,
+    by: Option<DeliverByTime>,
     #[serde(default, skip_serializing_if = "Option::is_none")]
     priority: Option<Priority>,
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     held: bool,
     #[serde(default, skip_serializing_if = "Option::is_none")]
-    way: Option<Way>,
+    way: Option<RouteOverride>,
     #[serde(default, skip_serializing_if = "Option::is_none")]
     plan: Option<Plan>,
 }
@@ -87,31 +87,28 @@ stored!(Task as TaskRow);
 
 /// Which of `count` a destination domain goes to, always the same: FNV-1a, folded.
 #[must_use]
-pub fn spread(domain: &Name, count: usize) -> usize {
-    let hash = domain.as_str().bytes().fold(0xcbf2_9ce4_8422_2325_u64, |hash, byte| {
-        (hash ^ u64::from(byte)).wrapping_mul(0x0000_0100_0000_01b3)
-    });
+pub fn slot_for_domain(domain: &DomainName, count: usize) -> usize {
+    let hash = domain
+        .as_str()
+        .bytes()
+        .fold(0xcbf2_9ce4_8422_2325_u64, |hash, byte| (hash ^ u64::from(byte)).wrapping_mul(0x0000_0100_0000_01b3));
     let folded = (hash >> 32) ^ (hash & 0xffff_ffff);
     usize::try_from(folded % count.max(1) as u64).unwrap_or(0)
 }
 
 fn queue_prefix(queue: &QueueName) -> KeyBuilder {
-    key(Space::Task)
-        .u16(queue.partition)
-        .text(queue.domain.as_str())
-        .u8(queue.class as u8)
-        .account(queue.account)
+    key(Space::Task).u16(queue.partition).text(queue.domain.as_str()).u8(queue.class as u8).account(queue.account)
 }
 
 /// The key of a task.
 #[must_use]
 pub fn key_of(task: &Task) -> Key {
-    queue_prefix(&task.queue()).time(task.due).id(task.id.email.to_bytes()).u16(task.id.recipient).build()
+    queue_prefix(&task.queue_name()).time(task.due).id(task.id.email.to_bytes()).u16(task.id.recipient).build()
 }
 
 /// Where a queue's tasks due at `due` or later begin.
 #[must_use]
-pub fn start_of(queue: &QueueName, due: Timestamp) -> Key {
+pub fn due_start(queue: &QueueName, due: Timestamp) -> Key {
     queue_prefix(queue).time(due).build()
 }
 
@@ -138,17 +135,17 @@ pub fn put(batch: &mut Batch, task: &Task) {
 
 /// Takes a task away; the commit conflicts when its row is no more as it was. `row` is what was read from
 /// disk, which an older version may have written in another way; none for a task that was just put.
-pub fn take(batch: &mut Batch, task: &Task, row: Option<&Value>) {
+pub fn remove(batch: &mut Batch, task: &Task, row: Option<&Value>) {
     let task_key = key_of(task);
     count(batch, task, &task_key, false);
     batch.check(task_key.clone(), Some(row.cloned().unwrap_or_else(|| row::encode(task))));
     batch.delete(task_key);
-    deadline::take(batch, task);
+    deadline::remove(batch, task);
 }
 
 /// Changes a task without moving it (held, released); the commit conflicts when it is no more as it was read.
 pub fn update(batch: &mut Batch, before: (&Task, &Value), after: &Task) {
-    take(batch, before.0, Some(before.1));
+    remove(batch, before.0, Some(before.1));
     let task_key = key_of(after);
     deadline::put(batch, after, &task_key);
     count(batch, after, &task_key, true);
@@ -161,7 +158,7 @@ pub fn update(batch: &mut Batch, before: (&Task, &Value), after: &Task) {
 /// The store cannot be read.
 pub async fn find(
     store: &Store,
-    (domain, class, account): (&Name, Class, AccountId),
+    (domain, class, account): (&DomainName, TaskClass, AccountId),
     due: Timestamp,
     id: TaskId,
 ) -> Result<Option<(Task, Value)>, ReadError> {
@@ -177,14 +174,14 @@ pub async fn find(
 
 /// Leaves word for the owner of a partition, which is another node: an operator's order about an email. A
 /// newer one about the same replaces it.
-pub fn hint(batch: &mut Batch, partition: u16, (account, email): (AccountId, EmailId), order: &str) {
+pub fn put_hint(batch: &mut Batch, partition: u16, (account, email): (AccountId, EmailId), order: &str) {
     let hint = key(Space::Hint).u16(partition).account(account).id(email.to_bytes()).build();
     batch.put(hint, order.as_bytes().to_vec());
 }
 
 /// An order that was left for the owner of a partition.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Hint {
+pub struct PartitionHint {
     /// The partition.
     pub partition: u16,
     /// Whose email it is about.
@@ -196,9 +193,9 @@ pub struct Hint {
     row: (Key, Value),
 }
 
-impl Hint {
+impl PartitionHint {
     /// Takes the hint away: it was followed. The commit conflicts when there is a newer one by now.
-    pub fn follow(&self, batch: &mut Batch) {
+    pub fn remove_hint(&self, batch: &mut Batch) {
         batch.check(self.row.0.clone(), Some(self.row.1.clone()));
         batch.delete(self.row.0.clone());
     }
@@ -208,21 +205,21 @@ impl Hint {
 ///
 /// # Errors
 /// The store cannot be read.
-pub async fn hints(store: &Store, limit: usize) -> Result<Vec<Hint>, ReadError> {
-    let rows = store.scan(key(Space::Hint).range(), Order::Ascending, limit).await?;
+pub async fn list_hints(store: &Store, limit: usize) -> Result<Vec<PartitionHint>, ReadError> {
+    let rows = store.scan(key(Space::Hint).range(), ScanOrder::Ascending, limit).await?;
     let read = |(hint_key, row): (Key, Value)| {
         let mut reader = KeyReader::new(Space::Hint, &hint_key)?;
         let (partition, account) = (reader.u16()?, reader.account()?);
         let email = EmailId::from_bytes(reader.id()?);
         let order = String::from_utf8_lossy(&row).into_owned();
-        Ok(Hint { partition, account, email, order, row: (hint_key, row) })
+        Ok(PartitionHint { partition, account, email, order, row: (hint_key, row) })
     };
-    rows.into_iter().map(|row| read(row).map_err(|error: crate::key::KeyError| row::damaged(error))).collect()
+    rows.into_iter().map(|row| read(row).map_err(|error: crate::key::KeyDecodeError| row::damaged(error))).collect()
 }
 
 /// Tasks as they lie one behind another.
 #[derive(Debug, Default)]
-pub struct Slice {
+pub struct TaskPage {
     /// Each with its row.
     pub tasks: Vec<(Task, Value)>,
     /// Rows between them that are no tasks: where, and why. They hold up nobody.
@@ -231,9 +228,9 @@ pub struct Slice {
     pub next: Option<Key>,
 }
 
-impl Slice {
-    fn of(rows: Vec<(Key, Value)>, limit: usize) -> Self {
-        let next = rows.last().filter(|_| rows.len() == limit).map(|(last, _)| after(last));
+impl TaskPage {
+    fn from_rows(rows: Vec<(Key, Value)>, limit: usize) -> Self {
+        let next = rows.last().filter(|_| rows.len() == limit).map(|(last, _)| successor(last));
         let mut slice = Self { next, ..Self::default() };
         for (at, row) in rows {
             match read(&at, &row) {
@@ -253,7 +250,7 @@ pub(crate) fn read(at: &Key, row: &Value) -> Result<Task, ReadError> {
 
 /// What is wrong with a row, if it is one of ours and something is: for the integrity check.
 /// Which task it is, and the fault.
-pub(crate) fn fault(at: &Key, row: &Value) -> Option<(String, String)> {
+pub(crate) fn describe_damage(at: &Key, row: &Value) -> Option<(String, String)> {
     if at.first() != Some(&(Space::Task as u8)) {
         return None;
     }
@@ -271,18 +268,18 @@ pub(crate) fn fault(at: &Key, row: &Value) -> Option<(String, String)> {
 ///
 /// # Errors
 /// The store cannot be read.
-pub async fn list(store: &Store, queue: &QueueName, from: Key, limit: usize) -> Result<Slice, ReadError> {
+pub async fn list(store: &Store, queue: &QueueName, from: Key, limit: usize) -> Result<TaskPage, ReadError> {
     let range = from..queue_prefix(queue).range().end;
-    Ok(Slice::of(store.scan(range, Order::Ascending, limit).await?, limit))
+    Ok(TaskPage::from_rows(store.scan(range, ScanOrder::Ascending, limit).await?, limit))
 }
 
 /// How many tasks of its queue are due before a task, at most `limit`.
 ///
 /// # Errors
 /// The store cannot be read.
-pub async fn due_before(store: &Store, task: &Task, limit: usize) -> Result<usize, ReadError> {
-    let range = queue_prefix(&task.queue()).range().start..key_of(task);
-    Ok(store.scan(range, Order::Ascending, limit).await?.len())
+pub async fn count_due_before(store: &Store, task: &Task, limit: usize) -> Result<usize, ReadError> {
+    let range = queue_prefix(&task.queue_name()).range().start..key_of(task);
+    Ok(store.scan(range, ScanOrder::Ascending, limit).await?.len())
 }
 
 /// The first queue of a partition at or after a key: its name, when its first task is due, and where
@@ -298,12 +295,12 @@ pub async fn next_queue(
 ) -> Result<Option<(QueueName, Timestamp, Key)>, ReadError> {
     let whole = partition_range(partition);
     let mut from = from.unwrap_or(whole.start);
-    while let Some((found, _)) = store.scan(from..whole.end.clone(), Order::Ascending, 1).await?.pop() {
+    while let Some((found, _)) = store.scan(from..whole.end.clone(), ScanOrder::Ascending, 1).await?.pop() {
         if let Ok((queue, due)) = read_key(&found) {
             let next = queue_prefix(&queue).range().end;
             return Ok(Some((queue, due, next)));
         }
-        from = after(&found);
+        from = successor(&found);
     }
     Ok(None)
 }
@@ -319,12 +316,12 @@ pub fn partition_of_key(task_key: &[u8]) -> Option<u16> {
     (partition < PARTITIONS).then_some(partition)
 }
 
-fn read_key(task_key: &[u8]) -> Result<(QueueName, Timestamp), crate::key::KeyError> {
-    let wrong = |_| crate::key::KeyError { part: "queue" };
+fn read_key(task_key: &[u8]) -> Result<(QueueName, Timestamp), crate::key::KeyDecodeError> {
+    let wrong = |_| crate::key::KeyDecodeError { part: "queue" };
     let mut reader = KeyReader::new(Space::Task, task_key)?;
     let partition = reader.u16()?;
     let domain = reader.text()?.parse().map_err(wrong)?;
-    let class = Class::from_byte(reader.u8()?).ok_or(crate::key::KeyError { part: "class" })?;
+    let class = TaskClass::from_byte(reader.u8()?).ok_or(crate::key::KeyDecodeError { part: "class" })?;
     let account = reader.account()?;
     Ok((QueueName { partition, domain, class, account }, reader.time()?))
 }
@@ -338,19 +335,19 @@ pub(crate) async fn list_partition(
     partition: u16,
     from: Key,
     limit: usize,
-) -> Result<Slice, ReadError> {
+) -> Result<TaskPage, ReadError> {
     let range = from..partition_range(partition).end;
-    Ok(Slice::of(store.scan(range, Order::Ascending, limit).await?, limit))
+    Ok(TaskPage::from_rows(store.scan(range, ScanOrder::Ascending, limit).await?, limit))
 }
 
 /// All tasks of all queues, queue by queue, a page at a time: for the operator.
 ///
 /// # Errors
 /// The store cannot be read.
-pub async fn page(store: &Store, from: Option<Key>, limit: usize) -> Result<Slice, ReadError> {
+pub async fn list_all(store: &Store, from: Option<Key>, limit: usize) -> Result<TaskPage, ReadError> {
     let whole = key(Space::Task).range();
     let range = from.unwrap_or(whole.start)..whole.end;
-    Ok(Slice::of(store.scan(range, Order::Ascending, limit).await?, limit))
+    Ok(TaskPage::from_rows(store.scan(range, ScanOrder::Ascending, limit).await?, limit))
 }
 
 #[cfg(test)]
@@ -364,7 +361,7 @@ pub(crate) mod tests {
             id: TaskId { email: EmailId::new(at(1), number), recipient: 0 },
             partition: 7,
             account: AccountId::new(at(1), 1),
-            class: Class::Transactional,
+            class: TaskClass::Transactional,
             due: at(due),
             address: format!("a@{domain}").parse().unwrap(),
             kind: RecipientKind::To,
@@ -380,7 +377,7 @@ pub(crate) mod tests {
             tls_optional: false,
             tls_enforced: false,
             eight_bit: false,
-            notify: Notify::default(),
+            notify: DsnOptions::default(),
             envelope_id: None,
             return_full: false,
             by: None,
@@ -394,8 +391,7 @@ pub(crate) mod tests {
     #[tokio::test]
     async fn queues_are_found_one_by_one_and_their_tasks_by_due_time() {
         let store = Store::memory();
-        let (late, early, other) =
-            (task("b.example", 20, 1), task("b.example", 10, 2), task("c.example", 5, 3));
+        let (late, early, other) = (task("b.example", 20, 1), task("b.example", 10, 2), task("c.example", 5, 3));
         let mut batch = Batch::intake();
         for task in [&late, &early, &other] {
             put(&mut batch, task);
@@ -411,15 +407,15 @@ pub(crate) mod tests {
         }
         queues.sort();
         assert_eq!(queues, [("b.example".to_owned(), 10), ("c.example".to_owned(), 5)]);
-        let start = start_of(&late.queue(), Timestamp::UNIX_EPOCH);
-        let tasks = |listed: Slice| listed.tasks.into_iter().map(|(task, _)| task).collect::<Vec<_>>();
-        let listed = list(&store, &late.queue(), start, 10).await.unwrap();
+        let start = due_start(&late.queue_name(), Timestamp::UNIX_EPOCH);
+        let tasks = |listed: TaskPage| listed.tasks.into_iter().map(|(task, _)| task).collect::<Vec<_>>();
+        let listed = list(&store, &late.queue_name(), start, 10).await.unwrap();
         assert_eq!(tasks(listed), [early.clone(), late.clone()]);
-        let start = start_of(&late.queue(), late.due);
-        assert_eq!(tasks(list(&store, &late.queue(), start, 10).await.unwrap()), std::slice::from_ref(&late));
+        let start = due_start(&late.queue_name(), late.due);
+        assert_eq!(tasks(list(&store, &late.queue_name(), start, 10).await.unwrap()), std::slice::from_ref(&late));
 
         let mut batch = Batch::progress();
-        take(&mut batch, &early, None);
+        remove(&mut batch, &early, None);
         store.commit(batch.clone()).await.unwrap();
         assert!(store.commit(batch).await.is_err(), "taken twice");
     }
@@ -427,25 +423,24 @@ pub(crate) mod tests {
     #[tokio::test]
     async fn a_row_that_is_no_task_holds_up_nobody() {
         let store = Store::memory();
-        let (broken, misplaced, good) =
-            (task("b.example", 1, 1), task("b.example", 2, 2), task("b.example", 3, 3));
+        let (broken, misplaced, good) = (task("b.example", 1, 1), task("b.example", 2, 2), task("b.example", 3, 3));
         let mut batch = Batch::intake();
         batch.put(key_of(&broken), Value::from_static(b"[1,{\"id\":"));
         batch.put(key_of(&misplaced), row::encode(&good));
         batch.put(key(Space::Task).u16(broken.partition).build(), Value::new());
         put(&mut batch, &good);
         store.commit(batch).await.unwrap();
-        let start = start_of(&good.queue(), Timestamp::UNIX_EPOCH);
-        let slice = list(&store, &good.queue(), start, 10).await.unwrap();
+        let start = due_start(&good.queue_name(), Timestamp::UNIX_EPOCH);
+        let slice = list(&store, &good.queue_name(), start, 10).await.unwrap();
         assert_eq!((slice.tasks.len(), slice.damaged.len()), (1, 2));
-        let slice = page(&store, None, 10).await.unwrap();
+        let slice = list_all(&store, None, 10).await.unwrap();
         assert_eq!((slice.tasks.len(), slice.damaged.len()), (1, 3));
         let partition = good.partition;
         let (queue, _, _) = next_queue(&store, partition, None).await.unwrap().unwrap();
-        assert_eq!(queue, good.queue());
-        let faults: Vec<_> = slice.damaged.iter().filter_map(|(at, _)| fault(at, &Value::new())).collect();
+        assert_eq!(queue, good.queue_name());
+        let faults: Vec<_> = slice.damaged.iter().filter_map(|(at, _)| describe_damage(at, &Value::new())).collect();
         assert_eq!(faults.len(), 3);
         assert!(faults[1].0.contains("b.example"), "{faults:?}");
-        assert_eq!(fault(&key_of(&good), &row::encode(&good)), None);
+        assert_eq!(describe_damage(&key_of(&good), &row::encode(&good)), None);
     }
 }

@@ -7,11 +7,12 @@ use mail::address::Mailbox;
 use mail::email::Category;
 use mail::id::{AccountId, TemplateId};
 use mail::template::{
-    Bodies, Published, Settings, Template, TemplateKey, TemplateVersion, VERSIONS_KEPT, Variable,
+    PublishedVersion, Template, TemplateBodies, TemplateKey, TemplateSettings, TemplateVariable, TemplateVersion,
+    VERSIONS_KEPT,
 };
 use serde::{Deserialize, Serialize};
 
-use crate::engine::{Batch, Key, Order, ReadError, Store};
+use crate::engine::{Batch, Key, ReadError, ScanOrder, Store};
 use crate::key::{Space, key};
 use crate::row::{self, stored};
 
@@ -22,8 +23,8 @@ pub const LOOKED_AT_MAX: usize = 2_000;
 const SCAN_ROWS: usize = 200;
 
 #[derive(Serialize, Deserialize)]
-#[serde(remote = "Settings")]
-struct SettingsRow {
+#[serde(remote = "TemplateSettings")]
+struct TemplateSettingsRow {
     category: Category,
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     unsubscribe_enabled: bool,
@@ -36,7 +37,7 @@ struct SettingsRow {
     #[serde(default, skip_serializing_if = "Option::is_none")]
     preheader: Option<String>,
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
-    variables: Vec<Variable>,
+    variables: Vec<TemplateVariable>,
 }
 
 #[derive(Serialize, Deserialize)]
@@ -47,11 +48,11 @@ struct TemplateRow {
     name: String,
     #[serde(default, skip_serializing_if = "Option::is_none")]
     alias: Option<String>,
-    #[serde(with = "SettingsRow")]
-    draft: Settings,
+    #[serde(with = "TemplateSettingsRow")]
+    draft: TemplateSettings,
     draft_version: u32,
     #[serde(default, skip_serializing_if = "Option::is_none")]
-    published: Option<Published>,
+    published: Option<PublishedVersion>,
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     changed: bool,
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
@@ -63,31 +64,31 @@ stored!(Template as TemplateRow);
 
 #[derive(Serialize, Deserialize)]
 #[serde(remote = "TemplateVersion")]
-struct VersionRow {
+struct TemplateVersionRow {
     number: u32,
     #[serde(default, skip_serializing_if = "Option::is_none")]
     note: Option<String>,
     published_at: Timestamp,
     published_by: String,
-    #[serde(with = "SettingsRow")]
-    settings: Settings,
+    #[serde(with = "TemplateSettingsRow")]
+    settings: TemplateSettings,
 }
-stored!(TemplateVersion as VersionRow);
+stored!(TemplateVersion as TemplateVersionRow);
 
 #[derive(Serialize, Deserialize)]
-#[serde(remote = "Bodies")]
+#[serde(remote = "TemplateBodies")]
 struct BodiesRow {
     #[serde(default, skip_serializing_if = "Option::is_none")]
     html: Option<String>,
     #[serde(default, skip_serializing_if = "Option::is_none")]
     text: Option<String>,
 }
-stored!(Bodies as BodiesRow);
+stored!(TemplateBodies as BodiesRow);
 
 /// What lies under a template in its space of versions.
 #[derive(Clone, Copy)]
 #[repr(u8)]
-enum Part {
+enum TemplateRowKind {
     /// A version without its bodies.
     Version = 1,
     /// The bodies of a version; those of number 0 are the draft's.
@@ -110,13 +111,13 @@ fn key_by_name(account: AccountId, name: &str) -> Key {
     key(Space::TemplateByName).account(account).text(&name.to_lowercase()).build()
 }
 
-fn part_key(account: AccountId, id: TemplateId, part: Part, number: u32) -> Key {
+fn part_key(account: AccountId, id: TemplateId, part: TemplateRowKind, number: u32) -> Key {
     key(Space::TemplateVersion).account(account).id(id.to_bytes()).u8(part as u8).u32(number).build()
 }
 
 /// What of a template another one has already.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Taken {
+pub enum TemplateConflict {
     /// Its alias.
     Alias,
     /// Its name.
@@ -125,25 +126,25 @@ pub enum Taken {
 
 /// What a conflict was about; none when the template was changed by somebody else meanwhile.
 #[must_use]
-pub fn taken(conflict: &Key) -> Option<Taken> {
+pub fn conflict_kind(conflict: &Key) -> Option<TemplateConflict> {
     match conflict.first().copied() {
-        Some(space) if space == Space::TemplateByAlias as u8 => Some(Taken::Alias),
-        Some(space) if space == Space::TemplateByName as u8 => Some(Taken::Name),
+        Some(space) if space == Space::TemplateByAlias as u8 => Some(TemplateConflict::Alias),
+        Some(space) if space == Space::TemplateByName as u8 => Some(TemplateConflict::Name),
         _ => None,
     }
 }
 
 /// Writes a new template; the commit conflicts when its alias or its name is taken.
-pub fn create(batch: &mut Batch, template: &Template, bodies: &Bodies) {
+pub fn create(batch: &mut Batch, template: &Template, bodies: &TemplateBodies) {
     if let Some(alias) = &template.alias {
-        claim(batch, key_by_alias(template.account, alias), template.id);
+        reserve_key(batch, key_by_alias(template.account, alias), template.id);
     }
-    claim(batch, key_by_name(template.account, &template.name), template.id);
+    reserve_key(batch, key_by_name(template.account, &template.name), template.id);
     batch.put(key_of(template.account, template.id), row::encode(template));
     put_draft(batch, template, bodies);
 }
 
-fn claim(batch: &mut Batch, by: Key, id: TemplateId) {
+fn reserve_key(batch: &mut Batch, by: Key, id: TemplateId) {
     batch.check(by.clone(), None);
     batch.put(by, id.to_string().into_bytes());
 }
@@ -162,25 +163,25 @@ pub fn update(batch: &mut Batch, before: &Template, after: &Template) {
             batch.delete(old);
         }
         if let Some(new) = new {
-            claim(batch, new, after.id);
+            reserve_key(batch, new, after.id);
         }
     }
     batch.put(key_of(after.account, after.id), row::encode(after));
 }
 
 /// Writes the draft's bodies, in the commit that changes the template.
-pub fn put_draft(batch: &mut Batch, template: &Template, bodies: &Bodies) {
-    batch.put(part_key(template.account, template.id, Part::Bodies, DRAFT), row::encode(bodies));
+pub fn put_draft(batch: &mut Batch, template: &Template, bodies: &TemplateBodies) {
+    batch.put(part_key(template.account, template.id, TemplateRowKind::Bodies, DRAFT), row::encode(bodies));
 }
 
 /// Writes a version, in the commit that changes the template, and forgets the one that is one too many.
-pub fn put_version(batch: &mut Batch, template: &Template, version: &TemplateVersion, bodies: &Bodies) {
+pub fn put_version(batch: &mut Batch, template: &Template, version: &TemplateVersion, bodies: &TemplateBodies) {
     let at = |part, number| part_key(template.account, template.id, part, number);
-    batch.put(at(Part::Version, version.number), row::encode(version));
-    batch.put(at(Part::Bodies, version.number), row::encode(bodies));
+    batch.put(at(TemplateRowKind::Version, version.number), row::encode(version));
+    batch.put(at(TemplateRowKind::Bodies, version.number), row::encode(bodies));
     if let Some(oldest) = version.number.checked_sub(VERSIONS_KEPT).filter(|number| *number != DRAFT) {
-        batch.delete(at(Part::Version, oldest));
-        batch.delete(at(Part::Bodies, oldest));
+        batch.delete(at(TemplateRowKind::Version, oldest));
+        batch.delete(at(TemplateRowKind::Bodies, oldest));
     }
 }
 
@@ -193,11 +194,11 @@ pub fn delete(batch: &mut Batch, before: &Template) {
     if let Some(alias) = &before.alias {
         batch.delete(key_by_alias(account, alias));
     }
-    batch.delete(part_key(account, id, Part::Bodies, DRAFT));
+    batch.delete(part_key(account, id, TemplateRowKind::Bodies, DRAFT));
     let last = before.published.map_or(0, |published| published.version);
     for number in last.saturating_sub(VERSIONS_KEPT) + 1..=last {
-        batch.delete(part_key(account, id, Part::Version, number));
-        batch.delete(part_key(account, id, Part::Bodies, number));
+        batch.delete(part_key(account, id, TemplateRowKind::Version, number));
+        batch.delete(part_key(account, id, TemplateRowKind::Bodies, number));
     }
 }
 
@@ -205,11 +206,7 @@ pub fn delete(batch: &mut Batch, before: &Template) {
 ///
 /// # Errors
 /// The store cannot be read.
-pub async fn find(
-    store: &Store,
-    account: AccountId,
-    named: &TemplateKey,
-) -> Result<Option<Template>, ReadError> {
+pub async fn find(store: &Store, account: AccountId, named: &TemplateKey) -> Result<Option<Template>, ReadError> {
     let id = match named {
         TemplateKey::Id(id) => Some(*id),
         TemplateKey::Alias(alias) => {
@@ -226,9 +223,9 @@ pub async fn find(
 ///
 /// # Errors
 /// The store cannot be read.
-pub async fn draft(store: &Store, template: &Template) -> Result<Option<Bodies>, ReadError> {
+pub async fn get_draft(store: &Store, template: &Template) -> Result<Option<TemplateBodies>, ReadError> {
     let (account, id) = (template.account, template.id);
-    let rows = store.get_many(&[key_of(account, id), part_key(account, id, Part::Bodies, DRAFT)]).await?;
+    let rows = store.get_many(&[key_of(account, id), part_key(account, id, TemplateRowKind::Bodies, DRAFT)]).await?;
     match rows.as_slice() {
         [Some(now), Some(bodies)] if *now == row::encode(template) => row::decode(bodies).map(Some),
         _ => Ok(None),
@@ -239,13 +236,13 @@ pub async fn draft(store: &Store, template: &Template) -> Result<Option<Bodies>,
 ///
 /// # Errors
 /// The store cannot be read.
-pub async fn version(
+pub async fn get_version(
     store: &Store,
     account: AccountId,
     id: TemplateId,
     number: u32,
-) -> Result<Option<(TemplateVersion, Bodies)>, ReadError> {
-    let keys = [Part::Version, Part::Bodies].map(|part| part_key(account, id, part, number));
+) -> Result<Option<(TemplateVersion, TemplateBodies)>, ReadError> {
+    let keys = [TemplateRowKind::Version, TemplateRowKind::Bodies].map(|part| part_key(account, id, part, number));
     match store.get_many(&keys).await?.as_slice() {
         [Some(version), Some(bodies)] => Ok(Some((row::decode(version)?, row::decode(bodies)?))),
         _ => Ok(None),
@@ -257,7 +254,7 @@ pub async fn version(
 ///
 /// # Errors
 /// The store cannot be read.
-pub async fn versions(
+pub async fn list_versions(
     store: &Store,
     template: &Template,
     before: Option<u32>,
@@ -265,11 +262,11 @@ pub async fn versions(
 ) -> Result<Vec<TemplateVersion>, ReadError> {
     let (account, id) = (template.account, template.id);
     let mut range =
-        key(Space::TemplateVersion).account(account).id(id.to_bytes()).u8(Part::Version as u8).range();
+        key(Space::TemplateVersion).account(account).id(id.to_bytes()).u8(TemplateRowKind::Version as u8).range();
     if let Some(before) = before {
-        range.end = part_key(account, id, Part::Version, before);
+        range.end = part_key(account, id, TemplateRowKind::Version, before);
     }
-    let rows = store.scan(range, Order::Descending, limit).await?;
+    let rows = store.scan(range, ScanOrder::Descending, limit).await?;
     rows.iter().map(|(_, row)| row::decode(row)).collect()
 }
 
@@ -292,7 +289,7 @@ pub async fn list(
     let mut found: Vec<Template> = Vec::new();
     let mut last = None;
     for _ in 0..LOOKED_AT_MAX / SCAN_ROWS {
-        let rows = store.scan(range.clone(), Order::Descending, SCAN_ROWS).await?;
+        let rows = store.scan(range.clone(), ScanOrder::Descending, SCAN_ROWS).await?;
         let is_end = rows.len() < SCAN_ROWS;
         for (row_key, row) in rows {
             let template: Template = row::decode(&row)?;
@@ -330,7 +327,7 @@ mod tests {
             account: account(),
             name: format!("Template {number}"),
             alias: alias.map(str::to_owned),
-            draft: Settings {
+            draft: TemplateSettings {
                 category: Category::Transactional,
                 unsubscribe_enabled: false,
                 from: None,
@@ -348,12 +345,12 @@ mod tests {
         }
     }
 
-    async fn commit(store: &Store, write: impl FnOnce(&mut Batch)) -> Result<(), Option<Taken>> {
+    async fn commit(store: &Store, write: impl FnOnce(&mut Batch)) -> Result<(), Option<TemplateConflict>> {
         let mut batch = Batch::progress();
         write(&mut batch);
         match store.commit(batch).await {
             Ok(()) => Ok(()),
-            Err(CommitError::Conflict { key }) => Err(taken(&key)),
+            Err(CommitError::Conflict { key }) => Err(conflict_kind(&key)),
             Err(error) => panic!("{error}"),
         }
     }
@@ -361,13 +358,13 @@ mod tests {
     #[tokio::test]
     async fn aliases_and_names_are_held_once() {
         let store = Store::memory();
-        let bodies = Bodies { html: Some("h".to_owned()), text: None };
+        let bodies = TemplateBodies { html: Some("h".to_owned()), text: None };
         let one = template(1, Some("Welcome"));
         commit(&store, |batch| create(batch, &one, &bodies)).await.unwrap();
         let twin = Template { name: "Other".to_owned(), ..template(2, Some("welcome")) };
-        assert_eq!(commit(&store, |batch| create(batch, &twin, &bodies)).await, Err(Some(Taken::Alias)));
+        assert_eq!(commit(&store, |batch| create(batch, &twin, &bodies)).await, Err(Some(TemplateConflict::Alias)));
         let twin = Template { name: "TEMPLATE 1".to_owned(), ..template(2, None) };
-        assert_eq!(commit(&store, |batch| create(batch, &twin, &bodies)).await, Err(Some(Taken::Name)));
+        assert_eq!(commit(&store, |batch| create(batch, &twin, &bodies)).await, Err(Some(TemplateConflict::Name)));
 
         let renamed = Template { alias: Some("hello".to_owned()), draft_version: 2, ..one.clone() };
         commit(&store, |batch| update(batch, &one, &renamed)).await.unwrap();
@@ -376,8 +373,8 @@ mod tests {
         let by = |alias: &str| TemplateKey::Alias(alias.to_owned());
         assert_eq!(find(&store, account(), &by("hello")).await.unwrap().as_ref(), Some(&renamed));
         assert_eq!(find(&store, account(), &by("welcome")).await.unwrap(), None);
-        assert_eq!(draft(&store, &renamed).await.unwrap(), Some(bodies.clone()));
-        assert_eq!(draft(&store, &one).await.unwrap(), None);
+        assert_eq!(get_draft(&store, &renamed).await.unwrap(), Some(bodies.clone()));
+        assert_eq!(get_draft(&store, &one).await.unwrap(), None);
         // The alias that it gave up is free.
         commit(&store, |batch| create(batch, &template(3, Some("welcome")), &bodies)).await.unwrap();
         let other = AccountId::new(Timestamp::UNIX_EPOCH, 2);
@@ -388,10 +385,10 @@ mod tests {
     async fn versions_are_kept_up_to_a_bound_and_go_with_the_template() {
         let store = Store::memory();
         let mut now = template(1, None);
-        let bodies = Bodies { html: Some("h".to_owned()), text: None };
+        let bodies = TemplateBodies { html: Some("h".to_owned()), text: None };
         commit(&store, |batch| create(batch, &now, &bodies)).await.unwrap();
         for wanted in 1..=VERSIONS_KEPT + 2 {
-            let (after, Published { version: number, .. }) = now.with_next_version(Timestamp::UNIX_EPOCH);
+            let (after, PublishedVersion { version: number, .. }) = now.with_next_version(Timestamp::UNIX_EPOCH);
             assert_eq!(number, wanted);
             let settings = now.draft.clone();
             let version = TemplateVersion {
@@ -408,15 +405,15 @@ mod tests {
             commit(&store, write).await.unwrap();
             now = after;
         }
-        let all = versions(&store, &now, None, 1_000).await.unwrap();
+        let all = list_versions(&store, &now, None, 1_000).await.unwrap();
         assert_eq!(all.len(), VERSIONS_KEPT as usize);
         assert_eq!((all[0].number, all[all.len() - 1].number), (VERSIONS_KEPT + 2, 3));
-        assert_eq!(versions(&store, &now, Some(5), 1).await.unwrap()[0].number, 4);
-        assert!(version(&store, now.account, now.id, 2).await.unwrap().is_none());
-        assert_eq!(version(&store, now.account, now.id, 3).await.unwrap().unwrap().1, bodies);
+        assert_eq!(list_versions(&store, &now, Some(5), 1).await.unwrap()[0].number, 4);
+        assert!(get_version(&store, now.account, now.id, 2).await.unwrap().is_none());
+        assert_eq!(get_version(&store, now.account, now.id, 3).await.unwrap().unwrap().1, bodies);
         commit(&store, |batch| delete(batch, &now)).await.unwrap();
         let everything = Key::new()..Key::from_static(&[0xFF]);
-        assert!(store.scan(everything, Order::Ascending, 10).await.unwrap().is_empty());
+        assert!(store.scan(everything, ScanOrder::Ascending, 10).await.unwrap().is_empty());
     }
 
     #[tokio::test]
@@ -425,7 +422,7 @@ mod tests {
         let count = LOOKED_AT_MAX as u128 + 50;
         for number in 0..count {
             let one = template(number, None);
-            commit(&store, |batch| create(batch, &one, &Bodies::default())).await.unwrap();
+            commit(&store, |batch| create(batch, &one, &TemplateBodies::default())).await.unwrap();
         }
         let even = |t: &Template| t.name.ends_with(['0', '2', '4', '6', '8']);
         let (mut before, mut seen) = (None, 0);

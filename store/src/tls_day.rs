@@ -7,41 +7,41 @@
 //! Nodes add what they have counted: a row is written only as it was read, so that none overwrites another's.
 
 use jiff::Timestamp;
-use mail::address::Name;
-use mail::tls_report::{Book, Counts, Day, DomainDay};
+use mail::address::DomainName;
+use mail::tls_report::{Day, DomainTlsCounts, DomainTlsDay, ReportDelivery};
 use serde::{Deserialize, Serialize};
 
-use crate::engine::{Batch, Key, Order, ReadError, Store, Value};
-use crate::key::{KeyReader, Space, after, key};
+use crate::engine::{Batch, Key, ReadError, ScanOrder, Store, Value};
+use crate::key::{KeyReader, Space, key, successor};
 use crate::row::{self, stored};
 
 #[derive(Serialize, Deserialize)]
-#[serde(remote = "DomainDay")]
-struct DomainDayRow {
-    counts: Counts,
+#[serde(remote = "DomainTlsDay")]
+struct TlsDailyStatsRow {
+    counts: DomainTlsCounts,
     #[serde(default, skip_serializing_if = "Option::is_none")]
-    book: Option<Book>,
+    book: Option<ReportDelivery>,
 }
-stored!(DomainDay as DomainDayRow);
+stored!(DomainTlsDay as TlsDailyStatsRow);
 
 /// A row as it was read.
 #[derive(Debug, Clone)]
-pub struct Found {
+pub struct StoredTlsStats {
     /// The day.
     pub day: Day,
     /// The domain.
-    pub domain: Name,
+    pub domain: DomainName,
     /// What stands there.
-    pub stands: DomainDay,
+    pub stands: DomainTlsDay,
     row: Value,
 }
 
-impl Found {
+impl StoredTlsStats {
     /// Writes what became of the report; the commit conflicts when the row is no more as it was read. Gives back how it
     /// stands then.
     #[must_use]
-    pub fn book(&self, batch: &mut Batch, book: Book) -> Self {
-        let stands = DomainDay { book: Some(book), ..self.stands.clone() };
+    pub fn save_report_state(&self, batch: &mut Batch, book: ReportDelivery) -> Self {
+        let stands = DomainTlsDay { book: Some(book), ..self.stands.clone() };
         let (at, row) = (key_of(self.day, &self.domain), row::encode(&stands));
         batch.check(at.clone(), Some(self.row.clone()));
         batch.put(at, row.clone());
@@ -49,21 +49,25 @@ impl Found {
     }
 }
 
-fn key_of(day: Day, domain: &Name) -> Key {
-    key(Space::TlsDay).i64(day.0).text(domain.as_str()).build()
+fn key_of(day: Day, domain: &DomainName) -> Key {
+    key(Space::TlsDailyStats).i64(day.0).text(domain.as_str()).build()
 }
 
 /// Adds to what stands; the commit conflicts when somebody else did so meanwhile.
 ///
 /// # Errors
 /// The store cannot be read.
-pub async fn add(store: &Store, batch: &mut Batch, more: &[((Day, Name), Counts)]) -> Result<(), ReadError> {
+pub async fn add(
+    store: &Store,
+    batch: &mut Batch,
+    more: &[((Day, DomainName), DomainTlsCounts)],
+) -> Result<(), ReadError> {
     let keys: Vec<Key> = more.iter().map(|((day, domain), _)| key_of(*day, domain)).collect();
     let rows = store.get_many(&keys).await?;
     for ((at, row), (_, counts)) in keys.into_iter().zip(rows).zip(more) {
-        let mut stands: DomainDay = match &row {
+        let mut stands: DomainTlsDay = match &row {
             Some(row) => row::decode(row)?,
-            None => DomainDay::default(),
+            None => DomainTlsDay::default(),
         };
         stands.counts.add(counts);
         batch.check(at.clone(), row);
@@ -76,16 +80,16 @@ pub async fn add(store: &Store, batch: &mut Batch, more: &[((Day, Name), Counts)
 ///
 /// # Errors
 /// The store cannot be read.
-pub async fn get(store: &Store, day: Day, domain: &Name) -> Result<Option<Found>, ReadError> {
+pub async fn get(store: &Store, day: Day, domain: &DomainName) -> Result<Option<StoredTlsStats>, ReadError> {
     let Some(row) = store.get(&key_of(day, domain)).await? else { return Ok(None) };
-    Ok(Some(Found { day, domain: domain.clone(), stands: row::decode(&row)?, row }))
+    Ok(Some(StoredTlsStats { day, domain: domain.clone(), stands: row::decode(&row)?, row }))
 }
 
 /// Some rows, in the order of days and domains.
 #[derive(Debug, Default)]
-pub struct Slice {
+pub struct TlsStatsPage {
     /// They.
-    pub found: Vec<Found>,
+    pub found: Vec<StoredTlsStats>,
     /// Rows that cannot be read.
     pub damaged: usize,
     /// From where on the next ones are read; none at the end.
@@ -96,19 +100,19 @@ pub struct Slice {
 ///
 /// # Errors
 /// The store cannot be read.
-pub async fn slice(
+pub async fn list(
     store: &Store,
     (first, last): (Day, Day),
     from: Option<Key>,
     limit: usize,
-) -> Result<Slice, ReadError> {
-    let end = key(Space::TlsDay).i64(last.0.saturating_add(1)).build();
-    let start = from.unwrap_or_else(|| key(Space::TlsDay).i64(first.0).build());
-    let rows = store.scan(start..end, Order::Ascending, limit).await?;
-    let next = rows.last().filter(|_| rows.len() == limit).map(|(last, _)| after(last));
-    let mut slice = Slice { next, ..Slice::default() };
+) -> Result<TlsStatsPage, ReadError> {
+    let end = key(Space::TlsDailyStats).i64(last.0.saturating_add(1)).build();
+    let start = from.unwrap_or_else(|| key(Space::TlsDailyStats).i64(first.0).build());
+    let rows = store.scan(start..end, ScanOrder::Ascending, limit).await?;
+    let next = rows.last().filter(|_| rows.len() == limit).map(|(last, _)| successor(last));
+    let mut slice = TlsStatsPage { next, ..TlsStatsPage::default() };
     for (at, row) in rows {
-        match read(&at, row) {
+        match decode_row(&at, row) {
             Ok(found) => slice.found.push(found),
             Err(_) => slice.damaged += 1,
         }
@@ -116,26 +120,26 @@ pub async fn slice(
     Ok(slice)
 }
 
-fn read(at: &Key, row: Value) -> Result<Found, ReadError> {
-    let mut reader = KeyReader::new(Space::TlsDay, at).map_err(row::damaged)?;
+fn decode_row(at: &Key, row: Value) -> Result<StoredTlsStats, ReadError> {
+    let mut reader = KeyReader::new(Space::TlsDailyStats, at).map_err(row::damaged)?;
     let day = Day(reader.i64().map_err(row::damaged)?);
     let domain = reader.text().map_err(row::damaged)?.parse().map_err(row::damaged)?;
-    Ok(Found { day, domain, stands: row::decode(&row)?, row })
+    Ok(StoredTlsStats { day, domain, stands: row::decode(&row)?, row })
 }
 
 /// Forgets days from before a time, at most `limit` rows. Says how many.
 ///
 /// # Errors
 /// The store cannot be read.
-pub async fn forget_before(
+pub async fn purge_before(
     store: &Store,
     batch: &mut Batch,
     before: Timestamp,
     limit: usize,
 ) -> Result<usize, ReadError> {
-    let all = key(Space::TlsDay).range();
-    let old = all.start..key(Space::TlsDay).i64(Day::of(before).0).build();
-    let rows = store.scan(old, Order::Ascending, limit).await?;
+    let all = key(Space::TlsDailyStats).range();
+    let old = all.start..key(Space::TlsDailyStats).i64(Day::containing(before).0).build();
+    let rows = store.scan(old, ScanOrder::Ascending, limit).await?;
     let count = rows.len();
     rows.into_iter().for_each(|(at, _)| {
         batch.delete(at);
@@ -145,14 +149,14 @@ pub async fn forget_before(
 
 #[cfg(test)]
 mod tests {
-    use mail::tls_report::Applied;
+    use mail::tls_report::AppliedTlsPolicy;
 
     use super::*;
     use crate::engine::CommitError;
 
-    fn one(day: i64, domain: &str) -> ((Day, Name), Counts) {
-        let mut counts = Counts::default();
-        counts.note(&Applied::nothing(), None);
+    fn one(day: i64, domain: &str) -> ((Day, DomainName), DomainTlsCounts) {
+        let mut counts = DomainTlsCounts::default();
+        counts.record_session(&AppliedTlsPolicy::no_policy(), None);
         ((Day(day), domain.parse().unwrap()), counts)
     }
 
@@ -173,15 +177,15 @@ mod tests {
         let found = get(&store, Day(20_000), &"a.example".parse().unwrap()).await.unwrap().unwrap();
         assert_eq!(found.stands.counts.policies[0].succeeded, 2);
         let mut batch = Batch::progress();
-        let booked = found.book(&mut batch, Book::open(Timestamp::UNIX_EPOCH, Vec::new()));
+        let booked = found.save_report_state(&mut batch, ReportDelivery::start(Timestamp::UNIX_EPOCH, Vec::new()));
         store.commit(batch).await.unwrap();
-        let first = slice(&store, (Day(20_000), Day(20_001)), None, 1).await.unwrap();
+        let first = list(&store, (Day(20_000), Day(20_001)), None, 1).await.unwrap();
         assert_eq!(first.found[0].stands, booked.stands);
-        let second = slice(&store, (Day(20_000), Day(20_001)), first.next, 2).await.unwrap();
+        let second = list(&store, (Day(20_000), Day(20_001)), first.next, 2).await.unwrap();
         assert_eq!((second.found[0].domain.as_str(), second.next.is_none()), ("b.example", true));
         let mut batch = Batch::progress();
         let before = Day(20_001).begins_at();
-        assert_eq!(forget_before(&store, &mut batch, before, 10).await.unwrap(), 1);
+        assert_eq!(purge_before(&store, &mut batch, before, 10).await.unwrap(), 1);
         store.commit(batch).await.unwrap();
         assert!(get(&store, Day(20_000), &"a.example".parse().unwrap()).await.unwrap().is_none());
     }

@@ -7,11 +7,11 @@
 use std::ops::Range;
 
 use jiff::Timestamp;
-use mail::address::Name;
-use mail::tls_report::{Day, Heard, HeardPolicy};
+use mail::address::DomainName;
+use mail::tls_report::{Day, ReceivedPolicyCounts, ReceivedTlsReport};
 use serde::{Deserialize, Serialize};
 
-use crate::engine::{Batch, Key, Order, ReadError, Store};
+use crate::engine::{Batch, Key, ReadError, ScanOrder, Store};
 use crate::key::{KeyBuilder, KeyReader, Space, key};
 use crate::row::{self, stored};
 
@@ -19,20 +19,20 @@ use crate::row::{self, stored};
 const REPORTS_MAX: usize = 100;
 
 #[derive(Serialize, Deserialize)]
-#[serde(remote = "Heard")]
-struct HeardRow {
-    reporter: Name,
+#[serde(remote = "ReceivedTlsReport")]
+struct TlsReportRow {
+    reporter: DomainName,
     organization: String,
     report_id: String,
     begins_at: Timestamp,
     ends_at: Timestamp,
-    policies: Vec<HeardPolicy>,
+    policies: Vec<ReceivedPolicyCounts>,
     received_at: Timestamp,
 }
-stored!(Heard as HeardRow);
+stored!(ReceivedTlsReport as TlsReportRow);
 
-fn rows_of(day: Day, domain: &Name) -> KeyBuilder {
-    key(Space::TlsHeard).i64(day.0).text(domain.as_str())
+fn day_prefix(day: Day, domain: &DomainName) -> KeyBuilder {
+    key(Space::TlsReportReceived).i64(day.0).text(domain.as_str())
 }
 
 /// Keeps a report; says whether it is to be kept: not when it is there, and not when the day has had too many. The commit
@@ -40,10 +40,15 @@ fn rows_of(day: Day, domain: &Name) -> KeyBuilder {
 ///
 /// # Errors
 /// The store cannot be read.
-pub async fn keep(store: &Store, batch: &mut Batch, domain: &Name, heard: &Heard) -> Result<bool, ReadError> {
-    let rows = rows_of(heard.day(), domain);
+pub async fn save(
+    store: &Store,
+    batch: &mut Batch,
+    domain: &DomainName,
+    heard: &ReceivedTlsReport,
+) -> Result<bool, ReadError> {
+    let rows = day_prefix(heard.day(), domain);
     let at = rows.clone().text(heard.reporter.as_str()).text(&heard.report_id).build();
-    let there = store.scan(rows.range(), Order::Ascending, REPORTS_MAX).await?;
+    let there = store.scan(rows.range(), ScanOrder::Ascending, REPORTS_MAX).await?;
     if there.len() >= REPORTS_MAX || there.iter().any(|(known, _)| *known == at) {
         return Ok(false);
     }
@@ -58,31 +63,31 @@ pub async fn keep(store: &Store, batch: &mut Batch, domain: &Name, heard: &Heard
 pub async fn list(
     store: &Store,
     (first, last): (Day, Day),
-    domain: Option<&Name>,
+    domain: Option<&DomainName>,
     limit: usize,
-) -> Result<Vec<(Name, Heard)>, ReadError> {
+) -> Result<Vec<(DomainName, ReceivedTlsReport)>, ReadError> {
     let mut found = Vec::new();
     let Some(domain) = domain else {
-        let start = key(Space::TlsHeard).i64(first.0).build();
-        let end = key(Space::TlsHeard).i64(last.0.saturating_add(1)).build();
-        read(store, start..end, limit, &mut found).await?;
+        let start = key(Space::TlsReportReceived).i64(first.0).build();
+        let end = key(Space::TlsReportReceived).i64(last.0.saturating_add(1)).build();
+        scan_reports(store, start..end, limit, &mut found).await?;
         return Ok(found);
     };
     for day in first.0..=last.0 {
         let room = limit.saturating_sub(found.len());
-        read(store, rows_of(Day(day), domain).range(), room, &mut found).await?;
+        scan_reports(store, day_prefix(Day(day), domain).range(), room, &mut found).await?;
     }
     Ok(found)
 }
 
-async fn read(
+async fn scan_reports(
     store: &Store,
     range: Range<Key>,
     limit: usize,
-    found: &mut Vec<(Name, Heard)>,
+    found: &mut Vec<(DomainName, ReceivedTlsReport)>,
 ) -> Result<(), ReadError> {
-    for (at, row) in store.scan(range, Order::Ascending, limit).await? {
-        let mut reader = KeyReader::new(Space::TlsHeard, &at).map_err(row::damaged)?;
+    for (at, row) in store.scan(range, ScanOrder::Ascending, limit).await? {
+        let mut reader = KeyReader::new(Space::TlsReportReceived, &at).map_err(row::damaged)?;
         let domain = reader.i64().and_then(|_| reader.text()).map_err(row::damaged)?;
         found.push((domain.parse().map_err(row::damaged)?, row::decode(&row)?));
     }
@@ -93,15 +98,15 @@ async fn read(
 ///
 /// # Errors
 /// The store cannot be read.
-pub async fn forget_before(
+pub async fn purge_before(
     store: &Store,
     batch: &mut Batch,
     before: Timestamp,
     limit: usize,
 ) -> Result<usize, ReadError> {
-    let all = key(Space::TlsHeard).range();
-    let old = all.start..key(Space::TlsHeard).i64(Day::of(before).0).build();
-    let rows = store.scan(old, Order::Ascending, limit).await?;
+    let all = key(Space::TlsReportReceived).range();
+    let old = all.start..key(Space::TlsReportReceived).i64(Day::containing(before).0).build();
+    let rows = store.scan(old, ScanOrder::Ascending, limit).await?;
     let count = rows.len();
     rows.into_iter().for_each(|(at, _)| {
         batch.delete(at);

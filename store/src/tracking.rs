@@ -9,8 +9,8 @@ use jiff::Timestamp;
 use mail::email::Email;
 use mail::id::{AccountId, EmailId};
 use mail::recipient::Recipient;
-use mail::tracking::Tracked;
-use mail::tracking::tally::{Count, Recent, Tally};
+use mail::tracking::TrackingTarget;
+use mail::tracking::tally::{HitCount, RecentHit, TrackingCounters};
 use serde::{Deserialize, Serialize};
 
 use crate::email;
@@ -19,34 +19,34 @@ use crate::key::{Space, key};
 use crate::row::{self, stored};
 
 #[derive(Serialize, Deserialize)]
-#[serde(remote = "Tally")]
-struct TallyRow {
-    #[serde(default, skip_serializing_if = "Count::is_zero")]
-    opened: Count,
-    #[serde(default, skip_serializing_if = "Count::is_zero")]
-    clicked: Count,
-    #[serde(default, skip_serializing_if = "Count::is_zero")]
-    machine_opened: Count,
-    #[serde(default, skip_serializing_if = "Count::is_zero")]
-    machine_clicked: Count,
+#[serde(remote = "TrackingCounters")]
+struct TrackingTallyRow {
+    #[serde(default, skip_serializing_if = "HitCount::is_zero")]
+    opened: HitCount,
+    #[serde(default, skip_serializing_if = "HitCount::is_zero")]
+    clicked: HitCount,
+    #[serde(default, skip_serializing_if = "HitCount::is_zero")]
+    machine_opened: HitCount,
+    #[serde(default, skip_serializing_if = "HitCount::is_zero")]
+    machine_clicked: HitCount,
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
-    recent: Vec<Recent>,
+    recent: Vec<RecentHit>,
 }
-stored!(Tally as TallyRow);
+stored!(TrackingCounters as TrackingTallyRow);
 
 /// In place of a recipient, where the token names none.
 const NO_RECIPIENT: u16 = u16::MAX;
 /// Recipients of an email that are asked when it was delivered, where the token names none.
 const ASKED_MAX: usize = 20;
 
-fn key_of(of: Tracked) -> Key {
+fn key_of(of: TrackingTarget) -> Key {
     let recipient = of.recipient.unwrap_or(NO_RECIPIENT);
     key(Space::Tracking).account(of.account).id(of.email.to_bytes()).u16(recipient).build()
 }
 
 /// What a token names, as it stands.
 #[derive(Debug, Clone)]
-pub struct Found {
+pub struct TrackingRecord {
     /// The email.
     pub email: Email,
     /// The recipient, where the token names one.
@@ -54,7 +54,7 @@ pub struct Found {
     /// When it was delivered, the first time; or last tried, where nothing more is known.
     pub delivered_at: Option<Timestamp>,
     /// Its opens and clicks.
-    pub tally: Tally,
+    pub tally: TrackingCounters,
     email_row: Value,
     row: Option<Value>,
 }
@@ -63,19 +63,19 @@ pub struct Found {
 ///
 /// # Errors
 /// The store cannot be read.
-pub async fn look(store: &Store, of: Tracked) -> Result<Option<Found>, ReadError> {
+pub async fn load(store: &Store, of: TrackingTarget) -> Result<Option<TrackingRecord>, ReadError> {
     let keys = [email::key_of(of.account, of.email), key_of(of)];
     let mut rows = store.get_many(&keys).await?.into_iter();
     let (Some(email_row), row) = (rows.next().flatten(), rows.next().flatten()) else { return Ok(None) };
     let tally = row.as_deref().map(row::decode).transpose()?.unwrap_or_default();
     let recipients = match of.recipient {
-        Some(index) => email::recipient(store, of.account, of.email, index).await?.into_iter().collect(),
-        None => email::first_recipients(store, of.account, of.email, ASKED_MAX).await?,
+        Some(index) => email::find_recipient(store, of.account, of.email, index).await?.into_iter().collect(),
+        None => email::list_first_recipients(store, of.account, of.email, ASKED_MAX).await?,
     };
     let delivered_at = recipients.iter().filter_map(|r| r.delivered_at).min();
     // Tried and not delivered: it may have arrived without our being told.
     let tried_at = || recipients.iter().filter(|r| r.attempts > 0).map(|r| r.last_event.1).min();
-    Ok(Some(Found {
+    Ok(Some(TrackingRecord {
         email: row::decode(&email_row)?,
         delivered_at: delivered_at.or_else(tried_at),
         recipient: recipients.into_iter().next().filter(|_| of.recipient.is_some()),
@@ -86,7 +86,7 @@ pub async fn look(store: &Store, of: Tracked) -> Result<Option<Found>, ReadError
 }
 
 /// Keeps a tally; the commit conflicts when it is no more as it was found, or its email is gone.
-pub fn keep(batch: &mut Batch, of: Tracked, found: &Found, tally: &Tally) {
+pub fn save(batch: &mut Batch, of: TrackingTarget, found: &TrackingRecord, tally: &TrackingCounters) {
     batch.check(email::key_of(of.account, of.email), Some(found.email_row.clone()));
     batch.check(key_of(of), found.row.clone());
     batch.put(key_of(of), row::encode(tally));
@@ -97,13 +97,13 @@ pub fn keep(batch: &mut Batch, of: Tracked, found: &Found, tally: &Tally) {
 ///
 /// # Errors
 /// The store cannot be read.
-pub async fn of_emails(
+pub async fn list_tallies(
     store: &Store,
     account: AccountId,
     emails: impl Iterator<Item = (EmailId, usize)>,
-) -> Result<Vec<Tally>, ReadError> {
+) -> Result<Vec<TrackingCounters>, ReadError> {
     let keys: Vec<Key> =
-        emails.map(|(email, recipients)| key_of(Tracked::of(account, email, recipients))).collect();
+        emails.map(|(email, recipients)| key_of(TrackingTarget::new(account, email, recipients))).collect();
     let rows = store.get_many(&keys).await?;
     rows.iter().map(|row| Ok(row.as_deref().map(row::decode).transpose()?.unwrap_or_default())).collect()
 }
@@ -113,13 +113,13 @@ pub async fn of_emails(
 ///
 /// # Errors
 /// The store cannot be read.
-pub(crate) async fn forget(
+pub(crate) async fn purge(
     store: &Store,
     batch: &mut Batch,
     account: AccountId,
     email: EmailId,
 ) -> Result<(), ReadError> {
-    let keys = [Some(0), None].map(|recipient| key_of(Tracked { account, email, recipient }));
+    let keys = [Some(0), None].map(|recipient| key_of(TrackingTarget { account, email, recipient }));
     for (row_key, row) in keys.iter().zip(store.get_many(&keys).await?) {
         if row.is_some() {
             batch.delete(row_key.clone());

@@ -12,17 +12,17 @@ use std::ops::RangeInclusive;
 
 use jiff::Timestamp;
 use mail::id::{AccountId, ProductEventId};
-use mail::product_event::context::Clicks;
-use mail::product_event::visit::Visit;
+use mail::product_event::context::AdClickIds;
+use mail::product_event::visit::SiteVisit;
 use serde::{Deserialize, Serialize};
 
-use crate::engine::{Batch, Key, Order, ReadError, Store};
-use crate::key::{KeyReader, Space, end_of, key};
+use crate::engine::{Batch, Key, ReadError, ScanOrder, Store};
+use crate::key::{KeyReader, Space, key, prefix_end};
 use crate::row::{self, stored};
 
 #[derive(Serialize, Deserialize)]
-#[serde(remote = "Clicks")]
-pub(crate) struct ClicksRow {
+#[serde(remote = "AdClickIds")]
+pub(crate) struct AdClickIdsRow {
     #[serde(default, skip_serializing_if = "Option::is_none")]
     gclid: Option<String>,
     #[serde(default, skip_serializing_if = "Option::is_none")]
@@ -32,8 +32,8 @@ pub(crate) struct ClicksRow {
 }
 
 #[derive(Serialize, Deserialize)]
-#[serde(remote = "Visit")]
-struct VisitRow {
+#[serde(remote = "SiteVisit")]
+struct SiteVisitRow {
     visitor_id: String,
     source: String,
     #[serde(default, skip_serializing_if = "Option::is_none")]
@@ -41,63 +41,63 @@ struct VisitRow {
     #[serde(default, skip_serializing_if = "Option::is_none")]
     campaign: Option<String>,
     landing: String,
-    #[serde(with = "ClicksRow")]
-    clicks: Clicks,
+    #[serde(with = "AdClickIdsRow")]
+    clicks: AdClickIds,
     at: Timestamp,
 }
 
 /// Something that happened.
 #[derive(Debug, Clone, PartialEq)]
-pub enum Happened {
+pub enum AnalyticsEvent {
     /// A product event, which has a row of its own.
     Event(ProductEventId),
     /// A visit.
-    Visit(Visit),
+    Visit(SiteVisit),
 }
 
 #[derive(Serialize, Deserialize)]
-#[serde(remote = "Happened", rename_all = "snake_case")]
-enum HappenedRow {
+#[serde(remote = "AnalyticsEvent", rename_all = "snake_case")]
+enum AnalyticsEventRow {
     Event(ProductEventId),
-    Visit(#[serde(with = "VisitRow")] Visit),
+    Visit(#[serde(with = "SiteVisitRow")] SiteVisit),
 }
 
 /// The row.
-pub(crate) struct Entry {
+pub(crate) struct AnalyticsEntry {
     account: AccountId,
-    happened: Happened,
+    happened: AnalyticsEvent,
 }
 
 #[derive(Serialize, Deserialize)]
-#[serde(remote = "Entry")]
-struct EntryRow {
+#[serde(remote = "AnalyticsEntry")]
+struct AnalyticsEntryRow {
     account: AccountId,
-    #[serde(with = "HappenedRow")]
-    happened: Happened,
+    #[serde(with = "AnalyticsEventRow")]
+    happened: AnalyticsEvent,
 }
-stored!(Entry as EntryRow);
+stored!(AnalyticsEntry as AnalyticsEntryRow);
 
 /// Puts down what is to be counted; the id is its own.
-pub fn put(batch: &mut Batch, partition: u16, id: [u8; 16], (account, happened): (AccountId, Happened)) {
-    let row_key = key(Space::Uncounted).u16(partition).id(id).build();
-    batch.put_fresh(row_key, row::encode(&Entry { account, happened }));
+pub fn enqueue(batch: &mut Batch, partition: u16, id: [u8; 16], (account, happened): (AccountId, AnalyticsEvent)) {
+    let row_key = key(Space::PendingAnalytics).u16(partition).id(id).build();
+    batch.put_fresh(row_key, row::encode(&AnalyticsEntry { account, happened }));
 }
 
 /// What is to be counted.
 #[derive(Debug, Clone)]
-pub struct Uncounted {
+pub struct PendingAnalyticsEvent {
     key: Key,
     /// The partition that it lies in.
     pub partition: u16,
     /// Whose it is.
     pub account: AccountId,
     /// What happened.
-    pub happened: Happened,
+    pub happened: AnalyticsEvent,
 }
 
-impl Uncounted {
+impl PendingAnalyticsEvent {
     /// It was counted.
-    pub fn counted(&self, batch: &mut Batch) {
+    pub fn remove(&self, batch: &mut Batch) {
         batch.delete(self.key.clone());
     }
 }
@@ -106,21 +106,21 @@ impl Uncounted {
 ///
 /// # Errors
 /// The store cannot be read.
-pub async fn read(
+pub async fn list(
     store: &Store,
     partitions: RangeInclusive<u16>,
     limit: usize,
-) -> Result<Vec<Uncounted>, ReadError> {
-    let start = key(Space::Uncounted).u16(*partitions.start()).build();
-    let end = end_of(&key(Space::Uncounted).u16(*partitions.end()).build());
-    let rows = store.scan(start..end, Order::Ascending, limit).await?;
+) -> Result<Vec<PendingAnalyticsEvent>, ReadError> {
+    let start = key(Space::PendingAnalytics).u16(*partitions.start()).build();
+    let end = prefix_end(&key(Space::PendingAnalytics).u16(*partitions.end()).build());
+    let rows = store.scan(start..end, ScanOrder::Ascending, limit).await?;
     let mut uncounted = Vec::with_capacity(rows.len());
     for (row_key, row) in rows {
-        let partition = KeyReader::new(Space::Uncounted, &row_key)
+        let partition = KeyReader::new(Space::PendingAnalytics, &row_key)
             .and_then(|mut reader| reader.u16())
             .map_err(row::damaged)?;
-        let Entry { account, happened } = row::decode(&row)?;
-        uncounted.push(Uncounted { key: row_key, partition, account, happened });
+        let AnalyticsEntry { account, happened } = row::decode(&row)?;
+        uncounted.push(PendingAnalyticsEvent { key: row_key, partition, account, happened });
     }
     Ok(uncounted)
 }

@@ -4,23 +4,23 @@ use std::collections::BTreeMap;
 
 use jiff::Timestamp;
 use mail::id::AccountId;
-use mail::usage::{Period, Used};
+use mail::usage::{PlanUsage, UsagePeriod};
 
 use crate::engine::{Batch, Key, ReadError, Store, Value};
 use crate::key::{Space, key};
 use crate::row;
 
-fn key_of(account: AccountId, period: Period) -> Key {
+fn key_of(account: AccountId, period: UsagePeriod) -> Key {
     let kind = match period {
-        Period::Day(_) => 1,
-        Period::Month(_) => 2,
+        UsagePeriod::Day(_) => 1,
+        UsagePeriod::Month(_) => 2,
     };
     let date = period.first_day();
     let number = i64::from(date.year()) * 10_000 + i64::from(date.month()) * 100 + i64::from(date.day());
     key(Space::Usage).account(account).u8(kind).i64(number).build()
 }
 
-fn number(row: Option<&Value>) -> Result<i64, ReadError> {
+fn decode_count(row: Option<&Value>) -> Result<i64, ReadError> {
     let Some(row) = row else { return Ok(0) };
     std::str::from_utf8(row)
         .ok()
@@ -32,25 +32,25 @@ fn number(row: Option<&Value>) -> Result<i64, ReadError> {
 ///
 /// # Errors
 /// The store cannot be read.
-pub async fn get(store: &Store, account: AccountId, at: Timestamp) -> Result<Used, ReadError> {
-    let keys = [key_of(account, Period::day(at)), key_of(account, Period::month(at))];
+pub async fn get(store: &Store, account: AccountId, at: Timestamp) -> Result<PlanUsage, ReadError> {
+    let keys = [key_of(account, UsagePeriod::day(at)), key_of(account, UsagePeriod::month(at))];
     let rows = store.get_many(&keys).await?;
-    let mut rows = rows.iter().map(|row| number(row.as_ref()));
-    Ok(Used { day: rows.next().transpose()?.unwrap_or(0), month: rows.next().transpose()?.unwrap_or(0) })
+    let mut rows = rows.iter().map(|row| decode_count(row.as_ref()));
+    Ok(PlanUsage { day: rows.next().transpose()?.unwrap_or(0), month: rows.next().transpose()?.unwrap_or(0) })
 }
 
 /// What is to be added to the rows: by account and period.
-pub type Additions = BTreeMap<(AccountId, Period), i64>;
+pub type UsageIncrements = BTreeMap<(AccountId, UsagePeriod), i64>;
 
 /// Adds; the commit conflicts when a row was changed meanwhile.
 ///
 /// # Errors
 /// The store cannot be read.
-pub async fn add(store: &Store, batch: &mut Batch, additions: &Additions) -> Result<(), ReadError> {
+pub async fn add(store: &Store, batch: &mut Batch, additions: &UsageIncrements) -> Result<(), ReadError> {
     let keys: Vec<Key> = additions.keys().map(|(account, period)| key_of(*account, *period)).collect();
     let rows = store.get_many(&keys).await?;
     for ((row_key, row), more) in keys.into_iter().zip(rows).zip(additions.values()) {
-        let sum = number(row.as_ref())?.saturating_add(*more);
+        let sum = decode_count(row.as_ref())?.saturating_add(*more);
         batch.check(row_key.clone(), row);
         batch.put(row_key, sum.to_string().into_bytes());
     }

@@ -6,10 +6,10 @@
 use jiff::Timestamp;
 use mail::address::Address;
 use mail::id::{AccountId, UserId};
-use mail::user::{PasswordHash, Role, User};
+use mail::user::{PasswordHash, User, UserRole};
 use serde::{Deserialize, Serialize};
 
-use crate::engine::{Batch, Key, Order, ReadError, Store, Value};
+use crate::engine::{Batch, Key, ReadError, ScanOrder, Store, Value};
 use crate::key::{Space, key};
 use crate::row::{self, stored};
 
@@ -22,7 +22,7 @@ struct UserRow {
     id: UserId,
     account: AccountId,
     email: Address,
-    role: Role,
+    role: UserRole,
     #[serde(default, skip_serializing_if = "Option::is_none")]
     password: Option<PasswordHash>,
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
@@ -42,7 +42,7 @@ pub(crate) fn key_of(account: AccountId, id: UserId) -> Key {
     key(Space::User).account(account).id(id.to_bytes()).build()
 }
 
-pub(crate) fn of_row(row: &Value) -> Result<User, ReadError> {
+pub(crate) fn from_row(row: &Value) -> Result<User, ReadError> {
     row::decode(row)
 }
 
@@ -83,20 +83,20 @@ pub fn accept(batch: &mut Batch, invited: &User, after: &User) {
 }
 
 /// The commit conflicts when a user is no more as it was read.
-pub fn check(batch: &mut Batch, user: &User) {
+pub fn check_unchanged(batch: &mut Batch, user: &User) {
     batch.check(key_of(user.account, user.id), Some(row::encode(user)));
 }
 
 /// Changes a user that was read as `before`, all but the address; the commit conflicts when it is no more
 /// like that.
 pub fn update(batch: &mut Batch, before: &User, after: &User) {
-    check(batch, before);
+    check_unchanged(batch, before);
     batch.put(key_of(after.account, after.id), row::encode(after));
 }
 
 /// Deletes a user that was read so; the commit conflicts when it is no more like that.
 pub fn delete(batch: &mut Batch, user: &User) {
-    check(batch, user);
+    check_unchanged(batch, user);
     let email = user.email.to_string();
     batch.delete(if user.invited { key_invited(&email, user.account) } else { key_by_email(&email) });
     batch.delete(key_of(user.account, user.id));
@@ -114,7 +114,7 @@ pub async fn get(store: &Store, account: AccountId, id: UserId) -> Result<Option
 ///
 /// # Errors
 /// The store cannot be read.
-pub async fn by_email(store: &Store, email: &str) -> Result<Option<User>, ReadError> {
+pub async fn find_by_email(store: &Store, email: &str) -> Result<Option<User>, ReadError> {
     let Some(row_key) = store.get(&key_by_email(email)).await? else { return Ok(None) };
     store.get(&row_key).await?.map(|row| row::decode(&row)).transpose()
 }
@@ -123,17 +123,13 @@ pub async fn by_email(store: &Store, email: &str) -> Result<Option<User>, ReadEr
 ///
 /// # Errors
 /// The store cannot be read.
-pub async fn invitations(store: &Store, email: &str, limit: usize) -> Result<Vec<User>, ReadError> {
+pub async fn list_invitations(store: &Store, email: &str, limit: usize) -> Result<Vec<User>, ReadError> {
     let by_email = key_by_email(email);
     // The address' own key is the first of the range.
     let range = key(Space::UserByEmail).text(&email.to_lowercase()).range();
-    let entries = store.scan(range, Order::Ascending, limit + 1).await?;
-    let rows: Vec<Key> = entries
-        .into_iter()
-        .filter(|(entry, _)| *entry != by_email)
-        .take(limit)
-        .map(|(_, row_key)| row_key)
-        .collect();
+    let entries = store.scan(range, ScanOrder::Ascending, limit + 1).await?;
+    let rows: Vec<Key> =
+        entries.into_iter().filter(|(entry, _)| *entry != by_email).take(limit).map(|(_, row_key)| row_key).collect();
     let rows = store.get_many(&rows).await?;
     rows.iter().flatten().map(|row| row::decode(row)).collect()
 }
@@ -144,6 +140,6 @@ pub async fn invitations(store: &Store, email: &str, limit: usize) -> Result<Vec
 /// The store cannot be read.
 pub async fn list(store: &Store, account: AccountId) -> Result<Vec<User>, ReadError> {
     let range = key(Space::User).account(account).range();
-    let rows = store.scan(range, Order::Ascending, USERS_MAX + 1).await?;
+    let rows = store.scan(range, ScanOrder::Ascending, USERS_MAX + 1).await?;
     rows.iter().map(|(_, row)| row::decode(row)).collect()
 }

@@ -2,21 +2,21 @@
 //! in memory learns of a change by one look, and an account has no more of them than it may.
 
 use jiff::Timestamp;
-use mail::address::Name;
+use mail::address::DomainName;
 use mail::address_pattern::AddressPattern;
-use mail::domain::SealedKey;
+use mail::domain::SealedSecret;
 use mail::id::{AccountId, DomainId, WebhookId};
 use mail::webhook::{DisabledReason, ENDPOINTS_MAX, FormerSecret, RetryPolicy, Webhook};
 use serde::{Deserialize, Serialize};
 
-use crate::engine::{Batch, Key, Order, ReadError, Store, Value};
+use crate::engine::{Batch, Key, ReadError, ScanOrder, Store, Value};
 use crate::key::{Space, key};
 use crate::row::{self, stored};
 
 #[derive(Serialize, Deserialize)]
 #[serde(remote = "FormerSecret")]
 struct FormerSecretRow {
-    sealed: SealedKey,
+    sealed: SealedSecret,
     until: Timestamp,
 }
 
@@ -27,17 +27,17 @@ mod former {
     use super::{Deserialize, FormerSecret, FormerSecretRow, Serialize};
 
     #[derive(Serialize, Deserialize)]
-    struct Row(#[serde(with = "FormerSecretRow")] FormerSecret);
+    struct OwnedFormerSecret(#[serde(with = "FormerSecretRow")] FormerSecret);
 
     #[derive(Serialize)]
-    struct RowOf<'a>(#[serde(with = "FormerSecretRow")] &'a FormerSecret);
+    struct FormerSecretRef<'a>(#[serde(with = "FormerSecretRow")] &'a FormerSecret);
 
     pub(super) fn serialize<S: Serializer>(former: &[FormerSecret], out: S) -> Result<S::Ok, S::Error> {
-        out.collect_seq(former.iter().map(RowOf))
+        out.collect_seq(former.iter().map(FormerSecretRef))
     }
 
     pub(super) fn deserialize<'de, D: Deserializer<'de>>(input: D) -> Result<Vec<FormerSecret>, D::Error> {
-        Ok(Vec::<Row>::deserialize(input)?.into_iter().map(|row| row.0).collect())
+        Ok(Vec::<OwnedFormerSecret>::deserialize(input)?.into_iter().map(|row| row.0).collect())
     }
 }
 
@@ -52,12 +52,12 @@ struct WebhookRow {
     #[serde(default, skip_serializing_if = "Option::is_none")]
     description: Option<String>,
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
-    domains: Vec<(DomainId, Name)>,
+    domains: Vec<(DomainId, DomainName)>,
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     addresses: Vec<AddressPattern>,
     #[serde(default, skip_serializing_if = "RetryPolicy::is_default")]
     retry: RetryPolicy,
-    secret: SealedKey,
+    secret: SealedSecret,
     #[serde(default, with = "former", skip_serializing_if = "Vec::is_empty")]
     former_secrets: Vec<FormerSecret>,
     #[serde(default, skip_serializing_if = "Option::is_none")]
@@ -79,9 +79,9 @@ fn set_key(account: AccountId) -> Key {
 
 /// The endpoints of an account as of one moment. Without a version there is none and never was.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
-pub struct Version(Option<Value>);
+pub struct WebhookSetVersion(Option<Value>);
 
-impl Version {
+impl WebhookSetVersion {
     /// Whether the account has never had an endpoint.
     #[must_use]
     pub fn is_none(&self) -> bool {
@@ -89,9 +89,8 @@ impl Version {
     }
 
     /// The endpoints change: the commit conflicts when they have changed since this was read.
-    fn turn(&self, batch: &mut Batch, account: AccountId) {
-        let number: u64 =
-            self.0.as_deref().and_then(|row| std::str::from_utf8(row).ok()?.parse().ok()).unwrap_or(0);
+    fn bump(&self, batch: &mut Batch, account: AccountId) {
+        let number: u64 = self.0.as_deref().and_then(|row| std::str::from_utf8(row).ok()?.parse().ok()).unwrap_or(0);
         batch.check(set_key(account), self.0.clone());
         batch.put(set_key(account), number.wrapping_add(1).to_string().into_bytes());
     }
@@ -101,29 +100,29 @@ impl Version {
 ///
 /// # Errors
 /// The store cannot be read.
-pub async fn versions(store: &Store, accounts: &[AccountId]) -> Result<Vec<Version>, ReadError> {
+pub async fn list_versions(store: &Store, accounts: &[AccountId]) -> Result<Vec<WebhookSetVersion>, ReadError> {
     let keys: Vec<Key> = accounts.iter().map(|account| set_key(*account)).collect();
-    Ok(store.get_many(&keys).await?.into_iter().map(Version).collect())
+    Ok(store.get_many(&keys).await?.into_iter().map(WebhookSetVersion).collect())
 }
 
 /// Writes a new endpoint, beside those of the version that was read.
-pub fn create(batch: &mut Batch, webhook: &Webhook, version: &Version) {
-    version.turn(batch, webhook.account);
+pub fn create(batch: &mut Batch, webhook: &Webhook, version: &WebhookSetVersion) {
+    version.bump(batch, webhook.account);
     batch.put(key_of(webhook.account, webhook.id), row::encode(webhook));
 }
 
 /// Changes an endpoint that was read as `before`; the commit conflicts when it is no more like that.
-pub fn update(batch: &mut Batch, before: &Webhook, after: &Webhook, version: &Version) {
+pub fn update(batch: &mut Batch, before: &Webhook, after: &Webhook, version: &WebhookSetVersion) {
     let at = key_of(before.account, before.id);
-    version.turn(batch, before.account);
+    version.bump(batch, before.account);
     batch.check(at.clone(), Some(row::encode(before)));
     batch.put(at, row::encode(after));
 }
 
 /// Deletes an endpoint. Its deliveries are found without it, and dropped.
-pub fn delete(batch: &mut Batch, webhook: &Webhook, version: &Version) {
+pub fn delete(batch: &mut Batch, webhook: &Webhook, version: &WebhookSetVersion) {
     let at = key_of(webhook.account, webhook.id);
-    version.turn(batch, webhook.account);
+    version.bump(batch, webhook.account);
     batch.check(at.clone(), Some(row::encode(webhook)));
     batch.delete(at);
 }
@@ -136,19 +135,19 @@ pub async fn get(
     store: &Store,
     account: AccountId,
     id: WebhookId,
-) -> Result<Option<(Webhook, Version)>, ReadError> {
+) -> Result<Option<(Webhook, WebhookSetVersion)>, ReadError> {
     let mut rows = store.get_many(&[key_of(account, id), set_key(account)]).await?.into_iter();
     let Some(row) = rows.next().flatten() else { return Ok(None) };
-    Ok(Some((row::decode(&row)?, Version(rows.next().flatten()))))
+    Ok(Some((row::decode(&row)?, WebhookSetVersion(rows.next().flatten()))))
 }
 
 /// All endpoints of an account, oldest first.
 ///
 /// # Errors
 /// The store cannot be read.
-pub async fn all(store: &Store, account: AccountId) -> Result<Vec<Webhook>, ReadError> {
+pub async fn list(store: &Store, account: AccountId) -> Result<Vec<Webhook>, ReadError> {
     let range = key(Space::Webhook).account(account).range();
     // Two that are made at the same time are one too many at most.
-    let rows = store.scan(range, Order::Ascending, 2 * ENDPOINTS_MAX).await?;
+    let rows = store.scan(range, ScanOrder::Ascending, 2 * ENDPOINTS_MAX).await?;
     rows.iter().map(|(_, row)| row::decode(row)).collect()
 }

@@ -2,15 +2,15 @@
 #![allow(clippy::unwrap_used, reason = "a test that cannot go on fails")]
 
 use jiff::{SignedDuration, Timestamp};
-use mail::catalog::{Filter, words};
+use mail::catalog::{EmailFilter, subject_words};
 use mail::credential::CredentialId;
-use mail::email::{Category, Door, Email, EmailStatus, HeaderFacts, Tag, TemplateFacts};
+use mail::email::{Category, Email, EmailStatus, HeaderSummary, Ingress, SourceTemplate, Tag};
 use mail::event::{Event, EventKind};
 use mail::id::{AccountId, ApiKeyId, EmailId, EventId, SmtpCredentialId, TemplateId};
 use mail::recipient::{Recipient, RecipientKind, RecipientState};
 use proptest::prelude::*;
-use store::catalog::{Change, search};
-use store::email::{self, Loaded};
+use store::catalog::{IndexChange, search};
+use store::email::{self, StoredEmail};
 use store::engine::{Batch, Body, Store};
 
 /// Far enough apart that not all emails are of one run.
@@ -94,11 +94,11 @@ impl Choice {
         Email {
             id: EmailId::new(born, number as u128),
             account: account(1),
-            door: Door::Api,
+            door: Ingress::Api,
             from: format!("From{}@example.com", self.from).parse().unwrap(),
             reverse_path: None,
             domain: (self.from != 2).then(|| format!("d{}.example.com", self.from).parse().unwrap()),
-            facts: HeaderFacts { subject: subject(self.subject), ..HeaderFacts::default() },
+            facts: HeaderSummary { subject: subject(self.subject), ..HeaderSummary::default() },
             tags: vec![Tag { name: "n".into(), value: format!("v,{}", self.tag) }],
             category: category(self.category),
             size_bytes: 1,
@@ -112,7 +112,7 @@ impl Choice {
             resent_from: None,
             run: None,
             sent_by: credential(self.from),
-            template: (self.template > 0).then(|| TemplateFacts {
+            template: (self.template > 0).then(|| SourceTemplate {
                 id: template,
                 alias: (self.template > 1).then(|| format!("t{}", self.template)),
                 version: 1,
@@ -136,15 +136,15 @@ impl Choice {
             bounced_at: None,
             complained_at: None,
             next_attempt_at: None,
-            notify: mail::recipient::Notify::default(),
+            notify: mail::recipient::DsnOptions::default(),
         };
         self.to.iter().enumerate().map(of).collect()
     }
 }
 
-fn change(email: &Email, kind: EventKind) -> Change {
-    let mut change = Change::default();
-    change.note(&Event {
+fn change(email: &Email, kind: EventKind) -> IndexChange {
+    let mut change = IndexChange::default();
+    change.add_event(&Event {
         id: EventId::new(at(0), 0),
         account: email.account,
         subject: email.id.into(),
@@ -159,9 +159,8 @@ fn change(email: &Email, kind: EventKind) -> Change {
 async fn tell(store: &Store, emails: &[Email], kind: EventKind) {
     let ids: Vec<_> = emails.iter().map(|email| (email.account, email.id)).collect();
     let found = email::get_each(store, &ids, &|_| None).await.unwrap();
-    let found: Vec<Loaded> = found.into_iter().flatten().collect();
-    let changed: Vec<_> =
-        found.iter().zip(emails).map(|(found, email)| (found, change(email, kind))).collect();
+    let found: Vec<StoredEmail> = found.into_iter().flatten().collect();
+    let changed: Vec<_> = found.iter().zip(emails).map(|(found, email)| (found, change(email, kind))).collect();
     let mut batch = Batch::progress();
     store::catalog::update(store, &mut batch, &changed).await.unwrap();
     store.commit(batch).await.unwrap();
@@ -181,8 +180,7 @@ async fn fill(store: &Store, choices: &[Choice], together: usize) -> Vec<(Email,
     // Every so many-th one, from each of the first: runs overlap.
     let steps = choices.len().div_ceil(together).max(1);
     for first in 0..steps {
-        let some: Vec<Email> =
-            all.iter().skip(first).step_by(steps).map(|(email, _)| email.clone()).collect();
+        let some: Vec<Email> = all.iter().skip(first).step_by(steps).map(|(email, _)| email.clone()).collect();
         tell(store, &some, EventKind::Sent).await;
     }
     for (choice, (email, recipients)) in choices.iter().zip(&all) {
@@ -200,11 +198,11 @@ async fn fill(store: &Store, choices: &[Choice], together: usize) -> Vec<(Email,
 async fn forget(store: &Store, emails: &[(Email, Vec<Recipient>)]) {
     let ids: Vec<EmailId> = emails.iter().map(|(email, _)| email.id).collect();
     let mut batch = Batch::progress();
-    email::forget(store, &mut batch, account(1), &ids).await.unwrap();
+    email::purge(store, &mut batch, account(1), &ids).await.unwrap();
     store.commit(batch).await.unwrap();
 }
 
-fn filter() -> impl Strategy<Value = Filter> {
+fn filter() -> impl Strategy<Value = EmailFilter> {
     let few = |n: u8| proptest::collection::vec(0..n, 0..3);
     let status = proptest::sample::select(vec![
         EmailStatus::Scheduled,
@@ -219,7 +217,7 @@ fn filter() -> impl Strategy<Value = Filter> {
     let times = (proptest::option::of(0i64..20), proptest::option::of(0i64..20));
     let rest = (0u8..3, 0u8..8, 0u8..9, times);
     (statuses, few(5), few(4), few(4), few(5), few(3), rest).prop_map(
-        |(statuses, to, from, categories, templates, domains, (tag, words_of, by, (after, before)))| Filter {
+        |(statuses, to, from, categories, templates, domains, (tag, words_of, by, (after, before)))| EmailFilter {
             statuses,
             to: to.iter().map(|n| format!("TO{n}@example.net").parse().unwrap()).collect(),
             from: from.iter().map(|n| format!("from{n}@example.com").parse().unwrap()).collect(),
@@ -233,7 +231,7 @@ fn filter() -> impl Strategy<Value = Filter> {
                 })
                 .collect(),
             domains: domains.iter().map(|n| format!("d{n}.example.com").parse().unwrap()).collect(),
-            words: words(&subject(words_of)),
+            words: subject_words(&subject(words_of)),
             sent_by: credential(by % 5 % 3),
             after: after.map(at),
             before: before.map(|ms| at(ms) + SignedDuration::from_micros(ms % 2)),
@@ -241,11 +239,11 @@ fn filter() -> impl Strategy<Value = Filter> {
     )
 }
 
-fn naive(all: &[(Email, Vec<Recipient>)], filter: &Filter) -> Vec<EmailId> {
+fn naive(all: &[(Email, Vec<Recipient>)], filter: &EmailFilter) -> Vec<EmailId> {
     let mut ids: Vec<EmailId> = all
         .iter()
         .filter(|(email, recipients)| {
-            filter.holds(email, recipients)
+            filter.matches(email, recipients)
                 && filter.after.is_none_or(|after| email.created_at > after)
                 && filter.before.is_none_or(|before| email.created_at < before)
         })
@@ -256,7 +254,7 @@ fn naive(all: &[(Email, Vec<Recipient>)], filter: &Filter) -> Vec<EmailId> {
     ids
 }
 
-async fn paged(store: &Store, filter: &Filter, limit: usize) -> Vec<EmailId> {
+async fn paged(store: &Store, filter: &EmailFilter, limit: usize) -> Vec<EmailId> {
     let (mut seen, mut before) = (Vec::new(), None);
     loop {
         let page = search::search(store, account(1), filter, before, limit).await.unwrap();
@@ -299,7 +297,7 @@ proptest! {
             }
             forget(&store, young).await;
             // Not a term is left.
-            let rest = store.scan(vec![0].into()..vec![255].into(), store::engine::Order::Ascending, 10).await;
+            let rest = store.scan(vec![0].into()..vec![255].into(), store::engine::ScanOrder::Ascending, 10).await;
             assert_eq!(rest.unwrap(), []);
         });
     }
@@ -339,25 +337,24 @@ proptest! {
 fn a_question_that_nothing_answers_ends_by_and_by() {
     run(async {
         let store = Store::memory();
-        let base =
-            Choice { to: vec![0], from: 0, tag: 0, subject: 0, template: 0, category: 0, first: 3, then: 3 };
-        let choices: Vec<Choice> = (0..4_000u16)
-            .map(|n| Choice { tag: (n % 2) as u8, from: (n % 2) as u8, ..base.clone() })
-            .collect();
+        let base = Choice { to: vec![0], from: 0, tag: 0, subject: 0, template: 0, category: 0, first: 3, then: 3 };
+        let choices: Vec<Choice> =
+            (0..4_000u16).map(|n| Choice { tag: (n % 2) as u8, from: (n % 2) as u8, ..base.clone() }).collect();
         fill(&store, &choices, 300).await;
-        let filter = Filter {
+        let filter = EmailFilter {
             tags: vec!["n:v,0".to_owned()],
             from: vec!["from1@example.com".parse().unwrap()],
-            ..Filter::default()
+            ..EmailFilter::default()
         };
         let first = search::search(&store, account(1), &filter, None, 25).await.unwrap();
         assert_eq!(first.emails, []);
         assert!(first.next.is_some());
         assert_eq!(paged(&store, &filter, 25).await, []);
         // What has no term is looked for among all.
-        let sent = Filter { statuses: vec![EmailStatus::Delivered], words: words("x"), ..Filter::default() };
+        let sent =
+            EmailFilter { statuses: vec![EmailStatus::Delivered], words: subject_words("x"), ..EmailFilter::default() };
         assert_eq!(paged(&store, &sent, 25).await, []);
-        let delivered = Filter { statuses: vec![EmailStatus::Delivered], ..Filter::default() };
+        let delivered = EmailFilter { statuses: vec![EmailStatus::Delivered], ..EmailFilter::default() };
         assert_eq!(paged(&store, &delivered, 100).await.len(), 4_000);
         let elsewhere = search::search(&store, account(2), &delivered, None, 25).await.unwrap();
         assert_eq!((elsewhere.emails.len(), elsewhere.next), (0, None));

@@ -15,12 +15,12 @@ use bytes::Bytes;
 use futures_util::future::join_all;
 use proptest::prelude::*;
 use proptest::test_runner::{Config, TestRunner};
-use store::engine::faults::{Faults, Operation, Unsynced};
-use store::engine::{Batch, OpenError, Options, Store};
+use store::engine::faults::{DiskOperation, FaultInjector, UnsyncedRange};
+use store::engine::{Batch, OpenError, RedbOptions, Store};
 use suite::{any_commit, batch_of, dump, k};
 
-fn small(directory: &Path, faults: Option<Faults>) -> Options {
-    Options {
+fn small(directory: &Path, faults: Option<FaultInjector>) -> RedbOptions {
+    RedbOptions {
         reserve_bytes: 0,
         segment_bytes: 8 << 10,
         table_bytes: 8 << 10,
@@ -29,7 +29,7 @@ fn small(directory: &Path, faults: Option<Faults>) -> Options {
         tick: Duration::from_millis(5),
         cache_bytes: 1 << 20,
         faults,
-        ..Options::new(directory)
+        ..RedbOptions::new(directory)
     }
 }
 
@@ -47,7 +47,7 @@ enum Damage {
 }
 
 /// What a power loss makes of ranges that were never synced.
-fn damage(image: &Path, unsynced: &[Unsynced], damage: Damage) {
+fn damage(image: &Path, unsynced: &[UnsyncedRange], damage: Damage) {
     for range in unsynced {
         let Ok(file) = OpenOptions::new().write(true).open(image.join(&range.file)) else { continue };
         let is_log = range.file.extension().is_some_and(|extension| extension == "seg");
@@ -73,16 +73,16 @@ fn damage(image: &Path, unsynced: &[Unsynced], damage: Damage) {
     }
 }
 
-fn any_operation() -> impl Strategy<Value = (Operation, u64)> {
+fn any_operation() -> impl Strategy<Value = (DiskOperation, u64)> {
     prop_oneof![
-        4 => (Just(Operation::Sync), 1u64..40),
-        4 => (Just(Operation::Write), 1u64..40),
-        1 => (Just(Operation::Create), 1u64..4),
-        1 => (Just(Operation::Allocate), 1u64..4),
-        1 => (Just(Operation::Truncate), 1u64..4),
-        1 => (Just(Operation::Remove), 1u64..4),
-        2 => (Just(Operation::IndexWrite), 1u64..200),
-        2 => (Just(Operation::IndexSync), 1u64..40),
+        4 => (Just(DiskOperation::Sync), 1u64..40),
+        4 => (Just(DiskOperation::Write), 1u64..40),
+        1 => (Just(DiskOperation::Create), 1u64..4),
+        1 => (Just(DiskOperation::Allocate), 1u64..4),
+        1 => (Just(DiskOperation::Truncate), 1u64..4),
+        1 => (Just(DiskOperation::Remove), 1u64..4),
+        2 => (Just(DiskOperation::IndexWrite), 1u64..200),
+        2 => (Just(DiskOperation::IndexSync), 1u64..40),
     ]
 }
 
@@ -111,9 +111,9 @@ fn every_crash_image_opens_with_all_that_was_acknowledged() {
         runtime.block_on(async {
             let directory = tempfile::tempdir().unwrap();
             let (live, image) = (directory.path().join("live"), directory.path().join("image"));
-            let faults = Faults::new();
+            let faults = FaultInjector::new();
             let store = Store::open(&small(&live, Some(faults.clone()))).unwrap();
-            faults.image_before(operation, nth, &image);
+            faults.snapshot_before(operation, nth, &image);
             let model = Store::memory();
             let mut fresh = 0;
             // What may be found: the state before the commit during which the image was taken, or any
@@ -132,13 +132,13 @@ fn every_crash_image_opens_with_all_that_was_acknowledged() {
                 }
                 let found = join_all(batches.into_iter().map(|batch| store.commit(batch))).await;
                 assert_eq!(format!("{found:?}"), format!("{wanted:?}"));
-                if faults.imaged().is_some() {
+                if faults.unsynced_in_snapshot().is_some() {
                     break;
                 }
             }
-            if faults.imaged().is_none() {
+            if faults.unsynced_in_snapshot().is_none() {
                 // At the latest, the end of the work is a crash.
-                faults.image_before(Operation::Sync, 1, &image);
+                faults.snapshot_before(DiskOperation::Sync, 1, &image);
                 let mut last = Batch::progress();
                 last.put(k(b"last"), &b"1"[..]);
                 allowed = vec![dump(&model).await];
@@ -146,7 +146,7 @@ fn every_crash_image_opens_with_all_that_was_acknowledged() {
                 allowed.push(dump(&model).await);
                 store.commit(last).await.unwrap();
             }
-            damage(&image, &faults.imaged().unwrap(), kind);
+            damage(&image, &faults.unsynced_in_snapshot().unwrap(), kind);
             let report = Store::check(&small(&image, None)).unwrap();
             assert!(report.is_sound(), "{operation:?} {nth} {kind:?}: {:?}", report.problems);
             let opened = Store::open(&small(&image, None)).unwrap();
@@ -172,8 +172,8 @@ fn every_crash_image_opens_with_all_that_was_acknowledged() {
 
 /// A store with some commits in its first segment, killed: the directory as it was left.
 async fn killed(directory: &Path) -> std::path::PathBuf {
-    let faults = Faults::new();
-    let options = Options {
+    let faults = FaultInjector::new();
+    let options = RedbOptions {
         replay_bytes: 1 << 30,
         segment_bytes: 1 << 20,
         table_bytes: 1 << 20,
@@ -187,7 +187,7 @@ async fn killed(directory: &Path) -> std::path::PathBuf {
         store.commit(batch).await.unwrap();
     }
     let image = directory.join("image");
-    faults.image_before(Operation::Write, 1, &image);
+    faults.snapshot_before(DiskOperation::Write, 1, &image);
     let mut batch = Batch::intake();
     batch.put(k(&[10]), &b"not written"[..]);
     store.commit(batch).await.unwrap();

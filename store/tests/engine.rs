@@ -11,8 +11,8 @@ use std::sync::Mutex;
 use std::time::Duration;
 
 use bytes::Bytes;
-use store::engine::{BackupError, Batch, CheckError, Object, OpenError, Options, Order, Store};
-use store::key::range_of;
+use store::engine::{BackupError, Batch, CheckError, Object, OpenError, RedbOptions, ScanOrder, Store};
+use store::key::prefix_range;
 use suite::{Subject, k};
 use tempfile::TempDir;
 
@@ -32,8 +32,8 @@ struct Redb {
     directory: Mutex<Option<TempDir>>,
 }
 
-fn small(directory: &Path) -> Options {
-    Options {
+fn small(directory: &Path) -> RedbOptions {
+    RedbOptions {
         reserve_bytes: 0,
         segment_bytes: 16 << 10,
         table_bytes: 16 << 10,
@@ -43,7 +43,7 @@ fn small(directory: &Path) -> Options {
         cache_bytes: 1 << 20,
         // Every read is handed over at its first step, as one that waits for the disk.
         in_place: Duration::ZERO,
-        ..Options::new(directory)
+        ..RedbOptions::new(directory)
     }
 }
 
@@ -121,7 +121,7 @@ async fn a_backup_is_a_store_again() {
     assert!(report.is_sound(), "{:?}", report.problems);
     assert_eq!((report.rows, report.bodies, report.body_bytes), (100, 100, 200_000));
     let restored = Store::open(&target).unwrap();
-    assert_eq!(restored.scan(range_of(&[1]), Order::Ascending, 999).await.unwrap().len(), 100);
+    assert_eq!(restored.scan(prefix_range(&[1]), ScanOrder::Ascending, 999).await.unwrap().len(), 100);
     assert_eq!(restored.body(&k(&[1, 3])).await.unwrap(), Some(Bytes::from(vec![3; 2000])));
     restored.close().await;
 
@@ -233,11 +233,7 @@ async fn a_running_store_is_checked() {
     drop(go_on);
     let report = check.await.unwrap().unwrap();
     assert!(report.is_sound(), "{:?}", report.problems);
-    assert_eq!(
-        (report.rows, report.bodies, report.body_bytes),
-        (10, 10, 20_000),
-        "of the moment when it began"
-    );
+    assert_eq!((report.rows, report.bodies, report.body_bytes), (10, 10, 20_000), "of the moment when it began");
     let ended = store.verify_watched(|_| ControlFlow::Break(())).await;
     assert!(matches!(ended, Err(CheckError::Stopped)), "{ended:?}");
     store.close().await;

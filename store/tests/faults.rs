@@ -9,12 +9,12 @@ use std::path::Path;
 use std::time::Duration;
 
 use bytes::Bytes;
-use store::engine::faults::{Fault, Faults, INPUT_OUTPUT, NO_SPACE, Operation};
-use store::engine::{Batch, CommitError, Options, Purpose, State, Store};
+use store::engine::faults::{DiskOperation, FaultInjector, INPUT_OUTPUT, InjectedFault, NO_SPACE};
+use store::engine::{Batch, BatchPurpose, CommitError, RedbOptions, Store, StoreState};
 use suite::k;
 
-fn options(directory: &Path, faults: &Faults) -> Options {
-    Options {
+fn options(directory: &Path, faults: &FaultInjector) -> RedbOptions {
+    RedbOptions {
         reserve_bytes: 1 << 20,
         segment_bytes: 64 << 10,
         table_bytes: 16 << 10,
@@ -23,11 +23,11 @@ fn options(directory: &Path, faults: &Faults) -> Options {
         tick: Duration::from_millis(5),
         cache_bytes: 1 << 20,
         faults: Some(faults.clone()),
-        ..Options::new(directory)
+        ..RedbOptions::new(directory)
     }
 }
 
-fn batch(purpose: Purpose, number: u8) -> Batch {
+fn batch(purpose: BatchPurpose, number: u8) -> Batch {
     let mut batch = Batch::new(purpose);
     batch.put(k(&[200, number]), vec![number; 50]).put_body(k(&[200, number]), vec![number; 6000]);
     batch
@@ -40,25 +40,25 @@ async fn holds(store: &Store, number: u8) -> bool {
     row
 }
 
-async fn fences(operation: Operation) {
+async fn fences(operation: DiskOperation) {
     let directory = tempfile::tempdir().unwrap();
-    let faults = Faults::new();
+    let faults = FaultInjector::new();
     let store = Store::open(&options(directory.path(), &faults)).unwrap();
-    store.commit(batch(Purpose::Intake, 1)).await.unwrap();
-    faults.fail(operation, 1, Fault::Error(INPUT_OUTPUT));
+    store.commit(batch(BatchPurpose::Intake, 1)).await.unwrap();
+    faults.fail(operation, 1, InjectedFault::Error(INPUT_OUTPUT));
     let mut number = 1;
     // An index operation fails in the background: sooner or later somebody is told.
     let reason = loop {
         number = number % 200 + 1;
-        match store.commit(batch(Purpose::Intake, number)).await {
+        match store.commit(batch(BatchPurpose::Intake, number)).await {
             Ok(()) => {}
             Err(CommitError::Fenced(reason)) => break reason,
             other => panic!("{other:?}"),
         }
     };
     assert!(reason.contains("failed") || reason.contains("could not be written"), "{reason}");
-    assert_eq!(store.health().state, State::Fenced(reason.clone()));
-    for purpose in [Purpose::Intake, Purpose::Progress] {
+    assert_eq!(store.health().state, StoreState::Fenced(reason.clone()));
+    for purpose in [BatchPurpose::Intake, BatchPurpose::Progress] {
         let refused = store.commit(batch(purpose, 250)).await;
         assert!(matches!(&refused, Err(CommitError::Fenced(same)) if *same == reason), "{refused:?}");
     }
@@ -66,141 +66,143 @@ async fn fences(operation: Operation) {
     // What was durable can still be read.
     assert!(holds(&store, 1).await);
     store.close().await;
-    let store = Store::open(&options(directory.path(), &Faults::new())).unwrap();
+    let store = Store::open(&options(directory.path(), &FaultInjector::new())).unwrap();
     assert!(holds(&store, 1).await);
     assert!(!holds(&store, 250).await);
-    store.commit(batch(Purpose::Intake, 3)).await.unwrap();
+    store.commit(batch(BatchPurpose::Intake, 3)).await.unwrap();
     store.close().await;
-    let report = Store::check(&options(directory.path(), &Faults::new())).unwrap();
+    let report = Store::check(&options(directory.path(), &FaultInjector::new())).unwrap();
     assert!(report.is_sound(), "{report:?}");
 }
 
 #[tokio::test]
 async fn the_first_failed_sync_ends_all_writing() {
-    fences(Operation::Sync).await;
+    fences(DiskOperation::Sync).await;
 }
 
 #[tokio::test]
 async fn the_first_failed_write_ends_all_writing() {
-    fences(Operation::Write).await;
+    fences(DiskOperation::Write).await;
 }
 
 #[tokio::test]
 async fn a_failed_index_write_ends_all_writing() {
-    fences(Operation::IndexWrite).await;
+    fences(DiskOperation::IndexWrite).await;
 }
 
 #[tokio::test]
 async fn a_failed_index_sync_ends_all_writing() {
-    fences(Operation::IndexSync).await;
+    fences(DiskOperation::IndexSync).await;
 }
 
 #[tokio::test]
 async fn on_a_full_disk_delivery_goes_on_and_intake_comes_back() {
     let directory = tempfile::tempdir().unwrap();
-    let faults = Faults::new();
+    let faults = FaultInjector::new();
     let store = Store::open(&options(directory.path(), &faults)).unwrap();
     for number in 0..20 {
-        store.commit(batch(Purpose::Intake, number)).await.unwrap();
+        store.commit(batch(BatchPurpose::Intake, number)).await.unwrap();
     }
     faults.set_free_bytes(Some(6 << 20));
-    while store.health().state != State::Full {
+    while store.health().state != StoreState::Full {
         tokio::task::yield_now().await;
     }
-    assert!(matches!(store.commit(batch(Purpose::Intake, 30)).await, Err(CommitError::Full)));
+    assert!(matches!(store.commit(batch(BatchPurpose::Intake, 30)).await, Err(CommitError::Full)));
     // There is some room yet, and the reserve.
     for number in 31..60 {
-        store.commit(batch(Purpose::Progress, number)).await.unwrap();
+        store.commit(batch(BatchPurpose::Progress, number)).await.unwrap();
     }
     // The last megabytes are left to the checkpoint.
     faults.set_free_bytes(Some(1 << 20));
     let mut number = 0;
-    while store.commit(batch(Purpose::Progress, 100 + number)).await.is_ok() {
+    while store.commit(batch(BatchPurpose::Progress, 100 + number)).await.is_ok() {
         number = (number + 1) % 50;
     }
     store.flush().await.unwrap();
     assert!(!holds(&store, 30).await);
     assert!(holds(&store, 31).await && holds(&store, 1).await);
     faults.set_free_bytes(None);
-    while store.health().state != State::Healthy {
+    while store.health().state != StoreState::Healthy {
         tokio::task::yield_now().await;
     }
-    store.commit(batch(Purpose::Intake, 30)).await.unwrap();
+    store.commit(batch(BatchPurpose::Intake, 30)).await.unwrap();
     assert!(holds(&store, 30).await);
     store.flush().await.unwrap();
     store.close().await;
-    let report = Store::check(&options(directory.path(), &Faults::new())).unwrap();
+    let report = Store::check(&options(directory.path(), &FaultInjector::new())).unwrap();
     assert!(report.is_sound(), "{report:?}");
 }
 
 #[tokio::test]
 async fn a_write_that_meets_the_end_of_the_disk_leaves_nothing() {
     let directory = tempfile::tempdir().unwrap();
-    let faults = Faults::new();
+    let faults = FaultInjector::new();
     let store = Store::open(&options(directory.path(), &faults)).unwrap();
-    store.commit(batch(Purpose::Intake, 1)).await.unwrap();
-    for (number, fault) in [(2, Fault::Short(0)), (3, Fault::Short(3000)), (4, Fault::Error(NO_SPACE))] {
-        faults.fail(Operation::Write, 1, fault);
-        assert!(matches!(store.commit(batch(Purpose::Intake, number)).await, Err(CommitError::Full)));
+    store.commit(batch(BatchPurpose::Intake, 1)).await.unwrap();
+    for (number, fault) in
+        [(2, InjectedFault::Short(0)), (3, InjectedFault::Short(3000)), (4, InjectedFault::Error(NO_SPACE))]
+    {
+        faults.fail(DiskOperation::Write, 1, fault);
+        assert!(matches!(store.commit(batch(BatchPurpose::Intake, number)).await, Err(CommitError::Full)));
         // The reserve is given up for work that must go on.
-        faults.fail(Operation::Write, 1, fault);
-        let progress = store.commit(batch(Purpose::Progress, number + 10)).await;
+        faults.fail(DiskOperation::Write, 1, fault);
+        let progress = store.commit(batch(BatchPurpose::Progress, number + 10)).await;
         assert!(matches!(progress, Ok(()) | Err(CommitError::Full)), "{progress:?}");
-        while store.health().state != State::Healthy {
+        while store.health().state != StoreState::Healthy {
             tokio::task::yield_now().await;
         }
-        store.commit(batch(Purpose::Intake, number + 20)).await.unwrap();
+        store.commit(batch(BatchPurpose::Intake, number + 20)).await.unwrap();
         assert!(!holds(&store, number).await);
         assert_eq!(holds(&store, number + 10).await, progress.is_ok());
     }
     store.close().await;
-    let store = Store::open(&options(directory.path(), &Faults::new())).unwrap();
+    let store = Store::open(&options(directory.path(), &FaultInjector::new())).unwrap();
     for number in [1, 22, 23, 24] {
         assert!(holds(&store, number).await);
     }
     assert!(!holds(&store, 2).await);
     store.close().await;
-    let report = Store::check(&options(directory.path(), &Faults::new())).unwrap();
+    let report = Store::check(&options(directory.path(), &FaultInjector::new())).unwrap();
     assert!(report.is_sound(), "{report:?}");
 }
 
 #[tokio::test]
 async fn a_checkpoint_without_room_waits_and_is_made_good() {
     let directory = tempfile::tempdir().unwrap();
-    let faults = Faults::new();
+    let faults = FaultInjector::new();
     let store = Store::open(&options(directory.path(), &faults)).unwrap();
-    store.commit(batch(Purpose::Intake, 1)).await.unwrap();
+    store.commit(batch(BatchPurpose::Intake, 1)).await.unwrap();
     store.flush().await.unwrap();
     // The index's own writes meet the end of the disk: redb must be opened anew.
-    faults.fail(Operation::IndexWrite, 1, Fault::Error(NO_SPACE));
-    store.commit(batch(Purpose::Progress, 2)).await.unwrap();
+    faults.fail(DiskOperation::IndexWrite, 1, InjectedFault::Error(NO_SPACE));
+    store.commit(batch(BatchPurpose::Progress, 2)).await.unwrap();
     assert!(matches!(store.flush().await, Ok(()) | Err(CommitError::Full)));
     assert!(holds(&store, 1).await && holds(&store, 2).await);
     let mut number = 2;
     loop {
         number = number % 100 + 1;
-        let row = store.commit(batch(Purpose::Progress, number)).await;
+        let row = store.commit(batch(BatchPurpose::Progress, number)).await;
         assert!(matches!(row, Ok(()) | Err(CommitError::Full)), "{row:?}");
-        if store.flush().await.is_ok() && store.health().state == State::Healthy {
+        if store.flush().await.is_ok() && store.health().state == StoreState::Healthy {
             break;
         }
     }
-    store.commit(batch(Purpose::Intake, 200)).await.unwrap();
+    store.commit(batch(BatchPurpose::Intake, 200)).await.unwrap();
     store.close().await;
-    let report = Store::check(&options(directory.path(), &Faults::new())).unwrap();
+    let report = Store::check(&options(directory.path(), &FaultInjector::new())).unwrap();
     assert!(report.is_sound(), "{:?}", report.problems);
 }
 
 #[tokio::test]
 async fn a_start_on_a_full_disk_gives_up_the_reserve() {
     let directory = tempfile::tempdir().unwrap();
-    let faults = Faults::new();
+    let faults = FaultInjector::new();
     let store = Store::open(&options(directory.path(), &faults)).unwrap();
-    store.commit(batch(Purpose::Intake, 1)).await.unwrap();
+    store.commit(batch(BatchPurpose::Intake, 1)).await.unwrap();
     store.close().await;
-    faults.fail(Operation::Create, 1, Fault::Error(NO_SPACE));
+    faults.fail(DiskOperation::Create, 1, InjectedFault::Error(NO_SPACE));
     let store = Store::open(&options(directory.path(), &faults)).unwrap();
     assert!(holds(&store, 1).await);
-    store.commit(batch(Purpose::Progress, 2)).await.unwrap();
+    store.commit(batch(BatchPurpose::Progress, 2)).await.unwrap();
     store.close().await;
 }

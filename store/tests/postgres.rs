@@ -10,9 +10,11 @@ use std::sync::Mutex;
 
 use database::Server;
 use futures_util::future::join_all;
-use store::engine::copy::{CopyError, Place, Step, copy};
-use store::engine::{Batch, CommitError, Database, OpenError, Options, Order, ReadError, State, Store};
-use store::key::range_of;
+use store::engine::copy::{CopyError, CopyProgress, StoreLocation, copy};
+use store::engine::{
+    Batch, CommitError, OpenError, PostgresOptions, ReadError, RedbOptions, ScanOrder, Store, StoreState,
+};
+use store::key::prefix_range;
 use suite::{Subject, k};
 
 struct Postgres {
@@ -22,8 +24,11 @@ struct Postgres {
 }
 
 impl Postgres {
-    fn database(&self) -> Database {
-        Database { lanes: self.lanes, ..Database::new(self.current.lock().unwrap().clone(), "test") }
+    fn database(&self) -> PostgresOptions {
+        PostgresOptions {
+            write_connections: self.lanes,
+            ..PostgresOptions::new(self.current.lock().unwrap().clone(), "test")
+        }
     }
 }
 
@@ -49,7 +54,7 @@ fn postgres_keeps_the_promises() {
 #[tokio::test(flavor = "multi_thread")]
 async fn nodes_do_not_overwrite_each_other() {
     let server = Server::start(&[]);
-    let database = Database { lanes: 3, ..Database::new(server.database(), "test") };
+    let database = PostgresOptions { write_connections: 3, ..PostgresOptions::new(server.database(), "test") };
     let nodes = join_all((0..3).map(|_| Store::connect(&database))).await;
     let nodes: Vec<Store> = nodes.into_iter().map(Result::unwrap).collect();
     let raise = async |store: &Store, n: u8| {
@@ -71,11 +76,8 @@ async fn nodes_do_not_overwrite_each_other() {
             }
         }
     };
-    join_all(
-        nodes.iter().flat_map(|store| (0..8u8).map(move |n| (store, n))).map(|(store, n)| raise(store, n)),
-    )
-    .await;
-    let counts = nodes[0].scan(range_of(&[7]), Order::Ascending, 9).await.unwrap();
+    join_all(nodes.iter().flat_map(|store| (0..8u8).map(move |n| (store, n))).map(|(store, n)| raise(store, n))).await;
+    let counts = nodes[0].scan(prefix_range(&[7]), ScanOrder::Ascending, 9).await.unwrap();
     let sum: u32 = counts.iter().map(|(_, v)| std::str::from_utf8(v).unwrap().parse::<u32>().unwrap()).sum();
     assert_eq!(sum, 3 * 8 * 20);
     // A key that must not be there is taken by one.
@@ -96,7 +98,7 @@ async fn nodes_do_not_overwrite_each_other() {
 #[tokio::test(flavor = "multi_thread")]
 async fn a_database_that_was_away_is_used_again() {
     let mut server = Server::start(&["fsync=on"]);
-    let store = Store::connect(&Database::new(server.database(), "test")).await.unwrap();
+    let store = Store::connect(&PostgresOptions::new(server.database(), "test")).await.unwrap();
     let put = |n: u8, mut batch: Batch| {
         batch.put(k(&[1, n]), vec![n]).put_body(k(&[1, n]), vec![n; 100]);
         batch
@@ -114,18 +116,14 @@ async fn a_database_that_was_away_is_used_again() {
         assert!(matches!(store.commit(put(2, Batch::intake())).await, Err(CommitError::Away(_))));
     }
     assert!(matches!(store.get(&k(&[1, 0])).await, Err(ReadError::Away(_))));
-    assert!(matches!(store.health().state, State::Away(_)));
+    assert!(matches!(store.health().state, StoreState::Away(_)));
     server.run();
     for waited in join_all(waiting).await {
         waited.unwrap().unwrap();
     }
-    assert_eq!(store.health().state, State::Healthy);
-    let rows = store.scan(range_of(&[1]), Order::Ascending, 9).await.unwrap();
-    assert_eq!(
-        rows.iter().map(|(key, _)| key[1]).collect::<Vec<_>>(),
-        [0, 1],
-        "what was refused is not there"
-    );
+    assert_eq!(store.health().state, StoreState::Healthy);
+    let rows = store.scan(prefix_range(&[1]), ScanOrder::Ascending, 9).await.unwrap();
+    assert_eq!(rows.iter().map(|(key, _)| key[1]).collect::<Vec<_>>(), [0, 1], "what was refused is not there");
     store.close().await;
 }
 
@@ -134,7 +132,7 @@ async fn a_database_that_was_away_is_used_again() {
 #[tokio::test(flavor = "multi_thread")]
 async fn an_answer_is_true_when_connections_are_cut() {
     let server = Server::start(&[]);
-    let store = Store::connect(&Database::new(server.database(), "test")).await.unwrap();
+    let store = Store::connect(&PostgresOptions::new(server.database(), "test")).await.unwrap();
     let writers = (0..16u8).map(|writer| {
         let store = store.clone();
         tokio::spawn(async move {
@@ -169,9 +167,9 @@ async fn an_answer_is_true_when_connections_are_cut() {
 async fn what_cannot_be_used_is_said_and_left_alone() {
     let server = Server::start(&[]);
     let url = server.database();
-    Store::connect(&Database::new(&*url, "one")).await.unwrap().close().await;
+    Store::connect(&PostgresOptions::new(&*url, "one")).await.unwrap().close().await;
     let refused = async |url: &str, cluster: &str| {
-        let error = Store::connect(&Database::new(url, cluster)).await.unwrap_err();
+        let error = Store::connect(&PostgresOptions::new(url, cluster)).await.unwrap_err();
         (error.to_string(), error)
     };
     let (text, error) = refused(&url, "two").await;
@@ -186,11 +184,8 @@ async fn what_cannot_be_used_is_said_and_left_alone() {
     assert!(text.contains("127.0.0.1:1/x") && text.contains("is it running"), "{text}");
 
     server.sql("postgres", "CREATE ROLE alice LOGIN PASSWORD 'geheim'");
-    std::fs::write(
-        server.data().join("pg_hba.conf"),
-        "local all postgres trust\nhost all all all scram-sha-256\n",
-    )
-    .unwrap();
+    std::fs::write(server.data().join("pg_hba.conf"), "local all postgres trust\nhost all all all scram-sha-256\n")
+        .unwrap();
     server.sql("postgres", "SELECT pg_reload_conf()");
     let wrong = format!("postgres://alice:wrong@{}/test0", server.address());
     let mut text = refused(&wrong, "one").await.0;
@@ -215,7 +210,7 @@ async fn what_cannot_be_used_is_said_and_left_alone() {
 #[tokio::test(flavor = "multi_thread")]
 async fn a_backup_of_it_becomes_a_directory() {
     let server = Server::start(&[]);
-    let store = Store::connect(&Database::new(server.database(), "test")).await.unwrap();
+    let store = Store::connect(&PostgresOptions::new(server.database(), "test")).await.unwrap();
     for n in 0..200u8 {
         let mut batch = Batch::intake();
         batch.put(k(&[1, n]), vec![n; 300]).put_body(k(&[1, n]), vec![n; 2000]);
@@ -227,7 +222,7 @@ async fn a_backup_of_it_becomes_a_directory() {
     let file = directory.path().join("backup");
     let done = store.backup(&file, |_| {}).await.unwrap();
     assert_eq!((done.rows, done.bodies), (200, 200));
-    let options = Options::new(directory.path().join("store"));
+    let options = RedbOptions::new(directory.path().join("store"));
     Store::restore(&file, &options, |_| {}).unwrap();
     assert!(Store::check(&options).unwrap().is_sound());
     store.close().await;
@@ -237,16 +232,16 @@ async fn a_backup_of_it_becomes_a_directory() {
 async fn a_store_moves_into_a_database_and_back() {
     let server = Server::start(&[]);
     let directory = tempfile::tempdir().unwrap();
-    let options = |name: &str| Options::new(directory.path().join(name));
+    let options = |name: &str| RedbOptions::new(directory.path().join(name));
     let store = Store::open(&options("a")).unwrap();
     for n in 0..250u8 {
         let mut batch = Batch::intake();
         batch.put(k(&[1, n]), vec![n; 3000]).put_body(k(&[2, n]), vec![n; 60_000]);
         store.commit(batch).await.unwrap();
     }
-    let from = Place::Directory(options("a"));
-    let database = Database::new(server.database(), "test");
-    let into = Place::Database(database.clone());
+    let from = StoreLocation::Directory(options("a"));
+    let database = PostgresOptions::new(server.database(), "test");
+    let into = StoreLocation::Database(database.clone());
     assert!(matches!(copy(&from, &into, |_| {}).await, Err(CopyError::Open(OpenError::InUse { .. }))));
     store.close().await;
 
@@ -255,7 +250,7 @@ async fn a_store_moves_into_a_database_and_back() {
         let (from, into) = (from.clone(), into.clone());
         async move {
             copy(&from, &into, |step| {
-                if matches!(step, Step::Copied(done) if done.bodies > 100) {
+                if matches!(step, CopyProgress::Copied(done) if done.bodies > 100) {
                     panic!()
                 }
             })
@@ -272,7 +267,7 @@ async fn a_store_moves_into_a_database_and_back() {
     let again = copy(&from, &into, |_| {}).await;
     assert!(again.is_err_and(|error| error.to_string().contains("there is a store in it")));
 
-    let back = Place::Directory(options("b"));
+    let back = StoreLocation::Directory(options("b"));
     assert_eq!(copy(&into, &back, |_| {}).await.unwrap(), (done, sum));
     assert!(Store::check(&options("b")).unwrap().is_sound());
     assert!(matches!(copy(&into, &back, |_| {}).await, Err(CopyError::NotEmpty(_))));
@@ -295,11 +290,9 @@ async fn who_answers_is_checked() {
     server.run();
     let port = server.address().rsplit(':').next().unwrap().to_owned();
     let connect = async |host: &str, roots: &std::path::Path| {
-        let url = format!(
-            "postgres://postgres@{host}:{port}/test0?sslmode=verify-full&sslrootcert={}",
-            roots.display()
-        );
-        Store::connect(&Database::new(url, "test")).await
+        let url =
+            format!("postgres://postgres@{host}:{port}/test0?sslmode=verify-full&sslrootcert={}", roots.display());
+        Store::connect(&PostgresOptions::new(url, "test")).await
     };
     let store = connect("localhost", &ours).await.unwrap();
     let secured = "SELECT count(*) FROM pg_stat_ssl JOIN pg_stat_activity USING (pid) \
@@ -324,7 +317,9 @@ async fn large_bodies_that_arrive_together_are_all_stored() {
     const COUNT: u8 = 110;
     let server = Server::start(&[]);
     let store =
-        Store::connect(&Database { lanes: 1, ..Database::new(server.database(), "test") }).await.unwrap();
+        Store::connect(&PostgresOptions { write_connections: 1, ..PostgresOptions::new(server.database(), "test") })
+            .await
+            .unwrap();
     let body = bytes::Bytes::from(vec![b'x'; 20 << 20]);
     let commits = (0..COUNT).map(|n| {
         let mut batch = Batch::intake();
@@ -346,7 +341,9 @@ async fn large_bodies_that_arrive_together_are_all_stored() {
 async fn the_first_commit_of_a_lane_is_not_taken_for_lost_while_it_goes_on() {
     let server = Server::start(&[]);
     let store =
-        Store::connect(&Database { lanes: 1, ..Database::new(server.database(), "test") }).await.unwrap();
+        Store::connect(&PostgresOptions { write_connections: 1, ..PostgresOptions::new(server.database(), "test") })
+            .await
+            .unwrap();
     server.sql("postgres", "ALTER SYSTEM SET synchronous_standby_names = 'nobody'");
     server.sql("postgres", "SELECT pg_reload_conf()");
     let mut batch = Batch::intake();

@@ -24,18 +24,13 @@ fn expect(file: &str, names: impl IntoIterator<Item = String>) {
 
 #[test]
 fn error_codes() {
-    expect(
-        "error-codes.txt",
-        api::problem::Code::ALL.iter().map(|code| format!("{} {}", code.status, code.word)),
-    );
+    expect("error-codes.txt", api::problem::ErrorCode::ALL.iter().map(|code| format!("{} {}", code.status, code.word)));
 }
 
 #[test]
 fn event_names() {
-    let names: BTreeSet<String> = mail::event::EventKind::ALL
-        .iter()
-        .map(|kind| serde_json::to_value(kind).unwrap().to_string())
-        .collect();
+    let names: BTreeSet<String> =
+        mail::event::EventKind::ALL.iter().map(|kind| serde_json::to_value(kind).unwrap().to_string()).collect();
     expect("events.txt", names.into_iter().map(|name| name.trim_matches('"').to_owned()));
 }
 
@@ -47,8 +42,7 @@ fn metrics() {
 /// The sample configuration documents every key; another test holds that.
 #[test]
 fn configuration_keys() {
-    let sample =
-        std::fs::read_to_string(Path::new(env!("CARGO_MANIFEST_DIR")).join("etc/postrider.toml")).unwrap();
+    let sample = std::fs::read_to_string(Path::new(env!("CARGO_MANIFEST_DIR")).join("etc/postrider.toml")).unwrap();
     let (mut section, mut keys) = (String::new(), BTreeSet::new());
     for line in sample.lines() {
         let line = line.trim_start_matches('#').trim();
@@ -70,7 +64,7 @@ fn configuration_keys() {
 #[test]
 fn command_line() {
     let mut lines = Vec::new();
-    describe(&postrider::cli::Arguments::command(), "", &mut lines);
+    describe(&postrider::cli::CliArguments::command(), "", &mut lines);
     expect("command-line.txt", lines);
 }
 
@@ -81,9 +75,9 @@ fn describe(command: &clap::Command, parents: &str, lines: &mut Vec<String>) {
         command.get_arguments().filter(|argument| !["help", "version"].contains(&argument.get_id().as_str()))
     {
         let value = argument.get_action().takes_values().then(|| {
-            argument.get_value_names().map_or_else(String::new, |names| {
-                names.iter().map(AsRef::as_ref).collect::<Vec<&str>>().join(" ")
-            })
+            argument
+                .get_value_names()
+                .map_or_else(String::new, |names| names.iter().map(AsRef::as_ref).collect::<Vec<&str>>().join(" "))
         });
         let _ = match (argument.get_long(), value) {
             (Some(long), Some(value)) => write!(line, " --{long} <{value}>"),

@@ -6,8 +6,7 @@ pub(crate) struct Dice(u64);
 impl Dice {
     /// From `CRASH_SEED`, else always the same.
     pub(crate) fn seeded() -> (Self, u64) {
-        let seed =
-            std::env::var("CRASH_SEED").map_or(1, |seed| seed.parse().expect("CRASH_SEED is a number"));
+        let seed = std::env::var("CRASH_SEED").map_or(1, |seed| seed.parse().expect("CRASH_SEED is a number"));
         (Self(seed), seed)
     }
 

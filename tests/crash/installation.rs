@@ -76,13 +76,7 @@ impl Installation {
     }
 
     /// Writes a configuration of this data directory.
-    pub(crate) fn configure(
-        &self,
-        name: &str,
-        relay: SocketAddr,
-        api: SocketAddr,
-        delivery: &str,
-    ) -> PathBuf {
+    pub(crate) fn configure(&self, name: &str, relay: SocketAddr, api: SocketAddr, delivery: &str) -> PathBuf {
         let text = format!(
             "hostname = \"out.postrider.example\"\ndata_dir = {:?}\n[api]\nlisten = \"{api}\"\nrate_limit = \"off\"\n[[relay]]\n\
              listen = \"{relay}\"\nnetworks = [\"127.0.0.0/8\"]\naccount = \"{OWNER}\"\n[delivery]\n\
@@ -159,9 +153,8 @@ impl Installation {
         command.arg("admin").args(words).arg("--config").arg(self.config()).arg("--json");
         let output = command.stdin(Stdio::null()).kill_on_drop(true).output();
         let output = tokio::time::timeout(PATIENCE, output).await.expect("an answer").unwrap();
-        let answer = serde_json::from_slice(&output.stdout).unwrap_or_else(|error| {
-            panic!("{words:?}: {error}: {}{}", text(&output.stdout), text(&output.stderr))
-        });
+        let answer = serde_json::from_slice(&output.stdout)
+            .unwrap_or_else(|error| panic!("{words:?}: {error}: {}{}", text(&output.stdout), text(&output.stderr)));
         (output.status.success(), answer)
     }
 

@@ -108,17 +108,8 @@ pub(crate) struct Figures {
 
 impl fmt::Display for Figures {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let Self {
-            begun,
-            acknowledged,
-            unconfirmed,
-            unconfirmed_booked,
-            refused,
-            lost,
-            arrived,
-            duplicates,
-            cut,
-        } = self;
+        let Self { begun, acknowledged, unconfirmed, unconfirmed_booked, refused, lost, arrived, duplicates, cut } =
+            self;
         write!(
             f,
             "begun {begun}, acknowledged {acknowledged}, lost {lost}, deliveries arrived {arrived}, duplicates \

@@ -120,11 +120,7 @@ async fn reply(stream: &mut BufReader<TcpStream>, wanted: &str) -> Option<String
 }
 
 fn message(token: Token, to: &[String]) -> String {
-    format!(
-        "From: Shop <shop@acme.example>\r\nTo: {}\r\nSubject: token {token}\r\n\r\n{}",
-        to.join(", "),
-        body(token)
-    )
+    format!("From: Shop <shop@acme.example>\r\nTo: {}\r\nSubject: token {token}\r\n\r\n{}", to.join(", "), body(token))
 }
 
 fn stuffed(message: &str) -> String {
@@ -136,10 +132,7 @@ pub(crate) fn body(token: Token) -> String {
     let lines = if token.is_multiple_of(8) { 1_000 } else { 10 + token % 20 };
     let mut body = String::from(".this line begins with a dot\r\n");
     for line in 0..lines {
-        body.push_str(&format!(
-            "token {token}, line {line}, {:064x}\r\n",
-            token.wrapping_mul(0x9E37_79B9) ^ line
-        ));
+        body.push_str(&format!("token {token}, line {line}, {:064x}\r\n", token.wrapping_mul(0x9E37_79B9) ^ line));
     }
     body
 }

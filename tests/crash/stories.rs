@@ -171,11 +171,7 @@ async fn is_refused(installation: &mut Installation, damaged: &std::path::Path) 
     let ended = installation.refusal(None).await;
     assert!(!ended.status.success() && ended.status.code().is_some(), "{ended:?}");
     let named = damaged.file_name().unwrap().to_str().unwrap();
-    assert!(
-        ended.said.contains(named) && ended.said.contains("acknowledged data is damaged"),
-        "{}",
-        ended.said
-    );
+    assert!(ended.said.contains(named) && ended.said.contains("acknowledged data is damaged"), "{}", ended.said);
     let after = log_of(installation);
     assert!(before == after, "the directory was touched: {:?} and {:?}", before.keys(), after.keys());
 }

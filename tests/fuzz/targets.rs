@@ -3,23 +3,23 @@
 
 use std::sync::Arc;
 
-use ::proxy::header::{Progress, parse};
+use ::proxy::header::{HeaderProgress, parse};
 use bytes::Bytes;
 use jiff::Timestamp;
 use mail::address::{Address, Mailbox};
 use mail::email::Category;
 use mail::id::{AccountId, EmailId};
-use mail::link::LinkKey;
-use mail::message::{self, Field, Mending};
-use mail::template::{self, Bodies, Program};
-use mail::tracking::{Tracked, Tracking, restore_html, rewrite_html};
-use smtp::answers::{Answer, Question, TlsFacts};
-use smtp::budget::Budget;
-use smtp::inbox::Inbox;
-use smtp::limits::Limits;
-use smtp::replies::Replies;
-use smtp::session::{Input, Next, Session};
-use smtp::settings::{Role, Settings};
+use mail::link::TokenKey;
+use mail::message::{self, CompletionContext, HeaderField};
+use mail::template::{self, ParsedTemplate, TemplateBodies};
+use mail::tracking::{LinkTracker, TrackingTarget, restore_html, rewrite_html};
+use smtp::answers::{Hook, HookVerdict, SessionTls};
+use smtp::budget::ContentBudget;
+use smtp::inbox::LineFramer;
+use smtp::limits::SessionLimits;
+use smtp::replies::ReplyBuffer;
+use smtp::session::{Input, SessionAction, SmtpSession};
+use smtp::settings::{ListenerRole, SessionSettings};
 
 /// A target.
 pub type Target = fn(&[u8]);
@@ -42,28 +42,28 @@ pub const TARGETS: &[(&str, Target)] = &[
 /// Bytes from a client, in two reads, at every kind of door: every message that is taken is clean, and memory is given
 /// back.
 pub fn session(bytes: &[u8]) {
-    session_at((Role::Relay, Limits::relay()), false, bytes);
-    session_at((Role::Mx, Limits::mx()), false, bytes);
-    session_at((Role::Submission, Limits::default()), true, bytes);
+    session_at((ListenerRole::Relay, SessionLimits::for_relay()), false, bytes);
+    session_at((ListenerRole::Mx, SessionLimits::for_mx()), false, bytes);
+    session_at((ListenerRole::Submission, SessionLimits::default()), true, bytes);
 }
 
-fn session_at((role, limits): (Role, Limits), is_secured: bool, bytes: &[u8]) {
+fn session_at((role, limits): (ListenerRole, SessionLimits), is_secured: bool, bytes: &[u8]) {
     let hostname = "mx.example".parse().unwrap();
-    let budget = Budget::new(1 << 20);
-    let settings = Arc::new(Settings::new(role, hostname, limits, Arc::clone(&budget), true));
-    let mut replies = Replies::default();
-    let mut session = Session::new(settings, (1, [127, 0, 0, 1].into()), is_secured, &mut replies);
-    let mut inbox = Inbox::default();
-    let tls = TlsFacts { version: "TLSv1.3", cipher: "TLS13_AES_128_GCM_SHA256" };
+    let budget = ContentBudget::new(1 << 20);
+    let settings = Arc::new(SessionSettings::new(role, hostname, limits, Arc::clone(&budget), true));
+    let mut replies = ReplyBuffer::default();
+    let mut session = SmtpSession::new(settings, (1, [127, 0, 0, 1].into()), is_secured, &mut replies);
+    let mut inbox = LineFramer::default();
+    let tls = SessionTls { version: "TLSv1.3", cipher: "TLS13_AES_128_GCM_SHA256" };
     if is_secured {
-        session.step(Input::Secured(tls), &mut replies);
+        session.step(Input::TlsEstablished(tls), &mut replies);
     }
     let cut = bytes.len() / 2;
     for chunk in [&bytes[..cut], &bytes[cut..]] {
         inbox.push(chunk);
-        let mut next = inbox.drive(&mut session, &mut replies);
-        while let Next::Ask(question) = next {
-            if let Question::Take(message) = &question {
+        let mut next = inbox.drive_session(&mut session, &mut replies);
+        while let SessionAction::CallHook(question) = next {
+            if let Hook::Submit(message) = &question {
                 let text = &message.content;
                 let lone = |n: usize| match text[n] {
                     b'\n' => n == 0 || text[n - 1] != b'\r',
@@ -74,23 +74,23 @@ fn session_at((role, limits): (Role, Limits), is_secured: bool, bytes: &[u8]) {
                 assert!(!message.recipients.is_empty());
             }
             drop(question);
-            next = session.step(Input::Answer(Answer::Granted), &mut replies).next;
-            if matches!(next, Next::Listen) {
-                next = inbox.drive(&mut session, &mut replies);
+            next = session.step(Input::Verdict(HookVerdict::Accept), &mut replies).action;
+            if matches!(next, SessionAction::Read) {
+                next = inbox.drive_session(&mut session, &mut replies);
             }
         }
-        replies.sent(usize::MAX);
+        replies.mark_sent(usize::MAX);
         match next {
-            Next::Close => break,
-            Next::StartTls => {
+            SessionAction::Close => break,
+            SessionAction::StartTls => {
                 inbox.discard();
-                session.step(Input::Secured(tls), &mut replies);
+                session.step(Input::TlsEstablished(tls), &mut replies);
             }
-            Next::Listen | Next::Ask(_) => {}
+            SessionAction::Read | SessionAction::CallHook(_) => {}
         }
     }
     drop((session, inbox));
-    assert_eq!(budget.free(), 1 << 20, "memory was kept");
+    assert_eq!(budget.free_bytes(), 1 << 20, "memory was kept");
 }
 
 /// An address that is taken reads back as itself and cannot break out of a command.
@@ -109,11 +109,11 @@ pub fn address(bytes: &[u8]) {
 /// HTML however broken is tracked once, and what is taken out again is tracked the same.
 pub fn tracking(bytes: &[u8]) {
     let Ok(html) = std::str::from_utf8(bytes) else { return };
-    let key = LinkKey::new([1; 32]);
+    let key = TokenKey::new([1; 32]);
     let id = EmailId::new(Timestamp::UNIX_EPOCH, 1);
-    let of = Tracked::of(AccountId::new(Timestamp::UNIX_EPOCH, 1), id, 1);
+    let of = TrackingTarget::new(AccountId::new(Timestamp::UNIX_EPOCH, 1), id, 1);
     let base = "https://track.example";
-    let tracking = Tracking { key: &key, base, service: base, of };
+    let tracking = LinkTracker { key: &key, base, service: base, target: of };
     let tracked = rewrite_html(html, &tracking, false, true);
     assert_eq!(rewrite_html(&tracked, &tracking, false, true), tracked);
     let restored = restore_html(&tracked, &key);
@@ -126,79 +126,76 @@ pub fn tracking(bytes: &[u8]) {
 /// what was meant for the service.
 pub fn header(bytes: &[u8]) {
     let message = Bytes::copy_from_slice(bytes);
-    let Ok(header) = message::read(&message) else { return };
+    let Ok(header) = message::parse_header(&message) else { return };
     let reverse_path: Address = "a@b.example".parse().unwrap();
     let id = EmailId::new(Timestamp::UNIX_EPOCH, 1);
-    let with = Mending { id, reverse_path: Some(&reverse_path), received: "", now: Timestamp::UNIX_EPOCH };
-    if let Ok(mended) = message::mend(&message, header, &with) {
+    let with = CompletionContext { id, reverse_path: Some(&reverse_path), received: "", now: Timestamp::UNIX_EPOCH };
+    if let Ok(mended) = message::complete_message(&message, header, &with) {
         let whole = [mended.top, mended.rest.concat()].concat();
-        let (fields, _) = message::fields(&whole);
-        let stays = |field: &Field| !field.is(&whole, "Bcc") && !mail::service::is_one(&whole, field);
+        let (fields, _) = message::parse_fields(&whole);
+        let stays =
+            |field: &HeaderField| !field.has_name(&whole, "Bcc") && !mail::service::is_service_field(&whole, field);
         assert!(fields.iter().all(stays));
-        assert!(fields.iter().any(|field| field.is(&whole, "From")));
+        assert!(fields.iter().any(|field| field.has_name(&whole, "From")));
     }
 }
 
 /// Whatever a message asks is read or refused; rewritten, it has one link and is rewritten no further.
 pub fn service(bytes: &[u8]) {
-    if let Err(error) = mail::service::read(bytes) {
+    if let Err(error) = mail::service::parse(bytes) {
         assert!(!error.to_string().is_empty());
     }
-    if message::read(bytes).is_err() {
+    if message::parse_header(bytes).is_err() {
         return;
     }
-    let linked = mail::rewrite::with_link(bytes, "https://u.example/u/x");
-    let (fields, _) = message::fields(&linked);
-    assert_eq!(fields.iter().filter(|field| field.is(&linked, "List-Unsubscribe")).count(), 1);
-    let rendered = template::Rendered { text: Some("x".to_owned()), ..template::Rendered::default() };
-    let filled = mail::rewrite::with_bodies(bytes, &rendered, &[]);
-    let (fields, _) = message::fields(&filled);
-    assert_eq!(fields.iter().filter(|field| field.is(&filled, "MIME-Version")).count(), 1);
+    let linked = mail::rewrite::insert_unsubscribe_link(bytes, "https://u.example/u/x");
+    let (fields, _) = message::parse_fields(&linked);
+    assert_eq!(fields.iter().filter(|field| field.has_name(&linked, "List-Unsubscribe")).count(), 1);
+    let rendered = template::RenderedTemplate { text: Some("x".to_owned()), ..template::RenderedTemplate::default() };
+    let filled = mail::rewrite::replace_bodies(bytes, &rendered, &[]);
+    let (fields, _) = message::parse_fields(&filled);
+    assert_eq!(fields.iter().filter(|field| field.has_name(&filled, "MIME-Version")).count(), 1);
 }
 
 /// Whatever comes back is read; what is kept of it is bounded and one line.
 pub fn returned(bytes: &[u8]) {
-    use mail::returned::{Said, read, read_complaint};
+    use mail::returned::{ParsedReport, parse, parse_complaint};
     let about: Address = "ada@recipient.example".parse().unwrap();
-    match read(bytes, Some(&about), None) {
-        Said::Failed(failure) | Said::Delayed(failure) => {
+    match parse(bytes, Some(&about), None) {
+        ParsedReport::Failed(failure) | ParsedReport::Delayed(failure) => {
             assert!(!failure.diagnostic.contains(char::is_control) && failure.diagnostic.len() <= 4_000);
             assert!((400..600).contains(&failure.reply.code));
         }
-        Said::Complaint(complaint) => assert!(complaint.return_paths.len() <= 64),
-        Said::Nothing => {}
+        ParsedReport::Complaint(complaint) => assert!(complaint.return_paths.len() <= 64),
+        ParsedReport::Nothing => {}
     }
-    let _ = read_complaint(bytes);
+    let _ = parse_complaint(bytes);
 }
 
 /// What comes in is read whatever it is: bounded, in one line where one line is meant, and nothing of the
 /// message is lost but results that are not ours.
 pub fn received(bytes: &[u8]) {
-    use mail::received::{Reading, without_results_of};
-    let reading = Reading::of(bytes);
+    use mail::received::{ParsedReceivedEmail, strip_forged_auth_results};
+    let reading = ParsedReceivedEmail::parse(bytes);
     let heading = &reading.heading;
-    assert_eq!(*heading, Reading::heading(bytes));
+    assert_eq!(*heading, ParsedReceivedEmail::parse_header(bytes));
     assert_eq!(heading.attachment_count, reading.attachments.len() as u64);
     assert!(!format!("{}{}{:?}", heading.from, heading.subject, heading.to).contains(['\r', '\n']));
     assert!(serde_json::to_vec(heading).is_ok_and(|row| row.len() < 100_000));
     for place in 0..reading.attachments.len().min(5) {
-        assert_eq!(Reading::attachment(bytes, place).as_ref(), reading.attachments.get(place));
+        assert_eq!(ParsedReceivedEmail::parse_attachment(bytes, place).as_ref(), reading.attachments.get(place));
     }
     let message = Bytes::copy_from_slice(bytes);
-    let left = without_results_of(&message, &"mx.example".parse().unwrap()).concat();
+    let left = strip_forged_auth_results(&message, &"mx.example".parse().unwrap()).concat();
     assert!(left.len() <= bytes.len());
-    let body = bytes
-        .windows(3)
-        .position(|three| three == b"\n\r\n")
-        .and_then(|at| bytes.get(at..))
-        .unwrap_or_default();
+    let body = bytes.windows(3).position(|three| three == b"\n\r\n").and_then(|at| bytes.get(at..)).unwrap_or_default();
     assert!(left.ends_with(body.get(1..).unwrap_or_default()));
 }
 
 /// An enhanced status code reads back as itself.
 pub fn reply(bytes: &[u8]) {
     let Ok(text) = std::str::from_utf8(bytes) else { return };
-    if let Some((code, rest)) = mail::reply::Enhanced::split(text) {
+    if let Some((code, rest)) = mail::reply::Enhanced::split_prefix(text) {
         assert!(text.starts_with(char::is_numeric) && rest.len() < text.len());
         assert!(code.class == 2 || code.class == 4 || code.class == 5);
     }
@@ -215,7 +212,7 @@ pub fn config(bytes: &[u8]) {
 /// A PROXY header is read alike in one piece and in many, and only its own bytes are asked for.
 pub fn proxy(bytes: &[u8]) {
     let (mut end, mut step) = (0, parse(&[]));
-    while let Ok(Progress::More(count)) = step {
+    while let Ok(HeaderProgress::Incomplete(count)) = step {
         assert!(count > 0, "nothing is asked for");
         if end + count > bytes.len() {
             break;
@@ -224,11 +221,13 @@ pub fn proxy(bytes: &[u8]) {
         step = parse(&bytes[..end]);
     }
     match step {
-        Ok(Progress::Whole { size_bytes, .. }) => {
+        Ok(HeaderProgress::Complete { size_bytes, .. }) => {
             assert_eq!(size_bytes, end, "a byte of what follows was asked for");
             assert_eq!(parse(bytes), step);
         }
-        Ok(Progress::More(_)) => assert!(!matches!(parse(bytes), Ok(Progress::Whole { .. }))),
+        Ok(HeaderProgress::Incomplete(_)) => {
+            assert!(!matches!(parse(bytes), Ok(HeaderProgress::Complete { .. })))
+        }
         Err(_) => assert!(parse(bytes).is_err()),
     }
 }
@@ -237,7 +236,7 @@ pub fn proxy(bytes: &[u8]) {
 /// one line.
 pub fn template(bytes: &[u8]) {
     let Ok(text) = std::str::from_utf8(bytes) else { return };
-    let settings = template::Settings {
+    let settings = template::TemplateSettings {
         category: Category::Transactional,
         unsubscribe_enabled: false,
         from: None,
@@ -246,8 +245,8 @@ pub fn template(bytes: &[u8]) {
         preheader: None,
         variables: Vec::new(),
     };
-    let bodies = Bodies { html: Some(text.to_owned()), text: None };
-    match Program::compile(&settings, &bodies) {
+    let bodies = TemplateBodies { html: Some(text.to_owned()), text: None };
+    match ParsedTemplate::compile(&settings, &bodies) {
         Ok(program) => {
             let variables = serde_json::json!({"a": "x\r\ny", "b": [{"a": 1}, {"b": [null, true]}]});
             let (rendered, _) = program.preview(&variables);

@@ -3,8 +3,8 @@
 use std::process::Stdio;
 use std::sync::{Arc, Mutex};
 
-use dns::lookup::{Resolver, Settings};
-use provider::{ApplyError, Credentials, Merge, Publisher, Request};
+use dns::lookup::{Resolver, ResolverSettings};
+use provider::{ApplyError, MergePolicy, ProviderCredentials, PublishRequest, Publisher};
 use serde_json::{Value, json};
 
 use super::domain::{DOMAIN, NOW, name, wanted_of};
@@ -23,19 +23,19 @@ async fn applies_its_job() {
     let Ok(job) = std::env::var(JOB) else { return };
     let job: Value = serde_json::from_str(&job).unwrap();
     let provider = job["provider"].as_str().unwrap().parse().unwrap();
-    let credentials = Credentials::read(provider, &job["credentials"]).unwrap();
-    let settings = Settings { servers: vec!["127.0.0.1:9".parse().unwrap()], ..Settings::default() };
+    let credentials = ProviderCredentials::parse(provider, &job["credentials"]).unwrap();
+    let settings = ResolverSettings { servers: vec!["127.0.0.1:9".parse().unwrap()], ..ResolverSettings::default() };
     let publisher = Publisher::new(Resolver::new(&settings).unwrap(), false);
     let zone = job["zone"].as_str().map(name);
-    let merge = Merge { spf: job["merge"].as_bool().unwrap(), mx: false };
+    let merge = MergePolicy { spf: job["merge"].as_bool().unwrap(), mx: false };
     let dry_run = job["dry_run"].as_bool().unwrap();
     let domain = name(job["domain"].as_str().unwrap_or(DOMAIN));
     let wanted = wanted_of(domain.as_str());
-    let request = Request { domain: &domain, zone: zone.as_ref(), wanted: &wanted, merge, dry_run, now: NOW };
+    let request = PublishRequest { domain: &domain, zone: zone.as_ref(), records: &wanted, merge, dry_run, now: NOW };
     let result = match publisher.apply(&credentials, &request).await {
         Ok(report) => json!({
             "applied": report.applied,
-            "steps": report.steps.iter().map(|step| {
+            "steps": report.changes.iter().map(|step| {
                 let step = serde_json::to_value(step).unwrap();
                 format!("{} {}", step["action"].as_str().unwrap(), step["outcome"].as_str().unwrap())
             }).collect::<Vec<_>>(),
@@ -91,8 +91,7 @@ fn values(records: &Records, name: &str, kind: &str) -> Vec<String> {
 }
 
 const MERGED: &str = "v=spf1 mx include:spf.post.example -all";
-const DONE: [&str; 6] =
-    ["create done", "create done", "create done", "update done", "create done", "create done"];
+const DONE: [&str; 6] = ["create done", "create done", "create done", "update done", "create done", "create done"];
 
 /// Applies once and again: the second time nothing is written.
 async fn twice(provider: &Provider, job: &Value) {
@@ -126,10 +125,7 @@ async fn cloudflare() {
     let mut writes = vec![post; 6];
     writes[3] = format!("PATCH {base}/7");
     assert_eq!(provider.writes(), writes);
-    assert_eq!(
-        values(&kept, DOMAIN, "TXT"),
-        ["\"google-site-verification=xyz\"".to_owned(), format!("\"{MERGED}\"")]
-    );
+    assert_eq!(values(&kept, DOMAIN, "TXT"), ["\"google-site-verification=xyz\"".to_owned(), format!("\"{MERGED}\"")]);
     assert_eq!(values(&kept, "rp.shop.example", "CNAME"), ["rp.post.example"]);
 
     job["credentials"]["api_token"] = "tok-not-the-right-one".into();
@@ -189,8 +185,7 @@ async fn an_old_text_that_stays_is_left_alone() {
     let provider = Provider::start("api.digitalocean.com", script).await;
     let result = run(&provider, job("digitalocean", json!({"api_token": TOKEN}))).await;
     assert_eq!(result["applied"], false);
-    let steps =
-        ["create done", "create done", "create done", "update failed", "create not_done", "create not_done"];
+    let steps = ["create done", "create done", "create done", "update failed", "create not_done", "create not_done"];
     assert_eq!(result["steps"], json!(steps));
     assert!(result["failure"].as_str().unwrap().contains("this record is locked"), "{result}");
     assert_eq!(values(&kept, DOMAIN, "TXT"), ["v=spf1 mx -all"]);

@@ -37,8 +37,7 @@ pub(crate) struct Cloudflare(pub(crate) Records);
 
 impl Script for Cloudflare {
     fn answer(&self, asked: &Asked) -> (u16, String) {
-        let good =
-            |result: Value| (200, json!({"success": true, "errors": [], "result": result}).to_string());
+        let good = |result: Value| (200, json!({"success": true, "errors": [], "result": result}).to_string());
         if asked.headers.get("authorization") != Some(&format!("Bearer {TOKEN}")) {
             // A careless provider repeats what it was sent.
             let said = asked.headers.get("authorization").unwrap();
@@ -57,9 +56,7 @@ impl Script for Cloudflare {
         let body: Value = serde_json::from_str(&asked.body).unwrap_or_default();
         let text = |name: &str| body[name].as_str().unwrap().to_owned();
         match (asked.method.as_str(), asked.path.as_str()) {
-            ("GET", "/client/v4/zones") if asked.query["name"] == DOMAIN => {
-                good(json!([{"id": "z1", "name": DOMAIN}]))
-            }
+            ("GET", "/client/v4/zones") if asked.query["name"] == DOMAIN => good(json!([{"id": "z1", "name": DOMAIN}])),
             ("GET", "/client/v4/zones") => good(json!([])),
             ("GET", path) if path == records => good(at(&self.0, asked).iter().map(shown).collect()),
             ("POST", path) if path == records => {
@@ -96,7 +93,8 @@ impl Script for DigitalOcean {
                         "" => "@",
                         name => name,
                     };
-                    let mut shown = json!({"id": kept.id, "ttl": 1800, "name": name, "type": kept.kind, "data": kept.value});
+                    let mut shown =
+                        json!({"id": kept.id, "ttl": 1800, "name": name, "type": kept.kind, "data": kept.value});
                     if kept.kind == "MX" {
                         shown["priority"] = 10.into();
                     }
@@ -122,10 +120,7 @@ impl Script for DigitalOcean {
             ("DELETE", path) if path.starts_with(&base) => {
                 let mut records = self.records.lock().unwrap();
                 // The one that is ours may be taken back; the one that was there is kept.
-                if records
-                    .iter()
-                    .any(|kept| kept.id == last_id(path) && kept.value.contains("include:spf.post"))
-                {
+                if records.iter().any(|kept| kept.id == last_id(path) && kept.value.contains("include:spf.post")) {
                     records.retain(|kept| kept.id != last_id(path));
                     return (204, String::new());
                 }
@@ -181,10 +176,7 @@ impl Route53 {
             let of_kind = here.iter().filter(|kept| kept.kind == kind);
             let values: String = of_kind
                 .map(|kept| {
-                    format!(
-                        "<ResourceRecord><Value>{}</Value></ResourceRecord>",
-                        kept.value.replace('&', "&amp;")
-                    )
+                    format!("<ResourceRecord><Value>{}</Value></ResourceRecord>", kept.value.replace('&', "&amp;"))
                 })
                 .collect();
             sets += &format!(
@@ -238,16 +230,12 @@ fn signed(asked: &Asked) -> bool {
     let request = [&asked.method, &asked.path, &query.join("&"), &headers, &names, &hash(&asked.body)]
         .map(String::as_str)
         .join("\n");
-    let to_sign =
-        ["AWS4-HMAC-SHA256", &asked.headers["x-amz-date"], &scope.join("/"), &hash(&request)].join("\n");
-    let sign = |key: &[u8], text: &str| {
-        hmac::sign(&hmac::Key::new(hmac::HMAC_SHA256, key), text.as_bytes()).as_ref().to_vec()
-    };
+    let to_sign = ["AWS4-HMAC-SHA256", &asked.headers["x-amz-date"], &scope.join("/"), &hash(&request)].join("\n");
+    let sign =
+        |key: &[u8], text: &str| hmac::sign(&hmac::Key::new(hmac::HMAC_SHA256, key), text.as_bytes()).as_ref().to_vec();
     let mut key = format!("AWS4{AWS_SECRET}").into_bytes();
     for part in scope.drain(..) {
         key = sign(&key, part);
     }
-    credential.starts_with(AWS_ID)
-        && asked.host == "route53.amazonaws.com"
-        && hex(&sign(&key, &to_sign)) == signature
+    credential.starts_with(AWS_ID) && asked.host == "route53.amazonaws.com" && hex(&sign(&key, &to_sign)) == signature
 }

@@ -42,11 +42,8 @@ impl Script for Hetzner {
             let (name, kind) = (&asked.query["name"], &asked.query["type"]);
             let records: Vec<Value> =
                 values(&self.0, &place(name, kind)).iter().map(|value| json!({"value": value})).collect();
-            let sets = if records.is_empty() {
-                json!([])
-            } else {
-                json!([{"name": name, "type": kind, "records": records}])
-            };
+            let sets =
+                if records.is_empty() { json!([]) } else { json!([{"name": name, "type": kind, "records": records}]) };
             return (200, json!({"rrsets": sets}).to_string());
         }
         let [_, name, kind, "actions", action] = rest.split('/').collect::<Vec<_>>()[..] else {
@@ -56,9 +53,7 @@ impl Script for Hetzner {
         let body: Value = serde_json::from_str(&asked.body).unwrap();
         let given: Vec<String> = body["records"]
             .as_array()
-            .map(|records| {
-                records.iter().map(|record| record["value"].as_str().unwrap().to_owned()).collect()
-            })
+            .map(|records| records.iter().map(|record| record["value"].as_str().unwrap().to_owned()).collect())
             .unwrap_or_default();
         let mut there = values(&self.0, &at);
         match action {

@@ -79,10 +79,7 @@ async fn who_writes_is_answered_once_and_in_the_thread() {
     for field in ["Auto-Submitted: auto-replied", "In-Reply-To: <1@far>", "References: <0@far> <1@far>"] {
         assert!(answer.content.contains(&format!("{field}\r\n")), "{field}: {}", answer.content);
     }
-    assert!(
-        told.content.contains("Auto-Submitted: auto-generated\r\n")
-            && !told.content.contains("\nIn-Reply-To:")
-    );
+    assert!(told.content.contains("Auto-Submitted: auto-generated\r\n") && !told.content.contains("\nIn-Reply-To:"));
     // The same automation answers her again in an hour; all else goes on.
     let again = written(&world, &path, ada).await;
     assert_eq!(withheld(&again), Some("answered_lately"));
@@ -121,9 +118,7 @@ async fn what_no_person_wrote_is_not_answered() {
         let told = steps[1]["output"]["email_id"].is_string();
         assert_eq!(told, author != "team@dest.example", "{author} {more} {steps:?}");
     }
-    assert!(
-        world.sink.wait_for(cases.len() - 1).await.iter().all(|mail| mail.recipient == "team@dest.example")
-    );
+    assert!(world.sink.wait_for(cases.len() - 1).await.iter().all(|mail| mail.recipient == "team@dest.example"));
     // It was no answer, and is counted as none.
     assert_eq!(withheld(&written(&world, &path, (ada, ada, "Auto-Submitted: no\r\n")).await), None);
     world.end().await;
@@ -145,10 +140,8 @@ async fn what_a_machine_of_ours_wrote_makes_no_other_write() {
 #[tokio::test(flavor = "multi_thread")]
 async fn a_notice_of_absence_ends_no_wait() {
     let world = receiving().await;
-    let wait =
-        json!({"type": "wait_for_event", "event": "email.received", "match": "email", "timeout": "1d"});
-    let letter =
-        json!({"type": "send_email", "from": format!("help@{DOMAIN}"), "subject": "thanks", "text": "t"});
+    let wait = json!({"type": "wait_for_event", "event": "email.received", "match": "email", "timeout": "1d"});
+    let letter = json!({"type": "send_email", "from": format!("help@{DOMAIN}"), "subject": "thanks", "text": "t"});
     let definition = json!({"name": "W", "trigger": {"event": "asked"}, "steps": [wait, letter]});
     let made = ask(&world, "POST", "/automations", definition).await;
     let path = format!("/automations/{}", made["automation"]["id"].as_str().unwrap());
@@ -157,9 +150,8 @@ async fn a_notice_of_absence_ends_no_wait() {
     let other = automation(&world).await;
     let told = ask(&world, "POST", "/events", json!({"name": "asked", "email": "ada@dest.example"})).await;
     assert_eq!(told["matched_automations"], 1);
-    let counts = async |state: &str| {
-        ask(&world, "GET", &path, Value::Null).await["automation"]["counts"][state].clone()
-    };
+    let counts =
+        async |state: &str| ask(&world, "GET", &path, Value::Null).await["automation"]["counts"][state].clone();
     let until = async |state: &str| {
         let coming = async { while counts(state).await != json!(1) {} };
         tokio::time::timeout(PATIENCE, coming).await.unwrap_or_else(|_| panic!("it is not {state}"));

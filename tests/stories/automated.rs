@@ -104,10 +104,7 @@ async fn receive(mut stream: BufReader<TcpStream>, tell: mpsc::UnboundedSender<(
 }
 
 /// How often each type came, once there are so many; none comes twice.
-async fn came(
-    heard: &mut mpsc::UnboundedReceiver<(String, String)>,
-    count: usize,
-) -> BTreeMap<String, usize> {
+async fn came(heard: &mut mpsc::UnboundedReceiver<(String, String)>, count: usize) -> BTreeMap<String, usize> {
     let (mut ids, mut types) = (std::collections::BTreeSet::new(), BTreeMap::new());
     for _ in 0..count {
         let next = tokio::time::timeout(PATIENCE, heard.recv()).await;
@@ -125,7 +122,8 @@ async fn a_wait_that_begins_at_one_node_ends_at_the_other() {
     let nodes = nodes(&server).await;
     let (address, mut heard) = receiver().await;
     ask(&nodes[0], "POST", "/webhooks", json!({"url": format!("http://{address}/")})).await;
-    let letter = json!({"type": "send_email", "from": format!("a@{DOMAIN}"), "subject": "u {{event.user_id}}", "text": "t"});
+    let letter =
+        json!({"type": "send_email", "from": format!("a@{DOMAIN}"), "subject": "u {{event.user_id}}", "text": "t"});
     let wait = json!({"type": "wait_for_event", "event": "ended", "match": "auto", "timeout": "1d"});
     let path = automation(&nodes[0], "begun", json!([wait, letter])).await;
     for user in 0..USERS {
@@ -183,8 +181,7 @@ async fn runs_of_a_node_that_is_gone_go_on() {
     let of = |answer: &Value, kind: &str| {
         answer["events"].as_array().unwrap().iter().filter(|event| event["type"] == kind).count()
     };
-    let told =
-        until(&one, "/webhook-events?order=asc&limit=100", |told| of(told, "automation.completed") == USERS);
+    let told = until(&one, "/webhook-events?order=asc&limit=100", |told| of(told, "automation.completed") == USERS);
     assert_eq!(of(&told.await, "automation.step_completed"), 3 * USERS, "each step once");
     one.end().await;
 }

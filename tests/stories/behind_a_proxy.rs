@@ -19,12 +19,11 @@ async fn the_client_counts_at_every_door() {
     let refused = dialog_behind(OUTSIDER, world.relay, &[]).await;
     assert!(refused[0].starts_with("554 5.7.1 "), "{refused:?}");
     let message = "From: ada@acme.example\r\nSubject: behind\r\n\r\nhello\r\n.";
-    let lines =
-        ["EHLO test", "MAIL FROM:<ada@acme.example>", "RCPT TO:<bob@dest.example>", "DATA", message, "QUIT"];
+    let lines = ["EHLO test", "MAIL FROM:<ada@acme.example>", "RCPT TO:<bob@dest.example>", "DATA", message, "QUIT"];
     let replies = dialog_behind(INSIDER, world.relay, &lines).await;
     let id: EmailId = replies[5].strip_prefix("250 2.0.0 OK ").unwrap().parse().unwrap();
     world.wait(id, |email| email.recipients[0].state == RecipientState::Delivered).await;
-    let raw = store::email::raw(&world.world.store, world.account, id).await.unwrap().unwrap();
+    let raw = store::email::get_body(&world.world.store, world.account, id).await.unwrap().unwrap();
     assert!(String::from_utf8_lossy(&raw).contains("[127.0.0.9]"), "{}", raw.escape_ascii());
 
     let greeted = dialog_behind(OUTSIDER, world.submission, &[]).await;

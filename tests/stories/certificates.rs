@@ -6,8 +6,8 @@ use std::time::Duration;
 
 use instant_acme::RetryPolicy;
 use jiff::Timestamp;
-use postrider::acme::challenge::Way;
-use postrider::acme::{Keeper, Standing, Wish};
+use postrider::acme::challenge::ChallengeMethod;
+use postrider::acme::{AcmeSettings, CertificateRenewer, CertificateStatus};
 use tokio::sync::watch;
 use tokio_rustls::TlsAcceptor;
 
@@ -19,34 +19,42 @@ use crate::world::{PATIENCE, TestWorld, tls};
 const NAMES: [&str; 2] = ["out.postrider.example", "api.postrider.example"];
 const DAY: Duration = Duration::from_secs(24 * 3600);
 
-async fn keeper(world: &TestWorld, authority: &Authority, way: Way) -> Arc<Keeper> {
+async fn keeper(world: &TestWorld, authority: &Authority, way: ChallengeMethod) -> Arc<CertificateRenewer> {
     keeper_of(world, authority, way, NAMES).await
 }
 
-async fn keeper_of(world: &TestWorld, authority: &Authority, way: Way, names: [&str; 2]) -> Arc<Keeper> {
-    let wish = Wish {
+async fn keeper_of(
+    world: &TestWorld,
+    authority: &Authority,
+    way: ChallengeMethod,
+    names: [&str; 2],
+) -> Arc<CertificateRenewer> {
+    let wish = AcmeSettings {
         directory: authority.directory(),
         contact: Some("mailto:ops@postrider.example".to_owned()),
         names: names.map(str::to_owned).to_vec(),
-        ways: vec![way],
+        challenge_methods: vec![way],
         roots: None,
         servers: Vec::new(),
-        patience: RetryPolicy::new().initial_delay(Duration::from_millis(1)),
+        retry_policy: RetryPolicy::new().initial_delay(Duration::from_millis(1)),
         // For TLS-ALPN-01 an order waits until the others have looked.
-        look: Duration::from_millis(if way == Way::Http { 20 } else { 500 }),
+        poll_interval: Duration::from_millis(if way == ChallengeMethod::Http { 20 } else { 500 }),
     };
-    Keeper::open(wish, &world.world).await.unwrap()
+    CertificateRenewer::open(wish, &world.world).await.unwrap()
 }
 
-fn keep(world: &TestWorld, keeper: &Arc<Keeper>) {
-    world.doors().run(Arc::clone(keeper).keep(world.doors().stop.clone()));
+fn keep(world: &TestWorld, keeper: &Arc<CertificateRenewer>) {
+    world.doors().spawn(Arc::clone(keeper).run(world.doors().stop.clone()));
 }
 
 fn anywhere() -> SocketAddr {
     "127.0.0.1:0".parse().unwrap()
 }
 
-async fn wait(standing: &mut watch::Receiver<Standing>, wanted: impl Fn(&Standing) -> bool) -> Standing {
+async fn wait(
+    standing: &mut watch::Receiver<CertificateStatus>,
+    wanted: impl Fn(&CertificateStatus) -> bool,
+) -> CertificateStatus {
     let waited = tokio::time::timeout(PATIENCE, standing.wait_for(|now| wanted(now))).await;
     match waited.map(|now| now.unwrap().clone()) {
         Ok(now) => now,
@@ -55,7 +63,7 @@ async fn wait(standing: &mut watch::Receiver<Standing>, wanted: impl Fn(&Standin
 }
 
 /// The certificate that a mail client sees.
-async fn shown(keeper: &Keeper) -> Vec<u8> {
+async fn shown(keeper: &CertificateRenewer) -> Vec<u8> {
     let (client, server) = tokio::io::duplex(64 * 1024);
     let acceptor = TlsAcceptor::from(Arc::clone(&keeper.certificates().smtp().borrow()));
     let (seen, accepted) = tokio::join!(tls::shown(client, NAMES[0], &[]), acceptor.accept(server));
@@ -67,12 +75,12 @@ async fn shown(keeper: &Keeper) -> Vec<u8> {
 async fn a_certificate_comes_is_renewed_and_is_there_after_a_restart() {
     let world = TestWorld::start().await;
     let authority = Authority::start(&world.world.clock).await;
-    let first = keeper(&world, &authority, Way::Http).await;
-    let http = world.doors().challenges(&first, anywhere()).await.unwrap();
+    let first = keeper(&world, &authority, ChallengeMethod::Http).await;
+    let http = world.doors().listen_challenges(&first, anywhere()).await.unwrap();
     authority.lead(Some(http), None);
     assert!(authority.issued().is_empty() && !shown(&first).await.is_empty(), "a self-signed one");
     keep(&world, &first);
-    let mut standing = first.standing();
+    let mut standing = first.status();
     let got = wait(&mut standing, |now| now.expires_at.is_some()).await;
     assert_eq!(shown(&first).await, authority.issued()[0]);
     assert_eq!((got.failures, got.last_failure), (0, None));
@@ -88,7 +96,7 @@ async fn a_certificate_comes_is_renewed_and_is_there_after_a_restart() {
 
     let world = world.restart("").await;
     world.world.clock.advance(61 * DAY);
-    let second = keeper(&world, &authority, Way::Http).await;
+    let second = keeper(&world, &authority, ChallengeMethod::Http).await;
     assert_eq!(shown(&second).await, authority.issued()[1], "shown from the first moment");
     keep(&world, &second);
     assert_eq!(authority.orders(), 2);
@@ -99,12 +107,12 @@ async fn a_certificate_comes_is_renewed_and_is_there_after_a_restart() {
 async fn names_are_proved_on_the_port_of_the_api() {
     let world = TestWorld::start().await;
     let authority = Authority::start(&world.world.clock).await;
-    let keeper = keeper(&world, &authority, Way::TlsAlpn).await;
+    let keeper = keeper(&world, &authority, ChallengeMethod::TlsAlpn).await;
     let tls = Some(keeper.certificates().http());
-    let api = world.doors().api(&world.world, anywhere(), &world.config(), tls).await.unwrap();
+    let api = world.doors().listen_api(&world.world, anywhere(), &world.config(), tls).await.unwrap();
     authority.lead(None, Some(api));
     keep(&world, &keeper);
-    wait(&mut keeper.standing(), |now| now.expires_at.is_some()).await;
+    wait(&mut keeper.status(), |now| now.expires_at.is_some()).await;
     // Who comes for HTTP is shown the certificate; who comes for a proof that is over, nothing.
     let connect = || async { tokio::net::TcpStream::connect(api).await.unwrap() };
     assert_eq!(tls::shown(connect().await, NAMES[1], &[b"h2"]).await.unwrap(), authority.issued()[0]);
@@ -116,13 +124,13 @@ async fn names_are_proved_on_the_port_of_the_api() {
 async fn a_certificate_is_renewed_when_its_authority_advises() {
     let world = TestWorld::start().await;
     let authority = Authority::start(&world.world.clock).await;
-    let keeper = keeper(&world, &authority, Way::Http).await;
-    let http = world.doors().challenges(&keeper, anywhere()).await.unwrap();
+    let keeper = keeper(&world, &authority, ChallengeMethod::Http).await;
+    let http = world.doors().listen_challenges(&keeper, anywhere()).await.unwrap();
     authority.lead(Some(http), None);
     let now = world.world.clock.now();
     authority.advise((now + 5 * DAY, now + 6 * DAY));
     keep(&world, &keeper);
-    let mut standing = keeper.standing();
+    let mut standing = keeper.status();
     let first = wait(&mut standing, |now| now.asks_again_at > Some(Timestamp::UNIX_EPOCH)).await;
     let renews_at = first.renews_at.unwrap();
     assert!((now + 5 * DAY..=now + 6 * DAY).contains(&renews_at), "{first:#?}");
@@ -138,20 +146,20 @@ async fn a_certificate_is_renewed_when_its_authority_advises() {
 }
 
 /// Two nodes: one orders at a time, and who is asked for a proof has it.
-async fn of_two_nodes(server: &Server, way: Way, names: [[&str; 2]; 2]) -> usize {
+async fn of_two_nodes(server: &Server, way: ChallengeMethod, names: [[&str; 2]; 2]) -> usize {
     let nodes = two_nodes::nodes(server, |_, _| {}).await;
     let authority = Authority::start(&nodes[0].world.clock).await;
     let one = keeper_of(&nodes[0], &authority, way, names[0]).await;
     let two = keeper_of(&nodes[1], &authority, way, names[1]).await;
     // All names lead to the second node: what the first orders is proved by another.
-    let http = nodes[1].doors().challenges(&two, anywhere()).await.unwrap();
+    let http = nodes[1].doors().listen_challenges(&two, anywhere()).await.unwrap();
     let tls = Some(two.certificates().http());
-    let api = nodes[1].doors().api(&nodes[1].world, anywhere(), &nodes[1].config(), tls).await.unwrap();
+    let api = nodes[1].doors().listen_api(&nodes[1].world, anywhere(), &nodes[1].config(), tls).await.unwrap();
     authority.lead(Some(http), Some(api));
     keep(&nodes[0], &one);
     keep(&nodes[1], &two);
     for keeper in [&one, &two] {
-        let got = wait(&mut keeper.standing(), |now| now.expires_at.is_some()).await;
+        let got = wait(&mut keeper.status(), |now| now.expires_at.is_some()).await;
         assert_eq!((got.failures, got.last_failure), (0, None));
         assert!(authority.issued().contains(&shown(keeper).await));
     }
@@ -160,11 +168,11 @@ async fn of_two_nodes(server: &Server, way: Way, names: [[&str; 2]; 2]) -> usize
     }
     let orders = authority.orders();
     // And again, when it is time: the other is told of it within a look.
-    let first = one.standing().borrow().expires_at;
+    let first = one.status().borrow().expires_at;
     nodes[0].world.clock.advance(61 * DAY);
-    wait(&mut one.standing(), |now| now.expires_at > first).await;
+    wait(&mut one.status(), |now| now.expires_at > first).await;
     if names[0] == names[1] {
-        wait(&mut two.standing(), |now| now.expires_at > first).await;
+        wait(&mut two.status(), |now| now.expires_at > first).await;
         assert_eq!(shown(&one).await, shown(&two).await);
         assert_eq!(authority.orders(), orders + 1);
     }
@@ -175,7 +183,7 @@ async fn of_two_nodes(server: &Server, way: Way, names: [[&str; 2]; 2]) -> usize
 #[tokio::test(flavor = "multi_thread")]
 async fn nodes_with_the_same_names_share_one_certificate() {
     let server = Server::start(&[]);
-    for way in [Way::Http, Way::TlsAlpn] {
+    for way in [ChallengeMethod::Http, ChallengeMethod::TlsAlpn] {
         assert_eq!(of_two_nodes(&server, way, [NAMES; 2]).await, 1);
     }
 }
@@ -183,7 +191,7 @@ async fn nodes_with_the_same_names_share_one_certificate() {
 #[tokio::test(flavor = "multi_thread")]
 async fn nodes_that_share_a_name_prove_it_one_after_the_other() {
     let server = Server::start(&[]);
-    for way in [Way::Http, Way::TlsAlpn] {
+    for way in [ChallengeMethod::Http, ChallengeMethod::TlsAlpn] {
         assert_eq!(of_two_nodes(&server, way, [NAMES, ["two.postrider.example", NAMES[1]]]).await, 2);
     }
 }
@@ -192,10 +200,10 @@ async fn nodes_that_share_a_name_prove_it_one_after_the_other() {
 async fn what_fails_is_told_and_tried_again() {
     let world = TestWorld::start().await;
     let authority = Authority::start(&world.world.clock).await;
-    let keeper = keeper(&world, &authority, Way::Http).await;
-    let http = world.doors().challenges(&keeper, anywhere()).await.unwrap();
+    let keeper = keeper(&world, &authority, ChallengeMethod::Http).await;
+    let http = world.doors().listen_challenges(&keeper, anywhere()).await.unwrap();
     keep(&world, &keeper);
-    let mut standing = keeper.standing();
+    let mut standing = keeper.status();
     let failed = wait(&mut standing, |now| now.failures == 1).await;
     let told = failed.last_failure.unwrap();
     assert!(told.contains("was not proved by http-01: nobody answered as wanted; the name must"), "{told}");

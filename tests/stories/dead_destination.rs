@@ -22,8 +22,7 @@ async fn mail_for_a_dead_host_goes_when_it_is_back() {
     // Three refused connections and it is dead; who has not been tried by then waits untried.
     world
         .wait_for_emails(|emails| {
-            let tried =
-                |e: &&store::email::EmailWithRecipients| e.recipients[0].state == RecipientState::Deferred;
+            let tried = |e: &&store::email::EmailWithRecipients| e.recipients[0].state == RecipientState::Deferred;
             emails.iter().filter(tried).count() >= 3
         })
         .await;
@@ -62,7 +61,7 @@ async fn all_mail_for_a_dead_host_is_told_to_be_delayed_and_ends_at_its_time() {
     let clock = &world.world.clock;
     // It is probed, and each time in vain, until it has been dead for longer than a first retry takes.
     loop {
-        let changed = world.world.worker.settled();
+        let changed = world.world.worker.next_outcome();
         let mut emails = Vec::new();
         for id in &ids {
             emails.push(world.email(*id).await);
@@ -70,11 +69,9 @@ async fn all_mail_for_a_dead_host_is_told_to_be_delayed_and_ends_at_its_time() {
         if emails.iter().all(|email| email.recipients[0].state == RecipientState::Deferred) {
             break;
         }
-        let dead_until = world.world.worker.standings().iter().filter_map(|site| site.dead_until).max();
+        let dead_until = world.world.worker.ready_queue_statuses().iter().filter_map(|site| site.dead_until).max();
         if let Some(until) = dead_until.filter(|until| *until > clock.now()) {
-            clock.advance(
-                Duration::try_from(until.duration_since(clock.now())).unwrap() + Duration::from_millis(1),
-            );
+            clock.advance(Duration::try_from(until.duration_since(clock.now())).unwrap() + Duration::from_millis(1));
         }
         changed.await;
     }
@@ -84,8 +81,8 @@ async fn all_mail_for_a_dead_host_is_told_to_be_delayed_and_ends_at_its_time() {
     }
     clock.advance(Duration::from_secs(4 * 3600));
     loop {
-        let changed = world.world.worker.settled();
-        let page = store::task::page(&world.world.store, None, 100).await.unwrap();
+        let changed = world.world.worker.next_outcome();
+        let page = store::task::list_all(&world.world.store, None, 100).await.unwrap();
         if page.tasks.iter().all(|(task, _)| !task.notify.delay) {
             break;
         }

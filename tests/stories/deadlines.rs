@@ -2,10 +2,10 @@
 
 use std::time::Duration;
 
-use mail::destination::{Destination, Suspension};
+use mail::destination::{Destination, OperatorSuspension};
 use mail::id::EmailId;
 use mail::recipient::{Recipient, RecipientState};
-use queue::order::Order;
+use queue::order::QueueCommand;
 use serde_json::{Value, json};
 
 use crate::world::TestWorld;
@@ -44,7 +44,7 @@ const PAST: Duration = Duration::from_secs(606);
 async fn while_its_destination_is_suspended() {
     let world = TestWorld::start().await;
     let since = world.world.clock.now();
-    let suspension = || Some(Suspension { since, until: None, because: None });
+    let suspension = || Some(OperatorSuspension { since, until: None, because: None });
     let destination = Destination::Domain("dest.example".parse().unwrap());
     let worker = &world.world.worker;
     worker.order_destination(&destination, |standing| standing.suspension = suspension()).await.unwrap();
@@ -59,7 +59,7 @@ async fn while_its_destination_is_suspended() {
 async fn while_the_operator_holds_it() {
     let world = TestWorld::start_with("paused = true\n").await;
     let id = code(&world, "b@dest.example").await;
-    world.world.worker.order(id, &Order::Hold).await.unwrap();
+    world.world.worker.command_email(id, &QueueCommand::Hold).await.unwrap();
     world.reload("");
     world.world.clock.advance(PAST);
     is_expired(&world, id).await;
@@ -94,17 +94,18 @@ async fn while_it_waits_its_turn_in_memory() {
     world.wait(first, |e| e.recipients[0].state == RecipientState::Delivered).await;
     let id = code(&world, "b@dest.example").await;
     let worker = &world.world.worker;
-    assert_eq!(worker.standings().iter().map(|site| site.ready).sum::<usize>(), 1);
+    assert_eq!(worker.ready_queue_statuses().iter().map(|site| site.ready).sum::<usize>(), 1);
     world.world.clock.advance(PAST);
     is_expired(&world, id).await;
-    assert_eq!(worker.standings().iter().map(|site| site.ready).sum::<usize>(), 0, "it lies in no line");
+    assert_eq!(worker.ready_queue_statuses().iter().map(|site| site.ready).sum::<usize>(), 0, "it lies in no line");
     assert_eq!(world.sink.taken().len(), 1);
     world.end().await;
 }
 
 #[tokio::test(flavor = "multi_thread")]
 async fn its_destination_s_last_answer_is_kept() {
-    let pause = "[[delivery.replies]]\nprovider = \"dest.example\"\ncode = \"4.7.28\"\naction = \"pause\"\nfor = \"1h\"\n";
+    let pause =
+        "[[delivery.replies]]\nprovider = \"dest.example\"\ncode = \"4.7.28\"\naction = \"pause\"\nfor = \"1h\"\n";
     let world = TestWorld::start_with(pause).await;
     world.sink.script("b@dest.example", &[Behaviour::AtRcpt("421 4.7.28 an unusual rate of mail from you")]);
     let id = code(&world, "b@dest.example").await;

@@ -1,8 +1,8 @@
 //! A message goes out: from either door, signed, from a return path of its own, and the books say so.
 
 use mail::account::Plan;
-use mail::address::Name;
-use mail::email::{EmailStatus, Rollup};
+use mail::address::DomainName;
+use mail::email::{EmailRollup, EmailStatus};
 use mail::recipient::{RecipientKind, RecipientState};
 use queue::domains::NewDomain;
 use serde_json::json;
@@ -15,7 +15,7 @@ async fn a_message_from_smtp_is_signed_and_delivered_to_each_recipient() {
     let world = TestWorld::start().await;
     let id = world.relay(&["one@dest.example", "two@other.example"], "hello").await;
     let email = world.wait(id, |e| e.recipients.iter().all(|r| r.state.is_terminal())).await;
-    assert_eq!(Rollup::of(&email.recipients).status, EmailStatus::Delivered);
+    assert_eq!(EmailRollup::from_recipients(&email.recipients).status, EmailStatus::Delivered);
     assert_eq!(email.recipients[1].kind, RecipientKind::Bcc, "the header does not name it");
     let taken = world.sink.taken();
     assert_eq!(taken.len(), 2);
@@ -48,9 +48,7 @@ async fn a_message_from_http_is_composed_and_shown() {
     let taken = world.sink.wait_for(2).await;
     assert!(taken.iter().all(|message| !message.content.contains("secret@dest.example")));
     let id = answer["id"].as_str().unwrap();
-    world
-        .wait(id.parse().unwrap(), |e| e.recipients.iter().all(|r| r.state == RecipientState::Delivered))
-        .await;
+    world.wait(id.parse().unwrap(), |e| e.recipients.iter().all(|r| r.state == RecipientState::Delivered)).await;
     let (status, shown) = world.call("GET", &format!("/emails/{id}"), "").await;
     assert_eq!(status, 200);
     assert_eq!(shown["email"]["status"], "delivered", "{shown}");
@@ -89,20 +87,19 @@ async fn a_domain_that_is_not_ours_cannot_be_sent_from() {
 #[tokio::test(flavor = "multi_thread")]
 async fn a_sender_field_cannot_name_another_account() {
     let world = TestWorld::start().await;
-    let enrolled = world.world.enrolment.account("eve@bank.example".parse().unwrap(), Plan::Pro, true).await;
-    let (domains, bank) = (world.world.hall.domains(), "bank.example".parse::<Name>().unwrap());
-    domains.create(enrolled.unwrap().account.id, NewDomain::named(bank.clone()), None).await.unwrap();
+    let enrolled = world.world.provisioning.create_account("eve@bank.example".parse().unwrap(), Plan::Pro, true).await;
+    let (domains, bank) = (world.world.intake.domains(), "bank.example".parse::<DomainName>().unwrap());
+    domains.create(enrolled.unwrap().account.id, NewDomain::with_name(bank.clone()), None).await.unwrap();
     let answer = async |fields: &str| {
         let message = format!("From: ada@acme.example\r\n{fields}\r\nSubject: x\r\n\r\nx\r\n.");
-        let lines =
-            ["EHLO test", "MAIL FROM:<ada@acme.example>", "RCPT TO:<one@dest.example>", "DATA", &message];
+        let lines = ["EHLO test", "MAIL FROM:<ada@acme.example>", "RCPT TO:<one@dest.example>", "DATA", &message];
         dialog(world.relay, &lines).await.pop().unwrap()
     };
     let theirs = ["Sender: chief@bank.example", "Resent-From: a@b.example, <chief@mail.Bank.example>"];
     for field in theirs {
         assert!(answer(field).await.starts_with("250"), "{field}: nobody has proved the domain to be theirs");
     }
-    domains.force(&bank).await.unwrap();
+    domains.force_verify(&bank).await.unwrap();
     for field in theirs {
         let refused = answer(field).await;
         assert!(refused.starts_with("550 5.7.1 domain_not_verified"), "{field}: {refused}");

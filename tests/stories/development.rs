@@ -35,11 +35,8 @@ fn command(data_home: &Path, arguments: &[&str]) -> Command {
 
 impl Dev {
     fn start(data_home: &Path, arguments: &[&str]) -> Self {
-        let mut child = command(data_home, arguments)
-            .args(["--api", "127.0.0.1:0"])
-            .stderr(Stdio::null())
-            .spawn()
-            .unwrap();
+        let mut child =
+            command(data_home, arguments).args(["--api", "127.0.0.1:0"]).stderr(Stdio::null()).spawn().unwrap();
         let mut line = String::new();
         BufReader::new(child.stdout.take().unwrap()).read_line(&mut line).unwrap();
         let ready = serde_json::from_str(&line).unwrap_or_else(|_| panic!("no JSON line: {line:?}"));
@@ -84,8 +81,7 @@ impl Dev {
     }
 
     fn send(&self, to: &str) -> String {
-        let email =
-            json!({"from": "ada@example.com", "to": to, "subject": "First light", "text": "It works"});
+        let email = json!({"from": "ada@example.com", "to": to, "subject": "First light", "text": "It works"});
         self.api("POST /emails", &email)["id"].as_str().unwrap().to_owned()
     }
 
@@ -193,10 +189,7 @@ fn mail_without_a_login_goes_into_the_inbox() {
     let whole = dev.inbox("/messages/1");
     assert_eq!((&whole["has_html"], &whole["attachments"][0]["filename"]), (&json!(true), &json!("a b.csv")));
     let (_, head, html) = dev.ask("GET /inbox/messages/1/html", "", "");
-    assert!(
-        head.contains("content-security-policy: sandbox ")
-            && html.contains("<base target=\"_blank\"><title>")
-    );
+    assert!(head.contains("content-security-policy: sandbox ") && html.contains("<base target=\"_blank\"><title>"));
     let (_, head, file) = dev.ask("GET /inbox/messages/1/attachments/0", "", "");
     assert!(head.contains("attachment; filename*=utf-8''a%20b.csv") && file.starts_with("a,b"), "{head}");
     // What has not changed is not sent again.
@@ -270,10 +263,7 @@ fn nothing_is_removed_before_the_settings_are_right() {
         .env("POSTRIDER_STORE_ENGINE", "postgres")
         .output()
         .unwrap();
-    assert!(
-        !wrong.status.success() && String::from_utf8_lossy(&wrong.stderr).contains("postgres"),
-        "{wrong:?}"
-    );
+    assert!(!wrong.status.success() && String::from_utf8_lossy(&wrong.stderr).contains("postgres"), "{wrong:?}");
     assert!(home.path().join("postrider/dev/store").exists());
     drop(Dev::start(home.path(), &["--fresh"]));
 }
@@ -289,10 +279,7 @@ fn a_port_that_is_taken_is_one_clear_line() {
     assert!(told(&done).lines().count() == 1 && told(&done).contains("--api"), "{done:?}");
     let done = command(home.path(), &["--api", "127.0.0.1:0"]).output().unwrap();
     assert!(!done.status.success() && told(&done).lines().count() == 1, "{done:?}");
-    assert!(
-        told(&done).contains("in use by another process") && told(&done).contains("--data-dir"),
-        "{done:?}"
-    );
+    assert!(told(&done).contains("in use by another process") && told(&done).contains("--data-dir"), "{done:?}");
 }
 
 #[test]

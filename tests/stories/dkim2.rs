@@ -3,7 +3,7 @@
 use std::fmt::Write as _;
 use std::time::Duration;
 
-use mail::domain::{Domain, SealedKey};
+use mail::domain::{SealedSecret, SendingDomain};
 use mail::recipient::RecipientState;
 use serde_json::json;
 use store::engine::Batch;
@@ -15,15 +15,15 @@ use crate::world::{DOMAIN, TestWorld, ZONE};
 
 const ON: &str = "dkim2 = \"on\"\n";
 
-async fn domain(world: &TestWorld) -> Domain {
-    store::domain::by_name(&world.world.store, &DOMAIN.parse().unwrap()).await.unwrap().unwrap()
+async fn domain(world: &TestWorld) -> SendingDomain {
+    store::domain::find_by_name(&world.world.store, &DOMAIN.parse().unwrap()).await.unwrap().unwrap()
 }
 
 /// Publishes the keys of the domain.
 async fn publish(world: &TestWorld) {
     let mut zone = ZONE.to_owned();
     let domain = domain(world).await;
-    for (name, value) in postrider::dev::capture::records_of(&domain) {
+    for (name, value) in postrider::dev::capture::dkim_records(&domain) {
         writeln!(zone, "{name}. TXT \"{value}\"").unwrap();
     }
     world.names.set(&zone);
@@ -92,11 +92,11 @@ async fn a_retry_is_signed_anew_and_from_disk() {
     world.wait(id, |e| e.recipients[0].state == RecipientState::Deferred).await;
     let world = world.restart(ON).await;
     // The keys turned meanwhile: those of now sign.
-    let domains = world.world.hall.domains();
+    let domains = world.world.intake.domains();
     let old = domain(&world).await;
-    domains.rotate(old.account, old.id).await.unwrap();
+    domains.rotate_keys(old.account, old.id).await.unwrap();
     let mut zone = ZONE.to_owned();
-    for record in domains.facts().records(&domain(&world).await) {
+    for record in domains.facts().required_records(&domain(&world).await) {
         if record.record_type == mail::setup::RecordType::Txt {
             writeln!(zone, "{}. TXT \"{}\"", record.name, record.value).unwrap();
         }
@@ -133,7 +133,7 @@ async fn mail_of_a_domain_that_is_gone_goes_without() {
     let world = TestWorld::start_with(&format!("{ON}paused = true\n")).await;
     world.relay(&["one@dest.example"], "orphaned").await;
     let gone = domain(&world).await;
-    world.world.hall.domains().delete(gone.account, gone.id).await.unwrap();
+    world.world.intake.domains().delete(gone.account, gone.id).await.unwrap();
     world.reload(ON);
     let taken = world.sink.wait_for(1).await;
     assert!(!has_fields(&taken[0]), "{}", taken[0].content);
@@ -149,7 +149,7 @@ async fn mail_whose_keys_cannot_be_opened_goes_without() {
     let world = world.restart(&paused).await;
     let before = domain(&world).await;
     let mut after = before.clone();
-    after.dkim.rsa = SealedKey("AAAA".to_owned());
+    after.dkim.rsa = SealedSecret("AAAA".to_owned());
     let mut batch = Batch::progress();
     store::domain::update(&mut batch, &before, &after);
     world.world.store.commit(batch).await.unwrap();

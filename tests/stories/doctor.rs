@@ -33,8 +33,7 @@ async fn doctor(names: &NameServer, smarthost: &str, more: &[&str]) -> (Option<i
 async fn run(file: &Path, more: &[&str]) -> (Option<i32>, Value) {
     let mut command = Command::new(env!("CARGO_BIN_EXE_postrider"));
     // The configuration of whoever runs the tests is not the one that is meant.
-    for (name, _) in std::env::vars_os().filter(|(name, _)| name.to_string_lossy().starts_with("POSTRIDER_"))
-    {
+    for (name, _) in std::env::vars_os().filter(|(name, _)| name.to_string_lossy().starts_with("POSTRIDER_")) {
         command.env_remove(name);
     }
     let output = command

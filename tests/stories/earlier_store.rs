@@ -74,10 +74,8 @@ async fn fill(world: &TestWorld) -> BTreeMap<String, String> {
         "webhook",
         ask(world, "POST", "/webhooks", webhook).await["webhook"]["id"].as_str().unwrap().to_owned(),
     );
-    let template =
-        json!({"name": "Welcome", "alias": "welcome", "subject": "Hello {{name}}", "text": "Dear {{name}}"});
-    let template =
-        ask(world, "POST", "/templates", template).await["template"]["id"].as_str().unwrap().to_owned();
+    let template = json!({"name": "Welcome", "alias": "welcome", "subject": "Hello {{name}}", "text": "Dear {{name}}"});
+    let template = ask(world, "POST", "/templates", template).await["template"]["id"].as_str().unwrap().to_owned();
     ask(world, "POST", &format!("/templates/{template}/publish"), Value::Null).await;
     made.insert("template", template);
     let automation = json!({
@@ -88,13 +86,11 @@ async fn fill(world: &TestWorld) -> BTreeMap<String, String> {
         ask(world, "POST", "/automations", automation).await["automation"]["id"].as_str().unwrap().to_owned();
     ask(world, "POST", &format!("/automations/{automation}"), json!({"action": "activate"})).await;
     made.insert("automation", automation);
-    ask(world, "POST", "/events", json!({"name": "signed_up", "user_id": "7", "email": "u7@dest.example"}))
-        .await;
+    ask(world, "POST", "/events", json!({"name": "signed_up", "user_id": "7", "email": "u7@dest.example"})).await;
     ask(world, "POST", "/suppressions", json!({"email": "gone@dest.example"})).await;
     ask(world, "PATCH", &format!("/domains/{DOMAIN}"), json!({"inbound_enabled": true})).await;
     let message = "From: <bob@far.example>\r\nSubject: hi\r\n\r\nGood day\r\n.";
-    let lines =
-        ["EHLO far.example", "MAIL FROM:<bob@far.example>", "RCPT TO:<info@acme.example>", "DATA", message];
+    let lines = ["EHLO far.example", "MAIL FROM:<bob@far.example>", "RCPT TO:<info@acme.example>", "DATA", message];
     assert!(dialog(world.mx, &lines).await.pop().unwrap().starts_with("250 "));
     let tags = json!({"tags": [{"name": "kind", "value": "first"}]});
     let delivered = id_of(&ask(world, "POST", "/emails", email("one@dest.example", tags)).await);
@@ -106,10 +102,7 @@ async fn fill(world: &TestWorld) -> BTreeMap<String, String> {
     made.insert("deferred", deferred);
     let in_two_hours = (world.world.clock.now() + Duration::from_secs(7_200)).to_string();
     let scheduled = json!({"scheduled_at": in_two_hours});
-    made.insert(
-        "scheduled",
-        id_of(&ask(world, "POST", "/emails", email("soon@dest.example", scheduled)).await),
-    );
+    made.insert("scheduled", id_of(&ask(world, "POST", "/emails", email("soon@dest.example", scheduled)).await));
     made.into_iter().map(|(name, id)| (name.to_owned(), id)).collect()
 }
 
@@ -140,8 +133,7 @@ async fn a_store_is_written() {
     files_below(&kept, &kept, &mut files);
     drop(directory);
     let text = serde_json::to_vec(&Written { made, files }).unwrap();
-    let mut out =
-        flate2::write::GzEncoder::new(std::fs::File::create(file()).unwrap(), flate2::Compression::best());
+    let mut out = flate2::write::GzEncoder::new(std::fs::File::create(file()).unwrap(), flate2::Compression::best());
     out.write_all(&text).unwrap();
     out.finish().unwrap();
 }

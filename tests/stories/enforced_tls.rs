@@ -3,7 +3,7 @@
 use std::time::Duration;
 
 use mail::domain::TlsMode;
-use mail::outcome::Phase;
+use mail::outcome::AttemptPhase;
 use mail::recipient::RecipientState;
 
 use crate::world::sink::Sink;
@@ -11,9 +11,9 @@ use crate::world::{DOMAIN, TestWorld};
 
 async fn set(world: &TestWorld, mode: TlsMode) {
     let name = DOMAIN.parse().unwrap();
-    let domain = store::domain::by_name(&world.world.store, &name).await.unwrap().unwrap();
-    let change = |domain: &mut mail::domain::Domain| domain.delivery.tls_mode = mode;
-    world.world.hall.domains().change(domain.account, domain.id, change).await.unwrap();
+    let domain = store::domain::find_by_name(&world.world.store, &name).await.unwrap().unwrap();
+    let change = |domain: &mut mail::domain::SendingDomain| domain.delivery.tls_mode = mode;
+    world.world.intake.domains().change(domain.account, domain.id, change).await.unwrap();
     // What was found out about a sender holds for a second.
     world.world.clock.advance(Duration::from_secs(2));
 }
@@ -32,7 +32,7 @@ async fn mail_of_a_domain_that_enforces_tls_waits_and_fails_rather_than_goes_in_
     assert!(said.contains("does not offer TLS"), "{said}");
     assert_eq!(email.recipients[0].last_response, None, "no host said so");
     let attempts = store::attempt::list(&world.world.store, world.account, secret, 10).await.unwrap();
-    assert_eq!(attempts[0].phase, Phase::Tls);
+    assert_eq!(attempts[0].phase, AttemptPhase::Tls);
 
     // Its other mail, once it may, is not held up by what waits, and the wish of what waits stays.
     set(&world, TlsMode::Opportunistic).await;

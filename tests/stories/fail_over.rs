@@ -3,7 +3,7 @@
 
 use std::time::Duration;
 
-use mail::mta_sts::{KeptPolicy, Policy};
+use mail::mta_sts::{CachedMtaStsPolicy, MtaStsPolicy};
 use mail::recipient::RecipientState;
 
 use crate::world::sink::Sink;
@@ -22,16 +22,15 @@ async fn a_smarthost_steps_in_where_the_dns_gives_no_answer() {
         relay.address
     );
     let world = TestWorld::start_with(&more).await;
-    world
-        .names
-        .set(&format!("{ZONE}$SERVFAIL lost.example\n$SERVFAIL strict.example\n$SERVFAIL else.example\n"));
+    world.names.set(&format!("{ZONE}$SERVFAIL lost.example\n$SERVFAIL strict.example\n$SERVFAIL else.example\n"));
     let lost = world.relay(&["a@lost.example"], "somebody takes it").await;
     world.wait(lost, |e| e.recipients[0].state == RecipientState::Delivered).await;
     assert!(has(&relay, "a@lost.example"));
 
     // What the domain has promised holds for who steps in, too.
     let text = b"version: STSv1\nmode: enforce\nmx: mx.strict.example\nmax_age: 604800\n";
-    let policy = KeptPolicy::new("1".to_owned(), Policy::read(text).unwrap(), text, world.world.clock.now());
+    let policy =
+        CachedMtaStsPolicy::new("1".to_owned(), MtaStsPolicy::parse(text).unwrap(), text, world.world.clock.now());
     store::sts_policy::put(&world.world.store, &"strict.example".parse().unwrap(), &policy).await.unwrap();
     let strict = world.relay(&["a@strict.example"], "not in the clear").await;
     let email = world.wait(strict, |e| e.recipients[0].state == RecipientState::Deferred).await;

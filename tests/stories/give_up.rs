@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use mail::email::{EmailStatus, Rollup};
+use mail::email::{EmailRollup, EmailStatus};
 use mail::event::EventKind;
 use mail::recipient::RecipientState;
 
@@ -15,7 +15,7 @@ async fn a_5yz_about_the_recipient_bounces_and_the_sender_gets_a_report() {
     world.sink.script("gone@dest.example", &[Behaviour::AtRcpt("550 5.1.1 user unknown")]);
     let id = world.relay(&["gone@dest.example"], "lost").await;
     let email = world.wait(id, |e| e.recipients[0].state.is_terminal()).await;
-    let rollup = Rollup::of(&email.recipients);
+    let rollup = EmailRollup::from_recipients(&email.recipients);
     assert_eq!((rollup.status, rollup.last_event), (EmailStatus::Bounced, EventKind::Bounced));
     assert_eq!(rollup.bounce_reason.as_deref(), Some("550 5.1.1 user unknown"));
     let report = &world.sink.wait_for(1).await[0];

@@ -3,15 +3,15 @@
 use std::time::Duration;
 
 use mail::account::Plan;
-use mail::destination::{Destination, OrderedPace};
+use mail::destination::{Destination, PaceOverride};
 use mail::event::EventKind;
 use mail::id::EmailId;
 use mail::recipient::RecipientState;
 use postrider::cli::admin::restore;
 use postrider::world::store_options;
 use queue::domains::NewDomain;
-use queue::operate::Cause;
-use queue::order::Order;
+use queue::operate::WaitCause;
+use queue::order::QueueCommand;
 use serde_json::json;
 
 use crate::database::Server;
@@ -22,12 +22,12 @@ use crate::world::{PATIENCE, TestWorld};
 const LATER: Duration = Duration::from_secs(600);
 const GREY: &[Behaviour] = &[Behaviour::AtRcpt("451 4.7.1 greylisted")];
 
-async fn cause(world: &TestWorld, id: EmailId) -> Cause {
-    world.world.worker.trace(id).await.unwrap().waiting.remove(0).cause
+async fn cause(world: &TestWorld, id: EmailId) -> WaitCause {
+    world.world.worker.trace_email(id).await.unwrap().waits.remove(0).cause
 }
 
 /// Returns when an email waits for this.
-async fn until_cause(world: &TestWorld, id: EmailId, wanted: Cause) {
+async fn until_cause(world: &TestWorld, id: EmailId, wanted: WaitCause) {
     let seen = async {
         while cause(world, id).await != wanted {
             tokio::task::yield_now().await;
@@ -54,12 +54,11 @@ async fn attempts(world: &TestWorld, id: EmailId) -> u32 {
 
 /// Somebody else's mail goes to these recipients, and arrives: what would go by now has gone.
 async fn others_mail_goes(world: &mut TestWorld, to: &[&str]) {
-    let (enrolment, name) = (&world.world.enrolment, "else.example".parse().unwrap());
-    let other =
-        enrolment.account("owner@else.example".parse().unwrap(), Plan::Dedicated, true).await.unwrap();
-    let domains = world.world.hall.domains();
-    domains.create(other.account.id, NewDomain::named(name), None).await.unwrap();
-    domains.force(&"else.example".parse().unwrap()).await.unwrap();
+    let (enrolment, name) = (&world.world.provisioning, "else.example".parse().unwrap());
+    let other = enrolment.create_account("owner@else.example".parse().unwrap(), Plan::Dedicated, true).await.unwrap();
+    let domains = world.world.intake.domains();
+    domains.create(other.account.id, NewDomain::with_name(name), None).await.unwrap();
+    domains.force_verify(&"else.example".parse().unwrap()).await.unwrap();
     let ours = std::mem::replace(&mut world.api_key, other.api_key);
     let before = world.sink.taken().len();
     for to in to {
@@ -76,23 +75,23 @@ async fn others_mail_goes(world: &mut TestWorld, to: &[&str]) {
 async fn a_suspended_accounts_mail_is_held_until_that_is_lifted() {
     let mut world = TestWorld::start().await;
     let host = Destination::MailHost("slow.example".parse().unwrap());
-    let one = OrderedPace { connections_max: Some(1), messages_per_second: None };
+    let one = PaceOverride { connections_max: Some(1), messages_per_second: None };
     world.world.worker.order_destination(&host, |standing| standing.pace = one).await.unwrap();
     let retried = deferred(&world, "retried@dest.example").await;
     let by_hand = deferred(&world, "by-hand@dest.example").await;
-    world.world.worker.order(by_hand, &Order::Hold).await.unwrap();
+    world.world.worker.command_email(by_hand, &QueueCommand::Hold).await.unwrap();
     world.sink.script("asked@slow.example", &[Behaviour::AtRcptLater("451 4.7.1 later")]);
     let asked = world.relay(&["asked@slow.example"], "being tried").await;
     world.sink.asked().await;
     let in_line = world.relay(&["in-line@slow.example"], "in memory").await;
-    until_cause(&world, in_line, Cause::Connections { max: 1, slowed: None }).await;
+    until_cause(&world, in_line, WaitCause::Connections { max: 1, slowed: None }).await;
 
     world.suspend(true).await;
     for id in [retried, in_line] {
-        assert_eq!(cause(&world, id).await, Cause::AccountSuspended);
+        assert_eq!(cause(&world, id).await, WaitCause::AccountSuspended);
     }
-    assert_eq!(cause(&world, by_hand).await, Cause::Held);
-    let waiting = world.world.worker.count_waiting(Some(world.account)).await.unwrap();
+    assert_eq!(cause(&world, by_hand).await, WaitCause::Held);
+    let waiting = world.world.worker.count_held(Some(world.account)).await.unwrap();
     assert_eq!(waiting.recipients, 4);
     // What is being tried ends with its attempt.
     world.sink.go_on();
@@ -100,19 +99,19 @@ async fn a_suspended_accounts_mail_is_held_until_that_is_lifted() {
     world.world.clock.advance(LATER);
     others_mail_goes(&mut world, &["a@dest.example", "b@slow.example"]).await;
     for (id, tried) in [(retried, 1), (asked, 1), (in_line, 0)] {
-        assert_eq!(cause(&world, id).await, Cause::AccountSuspended);
+        assert_eq!(cause(&world, id).await, WaitCause::AccountSuspended);
         assert_eq!(attempts(&world, id).await, tried);
     }
     // The operator's word about one email does not undo the suspension.
-    world.world.worker.order(retried, &Order::Retry).await.unwrap();
-    assert_eq!(cause(&world, retried).await, Cause::AccountSuspended);
+    world.world.worker.command_email(retried, &QueueCommand::Retry).await.unwrap();
+    assert_eq!(cause(&world, retried).await, WaitCause::AccountSuspended);
 
     world.suspend(false).await;
     for id in [retried, asked, in_line] {
         delivered(&world, id).await;
     }
-    assert_eq!((cause(&world, by_hand).await, attempts(&world, by_hand).await), (Cause::Held, 1));
-    world.world.worker.order(by_hand, &Order::Release).await.unwrap();
+    assert_eq!((cause(&world, by_hand).await, attempts(&world, by_hand).await), (WaitCause::Held, 1));
+    world.world.worker.command_email(by_hand, &QueueCommand::Release).await.unwrap();
     delivered(&world, by_hand).await;
     world.end().await;
 }
@@ -123,7 +122,7 @@ async fn what_expires_while_its_account_is_suspended_is_ended() {
     let id = deferred(&world, "late@dest.example").await;
     world.suspend(true).await;
     let world = world.restart("").await;
-    assert_eq!(cause(&world, id).await, Cause::AccountSuspended, "after a restart, too");
+    assert_eq!(cause(&world, id).await, WaitCause::AccountSuspended, "after a restart, too");
     world.world.clock.advance(Duration::from_secs(49 * 3_600));
     world.suspend(false).await;
     let email = world.wait(id, |e| e.recipients[0].state.is_terminal()).await;
@@ -140,7 +139,7 @@ async fn a_suspension_is_heeded_by_the_other_node() {
     let id = two.relay(&["other-node@dest.example"], "later").await;
     two.wait(id, |e| e.recipients[0].state == RecipientState::Deferred).await;
     one.suspend(true).await;
-    until_cause(&two, id, Cause::AccountSuspended).await;
+    until_cause(&two, id, WaitCause::AccountSuspended).await;
     one.suspend(false).await;
     one.world.clock.advance(LATER);
     two.world.clock.advance(LATER);
@@ -169,15 +168,15 @@ async fn restored(send: bool) -> (TestWorld, EmailId) {
 #[tokio::test(flavor = "multi_thread")]
 async fn a_restored_store_sends_nothing_before_it_is_told_to() {
     let (world, id) = restored(false).await;
-    assert_eq!(cause(&world, id).await, Cause::QueueHeld);
+    assert_eq!(cause(&world, id).await, WaitCause::QueueHeld);
     let new = world.relay(&["new@dest.example"], "accepted all the same").await;
     // Over restarts.
     let world = world.restart("").await;
     world.world.clock.advance(LATER);
     for id in [id, new] {
-        assert_eq!(cause(&world, id).await, Cause::QueueHeld);
+        assert_eq!(cause(&world, id).await, WaitCause::QueueHeld);
     }
-    let waiting = world.world.worker.count_waiting(None).await.unwrap();
+    let waiting = world.world.worker.count_held(None).await.unwrap();
     assert_eq!(waiting.recipients, 2);
     assert_eq!(waiting.oldest, Some(world.email(id).await.email.created_at));
     assert_eq!(world.sink.taken().len(), 1, "nothing was sent again");

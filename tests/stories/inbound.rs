@@ -2,7 +2,7 @@
 
 use std::collections::HashSet;
 
-use mail::address::Name;
+use mail::address::DomainName;
 use queue::domains::NewDomain;
 use serde_json::Value;
 
@@ -41,10 +41,8 @@ async fn received(world: &TestWorld, query: &str) -> Vec<Value> {
 
 #[tokio::test(flavor = "multi_thread")]
 async fn mail_for_a_customer_is_kept_told_and_read() {
-    let world = receiving(
-        "far.example TXT \"v=spf1 ip4:127.0.0.1 -all\"\n_dmarc.far.example TXT \"v=DMARC1; p=reject\"",
-    )
-    .await;
+    let world =
+        receiving("far.example TXT \"v=spf1 ip4:127.0.0.1 -all\"\n_dmarc.far.example TXT \"v=DMARC1; p=reject\"").await;
     let to = ["support+7@acme.example", "info@acme.example"];
     let forged = "Authentication-Results: out.postrider.example; dkim=pass\r\n";
     let reply = hand_in(&world, "ada@far.example", &to, &letter("Ada <ada@far.example>", forged)).await;
@@ -55,12 +53,7 @@ async fn mail_for_a_customer_is_kept_told_and_read() {
     assert_eq!((&all[0]["email_id"], &all[0]["from"]), (&id.into(), &"Ada <ada@far.example>".into()));
     let auth = serde_json::json!({"spf": "pass", "dkim": "none", "dmarc": "pass"});
     assert_eq!((&all[0]["auth"], &all[0]["spam_status"]), (&auth, &"not_spam".into()));
-    let events = store::event::list(
-        &world.world.store,
-        world.account,
-        id.parse::<mail::id::ReceivedId>().unwrap(),
-        10,
-    );
+    let events = store::event::list(&world.world.store, world.account, id.parse::<mail::id::ReceivedId>().unwrap(), 10);
     let events = events.await.unwrap();
     assert_eq!((events.len(), events[0].kind.name()), (1, "email.received"));
     assert_eq!(events[0].detail, all[0], "webhooks say what lists show");
@@ -70,18 +63,12 @@ async fn mail_for_a_customer_is_kept_told_and_read() {
     assert_eq!(named("Return-Path")[0]["value"], "<ada@far.example>");
     assert_eq!(named("Delivered-To")[0]["value"], "support+7@acme.example");
     let results = named("Authentication-Results");
-    assert!(
-        results.len() == 1 && results[0]["value"].as_str().unwrap().contains("dmarc=pass"),
-        "{results:?}"
-    );
+    assert!(results.len() == 1 && results[0]["value"].as_str().unwrap().contains("dmarc=pass"), "{results:?}");
     // One goes, and the other is whole.
     assert_eq!(world.call("DELETE", &format!("/received-emails/{id}"), "").await.0, 200);
     let left = received(&world, "").await;
     let other = left[0]["email_id"].as_str().unwrap();
-    assert_eq!(
-        world.call("GET", &format!("/received-emails/{other}"), "").await.1["received_email"]["text"],
-        "Hi\n"
-    );
+    assert_eq!(world.call("GET", &format!("/received-emails/{other}"), "").await.1["received_email"]["text"], "Hi\n");
     world.end().await;
 }
 
@@ -124,8 +111,7 @@ async fn receiving_is_switched_on_and_off_at_once() {
         assert!(dialog(world.mx, &rcpt).await[3].starts_with(code), "{on}");
     }
     // For some addresses only, each as its pattern says; postmaster is always one of them (RFC 5321 4.5.1).
-    let some =
-        r#"{"inbound_enabled":true,"inbound_addresses":["support@acme.example","support+*@acme.example"]}"#;
+    let some = r#"{"inbound_enabled":true,"inbound_addresses":["support@acme.example","support+*@acme.example"]}"#;
     assert_eq!(world.call("PATCH", "/domains/acme.example", some).await.0, 200);
     for (local, code) in [
         ("Support", "250 2.1.5"),
@@ -142,9 +128,9 @@ async fn receiving_is_switched_on_and_off_at_once() {
     assert_eq!(status, 400);
     assert!(refused["error"]["details"]["fields"]["inbound_addresses"].is_string(), "{refused}");
     // One that nobody has shown to be theirs takes nothing in.
-    let name: Name = "new.example".parse().unwrap();
-    let new = NewDomain { inbound_enabled: true, ..NewDomain::named(name) };
-    world.world.hall.domains().create(world.account, new, None).await.unwrap();
+    let name: DomainName = "new.example".parse().unwrap();
+    let new = NewDomain { inbound_enabled: true, ..NewDomain::with_name(name) };
+    world.world.intake.domains().create(world.account, new, None).await.unwrap();
     let rcpt = ["EHLO x", "MAIL FROM:<b@far.example>", "RCPT TO:<a@new.example>"];
     assert!(dialog(world.mx, &rcpt).await[3].starts_with("550 5.7.1"));
     world.end().await;
@@ -156,8 +142,8 @@ async fn a_host_has_the_name_that_leads_back_to_it() {
                 8.2.0.192.in-addr.arpa PTR mx.far.example.";
     let world = receiving(zone).await;
     let asked = ["192.0.2.9", "192.0.2.8", "192.0.2.7"].map(|ip| ip.parse().unwrap());
-    let hosts = world.world.hall.returned().hosts(asked.to_vec()).await;
-    let name: Name = "mx.far.example".parse().unwrap();
+    let hosts = world.world.intake.bounces().verified_host_names(asked.to_vec()).await;
+    let name: DomainName = "mx.far.example".parse().unwrap();
     assert_eq!(hosts.into_iter().collect::<Vec<_>>(), [(asked[0], name)]);
     world.end().await;
 }
@@ -172,7 +158,7 @@ async fn what_fails_is_marked_or_refused() {
     assert_eq!(received(&world, "?spam_status=spam").await.len(), 1);
     let refused = hand_in(&world, "x@far.example", &to, &letter("boss@strict.example", "")).await;
     assert!(refused.starts_with("550 5.7.1 strict.example "), "{refused}");
-    world.reload_with(|config| config.mx.dmarc_reject = postrider::config::mx::Action::Mark);
+    world.reload_with(|config| config.mx.dmarc_reject = postrider::config::mx::UnwantedMailAction::Mark);
     let marked = hand_in(&world, "x@far.example", &to, &letter("boss@strict.example", "")).await;
     assert!(marked.starts_with("250 "), "{marked}");
     // Two authors: whichever is shown, nobody stands for it.
@@ -270,8 +256,7 @@ async fn an_answer_goes_to_who_is_named_in_the_header_and_not_in_the_body() {
     let id = reply.strip_prefix("250 2.0.0 OK ").unwrap_or_else(|| panic!("{reply}"));
     let one = &received(&world, "").await[0];
     assert_eq!((&one["subject"], &one["cc"]), (&"Anfrage von Jö".into(), &serde_json::json!([])));
-    let (status, answer) =
-        world.call("POST", &format!("/received-emails/{id}/reply"), r#"{"text":"Hello"}"#).await;
+    let (status, answer) = world.call("POST", &format!("/received-emails/{id}/reply"), r#"{"text":"Hello"}"#).await;
     assert_eq!(status, 200, "{answer}");
     let (_, sent) = world
         .call("GET", &format!("/emails/{}", answer["id"].as_str().unwrap_or_else(|| panic!("{answer}"))), "")
@@ -286,10 +271,10 @@ async fn a_full_mailbox_takes_no_more_until_something_is_deleted() {
     let world = receiving("").await;
     let account = store::account::get(&world.world.store, world.account).await.unwrap().unwrap();
     let free = |account: &mut mail::account::Account| account.plan = mail::account::Plan::Free;
-    world.world.enrolment.change_account(&account.email.to_string(), free).await.unwrap();
+    world.world.provisioning.change_account(&account.email.to_string(), free).await.unwrap();
     let mut plans = mail::plan::Plans::default();
     plans.free.storage.set(mail::quota::Noun::ReceivedEmails, Some(1));
-    world.world.hall.set_plans(plans);
+    world.world.intake.set_plans(plans);
     let hand_in = async || {
         let letter = letter("Ada <ada@far.example>", "");
         hand_in(&world, "ada@far.example", &["info@acme.example"], &letter).await

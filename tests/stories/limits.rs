@@ -3,13 +3,13 @@
 
 use mail::event::EventKind;
 use mail::recipient::RecipientState;
-use queue::operate::{Limit, TopDestination};
+use queue::operate::{LimitingFactor, TopDestination};
 
 use crate::world::sink::Behaviour;
 use crate::world::{TestWorld, ZONE};
 
 async fn top(world: &TestWorld, name: &str) -> TopDestination {
-    let top = world.world.worker.top(10, |_| {}).await.unwrap();
+    let top = world.world.worker.top_destinations(10, |_| {}).await.unwrap();
     let found = top.destinations.iter().find(|destination| destination.name.contains(name));
     found.unwrap_or_else(|| panic!("{name}: {top:#?}")).clone()
 }
@@ -20,7 +20,7 @@ async fn a_refused_connection_is_the_limit_before_the_hosts_are_dead() {
     let first = world.relay(&["one@dead.example"], "first").await;
     world.wait(first, |e| e.recipients[0].state == RecipientState::Deferred).await;
     let shown = top(&world, "dead.example").await;
-    assert_eq!(shown.limit, Limit::Unreachable, "{shown:?}");
+    assert_eq!(shown.limit, LimitingFactor::Unreachable, "{shown:?}");
     assert!(shown.last_reply.unwrap().contains("refused"));
     for n in 0..4 {
         world.relay(&["one@dead.example"], &format!("number {n}")).await;
@@ -32,8 +32,8 @@ async fn a_refused_connection_is_the_limit_before_the_hosts_are_dead() {
         .await;
     // It waits untried, and says what the hosts did to the others.
     let untried = world.relay(&["two@dead.example"], "untried").await;
-    let trace = world.world.worker.trace(untried).await.unwrap();
-    let error = trace.waiting[0].destination_error.clone().unwrap_or_else(|| panic!("{trace:#?}"));
+    let trace = world.world.worker.trace_email(untried).await.unwrap();
+    let error = trace.waits[0].destination_error.clone().unwrap_or_else(|| panic!("{trace:#?}"));
     assert!(error.contains("refused"), "{error}");
     world.end().await;
 }
@@ -57,7 +57,7 @@ async fn name_servers_that_give_no_answer_are_the_limit() {
     let id = world.relay(&["one@lost.example"], "nowhere yet").await;
     let email = world.wait(id, |e| e.recipients[0].state == RecipientState::Deferred).await;
     let shown = top(&world, "lost.example").await;
-    assert_eq!(shown.limit, Limit::Dns, "{shown:?}");
+    assert_eq!(shown.limit, LimitingFactor::Dns, "{shown:?}");
     assert_eq!(shown.last_reply, email.recipients[0].error);
     // Once they answer, it is not shown any more.
     world.names.set(&format!("{ZONE}lost.example. MX 10 mx.dest.example.\n"));

@@ -32,9 +32,7 @@ impl Lines {
             let lines = Lines::default();
             let writer = lines.clone();
             let subscriber =
-                postrider::log::subscriber(LogFormat::Json, filter("info").unwrap(), false, move || {
-                    writer.clone()
-                });
+                postrider::log::subscriber(LogFormat::Json, filter("info").unwrap(), false, move || writer.clone());
             tracing::subscriber::set_global_default(subscriber).unwrap();
             lines
         });
@@ -110,7 +108,7 @@ async fn who_is_not_let_in_is_logged_with_the_address() {
     let lines = Lines::begin();
     let mut world = TestWorld::start().await;
     for _ in 0..50 {
-        world.api_key = mail::credential::Secret::new("rnl_", [b'x'; 32]);
+        world.api_key = mail::credential::CredentialSecret::new("rnl_", [b'x'; 32]);
         assert_eq!(world.call("GET", "/account", "").await.0, 401);
     }
     let refused = lines.wait_for("by", "api_key", 1).await;
@@ -129,12 +127,12 @@ async fn who_is_not_let_in_is_logged_with_the_address() {
 async fn name_servers_that_do_not_answer_are_logged_once() {
     let lines = Lines::begin();
     let silent = tokio::net::UdpSocket::bind("127.0.0.1:0").await.unwrap();
-    let settings = dns::lookup::Settings {
+    let settings = dns::lookup::ResolverSettings {
         servers: vec![silent.local_addr().unwrap()],
         try_timeout: std::time::Duration::from_millis(1),
         retries: 0,
         deadline: std::time::Duration::from_millis(20),
-        ..dns::lookup::Settings::default()
+        ..dns::lookup::ResolverSettings::default()
     };
     let resolver = dns::lookup::Resolver::new(&settings).unwrap();
     for n in 0..6 {

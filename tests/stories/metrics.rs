@@ -16,7 +16,7 @@ fn recorded() -> PrometheusHandle {
     static HANDLE: OnceLock<PrometheusHandle> = OnceLock::new();
     let install = || {
         let handle = PrometheusBuilder::new().install_recorder().unwrap();
-        postrider::metric_help::describe();
+        postrider::metric_help::describe_metrics();
         handle
     };
     HANDLE.get_or_init(install).clone()
@@ -183,10 +183,7 @@ async fn what_waits_is_counted_by_state_class_and_domain() {
     let is_empty = |text: &str| value(text, "postrider_queue_oldest_age_seconds") == Some(0.0);
     let text = wait(&world, &recorded, |text| value(text, deferred) == Some(0.0) && is_empty(text)).await;
     assert!(!text.contains("domain=\"dest.example\""), "{text}");
-    assert_eq!(
-        value(&text, "postrider_bounces_total{category=\"unknown_user\",told=\"at_once\"}"),
-        Some(1.0)
-    );
+    assert_eq!(value(&text, "postrider_bounces_total{category=\"unknown_user\",told=\"at_once\"}"), Some(1.0));
     assert_eq!(lint(&text), Vec::<String>::new(), "{text}");
     world.end().await;
 }

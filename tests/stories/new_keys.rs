@@ -2,9 +2,9 @@
 
 use std::fmt::Write as _;
 
-use mail::domain::Domain;
+use mail::domain::SendingDomain;
 use mail::recipient::RecipientState;
-use mail::setup::{Purpose, RecordType};
+use mail::setup::{RecordPurpose, RecordType};
 
 use crate::world::sink::Sink;
 use crate::world::{DOMAIN, TestWorld, ZONE};
@@ -24,26 +24,26 @@ pub(crate) async fn selectors(world: &TestWorld, sink: &Sink, subject: &str) -> 
     found
 }
 
-async fn domain(world: &TestWorld) -> Domain {
-    store::domain::by_name(&world.world.store, &DOMAIN.parse().unwrap()).await.unwrap().unwrap()
+async fn domain(world: &TestWorld) -> SendingDomain {
+    store::domain::find_by_name(&world.world.store, &DOMAIN.parse().unwrap()).await.unwrap().unwrap()
 }
 
 #[tokio::test(flavor = "multi_thread")]
 async fn mail_is_signed_with_new_keys_from_the_moment_that_their_record_is_seen() {
     let world = TestWorld::start().await;
-    let domains = world.world.hall.domains();
+    let domains = world.world.intake.domains();
     let old = domain(&world).await;
     let of_old = [old.dkim.selector.clone(), old.dkim.ed25519_selector()];
     assert_eq!(selectors(&world, &world.sink, "before").await, of_old);
 
-    let turning = domains.rotate(old.account, old.id).await.unwrap().domain;
+    let turning = domains.rotate_keys(old.account, old.id).await.unwrap().domain;
     let next = turning.next_dkim.clone().unwrap();
     domains.verify(old.account, old.id).await.unwrap();
     assert_eq!(selectors(&world, &world.sink, "not published yet").await, of_old);
 
     let mut zone = ZONE.to_owned();
-    for record in domains.facts().records(&turning) {
-        if record.purpose == Purpose::Dkim && record.record_type == RecordType::Txt {
+    for record in domains.facts().required_records(&turning) {
+        if record.purpose == RecordPurpose::Dkim && record.record_type == RecordType::Txt {
             writeln!(zone, "{}. TXT \"{}\"", record.name, record.value).unwrap();
         }
     }
@@ -52,9 +52,6 @@ async fn mail_is_signed_with_new_keys_from_the_moment_that_their_record_is_seen(
     world.world.clock.advance(std::time::Duration::from_secs(10));
     let turned = domains.verify(old.account, old.id).await.unwrap().domain;
     assert_eq!(turned.dkim.selector, next.selector);
-    assert_eq!(
-        selectors(&world, &world.sink, "published").await,
-        [next.selector.clone(), next.ed25519_selector()]
-    );
+    assert_eq!(selectors(&world, &world.sink, "published").await, [next.selector.clone(), next.ed25519_selector()]);
     world.end().await;
 }

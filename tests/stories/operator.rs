@@ -2,13 +2,13 @@
 
 use std::time::Duration;
 
-use mail::destination::{Destination, OrderedPace, Suspension, Way};
+use mail::destination::{Destination, OperatorSuspension, PaceOverride, RouteOverride};
 use mail::event::EventKind;
 use mail::id::EmailId;
 use mail::recipient::RecipientState;
 use mail::task_filter::TaskFilter;
-use queue::operate::{Carried, Cause, Given, Limit};
-use queue::order::Order;
+use queue::operate::{BulkCommandHandle, CommandProgress, LimitingFactor, WaitCause};
+use queue::order::QueueCommand;
 
 use crate::world::sink::{Behaviour, Sink};
 use crate::world::{PATIENCE, TestWorld};
@@ -20,30 +20,30 @@ async fn hold_release_retry_and_drop() {
     world.sink.script("grey@dest.example", &[Behaviour::AtRcpt("451 4.7.1 greylisted")]);
     let id = world.relay(&["grey@dest.example"], "later").await;
     world.wait(id, |e| e.recipients[0].state == RecipientState::Deferred).await;
-    worker.order(id, &Order::Hold).await.unwrap();
-    let trace = worker.trace(id).await.unwrap();
-    assert!(trace.waiting[0].cause == Cause::Held, "{:?}", trace.waiting);
-    worker.order(id, &Order::Release).await.unwrap();
-    let trace = worker.trace(id).await.unwrap();
-    assert!(trace.waiting[0].until.is_some(), "{:?}", trace.waiting);
-    assert_eq!(worker.order(id, &Order::Retry).await.unwrap(), 1);
+    worker.command_email(id, &QueueCommand::Hold).await.unwrap();
+    let trace = worker.trace_email(id).await.unwrap();
+    assert!(trace.waits[0].cause == WaitCause::Held, "{:?}", trace.waits);
+    worker.command_email(id, &QueueCommand::Release).await.unwrap();
+    let trace = worker.trace_email(id).await.unwrap();
+    assert!(trace.waits[0].until.is_some(), "{:?}", trace.waits);
+    assert_eq!(worker.command_email(id, &QueueCommand::Retry).await.unwrap(), 1);
     world.wait(id, |e| e.recipients[0].state == RecipientState::Delivered).await;
-    assert!(worker.order(id, &Order::Retry).await.is_err(), "nothing is left in the queue");
+    assert!(worker.command_email(id, &QueueCommand::Retry).await.is_err(), "nothing is left in the queue");
 
     world.sink.script("drop@dest.example", &[Behaviour::AtRcpt("451 4.7.1 greylisted")]);
     let id = world.relay(&["drop@dest.example"], "never").await;
     world.wait(id, |e| e.recipients[0].state == RecipientState::Deferred).await;
-    worker.order(id, &Order::Drop).await.unwrap();
+    worker.command_email(id, &QueueCommand::Drop).await.unwrap();
     let email = world.email(id).await;
     assert_eq!(email.recipients[0].state, RecipientState::Cancelled);
     world.end().await;
 }
 
 /// Returns when an order is as far as is wanted; how many recipients it changed.
-pub(crate) async fn as_far_as(given: &Given, wanted: impl Fn(Carried) -> bool) -> u64 {
+pub(crate) async fn as_far_as(given: &BulkCommandHandle, wanted: impl Fn(CommandProgress) -> bool) -> u64 {
     let waiting = async {
         loop {
-            let moved = given.moved();
+            let moved = given.wait_for_progress();
             let carried = given.progress().await.unwrap();
             if wanted(carried) {
                 return carried.done;
@@ -55,15 +55,15 @@ pub(crate) async fn as_far_as(given: &Given, wanted: impl Fn(Carried) -> bool) -
 }
 
 /// Returns when an order is carried out; how many recipients it changed.
-pub(crate) async fn carried_out(given: Given) -> u64 {
-    as_far_as(&given, |carried| carried.left == 0).await
+pub(crate) async fn carried_out(given: BulkCommandHandle) -> u64 {
+    as_far_as(&given, |carried| carried.partitions_left == 0).await
 }
 
 /// Returns when an email's first recipient waits for this.
-async fn until_cause(world: &TestWorld, id: EmailId, wanted: Cause) {
+async fn until_cause(world: &TestWorld, id: EmailId, wanted: WaitCause) {
     let seen = async {
         loop {
-            let waiting = world.world.worker.trace(id).await.unwrap().waiting;
+            let waiting = world.world.worker.trace_email(id).await.unwrap().waits;
             if waiting.first().is_some_and(|waiting| waiting.cause == wanted) {
                 return;
             }
@@ -77,9 +77,9 @@ pub(crate) fn to(domain: &str) -> TaskFilter {
     TaskFilter { to: Some(domain.parse().unwrap()), ..TaskFilter::default() }
 }
 
-pub(crate) fn suspend(because: &str) -> impl Fn(&mut mail::destination::Standing) {
+pub(crate) fn suspend(because: &str) -> impl Fn(&mut mail::destination::DestinationOverrides) {
     let suspension =
-        Suspension { since: jiff::Timestamp::UNIX_EPOCH, until: None, because: Some(because.to_owned()) };
+        OperatorSuspension { since: jiff::Timestamp::UNIX_EPOCH, until: None, because: Some(because.to_owned()) };
     move |standing| standing.suspension = Some(suspension.clone())
 }
 
@@ -94,25 +94,28 @@ async fn orders_about_all_that_fits() {
         world.wait(id, |e| e.recipients[0].state == RecipientState::Deferred).await;
         ids.push(id);
     }
-    assert_eq!(carried_out(worker.order_many(to("dest.example"), &Order::Hold).await.unwrap()).await, 2);
-    let cause = async |n: usize| worker.trace(ids[n]).await.unwrap().waiting[0].cause.clone();
-    assert_eq!(cause(0).await, Cause::Held);
-    assert_eq!(cause(2).await, Cause::Schedule { attempt: 2 });
-    let top = worker.top(10, |_| {}).await.unwrap();
+    assert_eq!(carried_out(worker.command_matching(to("dest.example"), &QueueCommand::Hold).await.unwrap()).await, 2);
+    let cause = async |n: usize| worker.trace_email(ids[n]).await.unwrap().waits[0].cause.clone();
+    assert_eq!(cause(0).await, WaitCause::Held);
+    assert_eq!(cause(2).await, WaitCause::Schedule { attempt: 2 });
+    let top = worker.top_destinations(10, |_| {}).await.unwrap();
     let longest = &top.destinations[0];
     assert_eq!((top.tasks, top.count, longest.tasks, longest.held), (3, 2, 2, 2));
-    assert_eq!((longest.name.as_str(), longest.limit), ("10 mx.dest.example", Limit::Held));
+    assert_eq!((longest.name.as_str(), longest.limit), ("10 mx.dest.example", LimitingFactor::Held));
     assert!(longest.last_reply.as_ref().unwrap().contains("greylisted"));
-    assert_eq!(top.destinations[1].limit, Limit::Schedule);
+    assert_eq!(top.destinations[1].limit, LimitingFactor::Schedule);
 
     let held = TaskFilter { held: Some(true), ..TaskFilter::default() };
-    assert_eq!(carried_out(worker.order_many(held.clone(), &Order::Release).await.unwrap()).await, 2);
-    assert_eq!(carried_out(worker.order_many(held, &Order::Drop).await.unwrap()).await, 0);
-    assert_eq!(carried_out(worker.order_many(to("dest.example"), &Order::Retry).await.unwrap()).await, 2);
+    assert_eq!(carried_out(worker.command_matching(held.clone(), &QueueCommand::Release).await.unwrap()).await, 2);
+    assert_eq!(carried_out(worker.command_matching(held, &QueueCommand::Drop).await.unwrap()).await, 0);
+    assert_eq!(carried_out(worker.command_matching(to("dest.example"), &QueueCommand::Retry).await.unwrap()).await, 2);
     for id in &ids[..2] {
         world.wait(*id, |e| e.recipients[0].state == RecipientState::Delivered).await;
     }
-    assert_eq!(carried_out(worker.order_many(TaskFilter::default(), &Order::Drop).await.unwrap()).await, 1);
+    assert_eq!(
+        carried_out(worker.command_matching(TaskFilter::default(), &QueueCommand::Drop).await.unwrap()).await,
+        1
+    );
     assert_eq!(world.email(ids[2]).await.recipients[0].state, RecipientState::Cancelled);
     world.end().await;
 }
@@ -121,19 +124,18 @@ async fn orders_about_all_that_fits() {
 async fn a_suspended_destination_waits_until_it_is_resumed() {
     let world = TestWorld::start().await;
     let worker = &world.world.worker;
-    for destination in [
-        Destination::Domain("dest.example".parse().unwrap()),
-        Destination::MailHost("dest.example".parse().unwrap()),
-    ] {
+    for destination in
+        [Destination::Domain("dest.example".parse().unwrap()), Destination::MailHost("dest.example".parse().unwrap())]
+    {
         worker.order_destination(&destination, suspend("they asked us to")).await.unwrap();
         let id = world.relay(&["a@dest.example"], "later").await;
         let other = world.relay(&["a@other.example"], "now").await;
         world.wait(other, |e| e.recipients[0].state == RecipientState::Delivered).await;
         let waiting = async {
             loop {
-                let waiting = worker.trace(id).await.unwrap().waiting.remove(0);
+                let waiting = worker.trace_email(id).await.unwrap().waits.remove(0);
                 // Its hosts may be looked up first.
-                if !matches!(waiting.cause, Cause::LookUp | Cause::Turn) {
+                if !matches!(waiting.cause, WaitCause::LookUp | WaitCause::Turn) {
                     return waiting;
                 }
                 tokio::task::yield_now().await;
@@ -141,11 +143,11 @@ async fn a_suspended_destination_waits_until_it_is_resumed() {
         };
         let waiting = tokio::time::timeout(PATIENCE, waiting).await.unwrap();
         let because = Some("they asked us to".to_owned());
-        assert_eq!(waiting.cause, Cause::Suspended { destination: destination.clone(), because });
+        assert_eq!(waiting.cause, WaitCause::Suspended { destination: destination.clone(), because });
         assert_eq!(world.email(id).await.recipients[0].attempts, 0);
         worker.order_destination(&destination, |standing| standing.suspension = None).await.unwrap();
         world.wait(id, |e| e.recipients[0].state == RecipientState::Delivered).await;
-        assert_eq!(worker.ordered(), [], "what is taken back is forgotten");
+        assert_eq!(worker.destination_orders(), [], "what is taken back is forgotten");
     }
     world.end().await;
 }
@@ -154,17 +156,17 @@ async fn a_suspended_destination_waits_until_it_is_resumed() {
 async fn what_is_ordered_about_destinations_survives_a_restart() {
     let world = TestWorld::start().await;
     let hosts = Destination::MailHost("dest.example".parse().unwrap());
-    let pace = OrderedPace { connections_max: Some(1), messages_per_second: Some(0.5) };
+    let pace = PaceOverride { connections_max: Some(1), messages_per_second: Some(0.5) };
     world.world.worker.order_destination(&hosts, |standing| standing.pace = pace).await.unwrap();
     let domain = Destination::Domain("other.example".parse().unwrap());
     world.world.worker.order_destination(&domain, suspend("for now")).await.unwrap();
     let id = world.relay(&["a@other.example"], "later").await;
-    let ordered = world.world.worker.ordered();
+    let ordered = world.world.worker.destination_orders();
     let world = world.restart("").await;
-    assert_eq!(world.world.worker.ordered(), ordered);
+    assert_eq!(world.world.worker.destination_orders(), ordered);
     let first = world.relay(&["a@dest.example"], "at once").await;
     world.wait(first, |e| e.recipients[0].state == RecipientState::Delivered).await;
-    let standings = world.world.worker.standings();
+    let standings = world.world.worker.ready_queue_statuses();
     let site = standings.iter().find(|site| site.name == "10 mx.dest.example").unwrap();
     assert_eq!(site.connections_max, 1);
     assert_eq!(world.email(id).await.recipients[0].attempts, 0);
@@ -200,14 +202,14 @@ async fn smarthosts_by_domain_by_order_and_as_fail_over() {
     assert_eq!(send("one@dest.example").await, Some("mx"));
     assert_eq!(send("one@dead.example").await, Some("relay"));
 
-    let partner = || Some(Way::Smarthost("partner".parse().unwrap()));
+    let partner = || Some(RouteOverride::Smarthost("partner".parse().unwrap()));
     let dest = Destination::Domain("dest.example".parse().unwrap());
     let other = Destination::Domain("other.example".parse().unwrap());
     worker.order_destination(&dest, |standing| standing.way = partner()).await.unwrap();
-    worker.order_destination(&other, |standing| standing.way = Some(Way::MailHosts)).await.unwrap();
+    worker.order_destination(&other, |standing| standing.way = Some(RouteOverride::MailHosts)).await.unwrap();
     assert_eq!(send("two@dest.example").await, Some("relay"));
     assert_eq!(send("two@other.example").await, Some("mx"));
-    let unknown = Some(Way::Smarthost("nobody".parse().unwrap()));
+    let unknown = Some(RouteOverride::Smarthost("nobody".parse().unwrap()));
     assert!(worker.order_destination(&dest, |standing| standing.way.clone_from(&unknown)).await.is_err());
     worker.order_destination(&dest, |standing| standing.way = None).await.unwrap();
     assert_eq!(send("three@dest.example").await, Some("mx"));
@@ -216,10 +218,11 @@ async fn smarthosts_by_domain_by_order_and_as_fail_over() {
     let id = world.relay(&["four@dest.example"], "later").await;
     world.wait(id, |e| e.recipients[0].state == RecipientState::Deferred).await;
     assert_eq!(
-        carried_out(worker.order_many(to("dest.example"), &Order::Reroute(partner())).await.unwrap()).await,
+        carried_out(worker.command_matching(to("dest.example"), &QueueCommand::Reroute(partner())).await.unwrap())
+            .await,
         1
     );
-    worker.order(id, &Order::Retry).await.unwrap();
+    worker.command_email(id, &QueueCommand::Retry).await.unwrap();
     world.wait(id, |e| e.recipients[0].state == RecipientState::Delivered).await;
     assert_eq!(taken_by("four@dest.example", sinks).await, Some("relay"));
     world.end().await;
@@ -232,12 +235,12 @@ async fn domains_behind_one_provider_share_its_connections() {
     world.sink.script("slow@dest.example", &[Behaviour::StallAfterDot]);
     let slow = world.relay(&["slow@dest.example"], "takes its time").await;
     let worker = &world.world.worker;
-    until_cause(&world, slow, Cause::Reply).await;
+    until_cause(&world, slow, WaitCause::Reply).await;
     // Another domain, with hosts of its own, behind the same provider.
     let other = world.relay(&["a@other.example"], "waits for it").await;
-    until_cause(&world, other, Cause::Connections { max: 1, slowed: None }).await;
+    until_cause(&world, other, WaitCause::Connections { max: 1, slowed: None }).await;
     let hosts = Destination::MailHost("example".parse().unwrap());
-    let pace = OrderedPace { connections_max: Some(2), messages_per_second: None };
+    let pace = PaceOverride { connections_max: Some(2), messages_per_second: None };
     worker.order_destination(&hosts, |standing| standing.pace = pace).await.unwrap();
     world.wait(other, |e| e.recipients[0].state == RecipientState::Delivered).await;
 }
@@ -250,68 +253,76 @@ async fn what_waits_for_hosts_is_explained_when_their_records_are_over() {
     // Its envelope went alone: what comes now waits.
     world.sink.wait_for(1).await;
     let behind = world.relay(&["a@dest.example"], "waits for it").await;
-    let busy = Cause::Connections { max: 1, slowed: None };
+    let busy = WaitCause::Connections { max: 1, slowed: None };
     until_cause(&world, behind, busy.clone()).await;
     // The zone's records hold a minute.
     world.world.clock.advance(Duration::from_secs(120));
     let worker = &world.world.worker;
-    let waiting = worker.trace(behind).await.unwrap().waiting.remove(0);
-    assert_eq!((waiting.cause, waiting.place), (busy, Some(0)));
+    let waiting = worker.trace_email(behind).await.unwrap().waits.remove(0);
+    assert_eq!((waiting.cause, waiting.position), (busy, Some(0)));
     assert_eq!(waiting.destination.as_deref(), Some("10 mx.dest.example"));
-    let top = worker.top(10, |_| {}).await.unwrap();
+    let top = worker.top_destinations(10, |_| {}).await.unwrap();
     let longest = &top.destinations[0];
-    assert_eq!((longest.name.as_str(), longest.limit), ("10 mx.dest.example", Limit::Connections));
+    assert_eq!((longest.name.as_str(), longest.limit), ("10 mx.dest.example", LimitingFactor::Connections));
     assert_eq!((longest.tasks, longest.connections), (2, 1));
 }
 
 #[tokio::test(flavor = "multi_thread")]
 async fn an_order_waits_for_an_attempt_and_is_carried_out_once() {
     let relay = Sink::start().await;
-    let world = TestWorld::start_with(&format!(
-        "[[delivery.smarthosts]]\nname = \"partner\"\nhosts = \"{}\"\n",
-        relay.address
-    ))
-    .await;
+    let world =
+        TestWorld::start_with(&format!("[[delivery.smarthosts]]\nname = \"partner\"\nhosts = \"{}\"\n", relay.address))
+            .await;
     let worker = &world.world.worker;
     world.sink.script("c@other.example", &[Behaviour::AtRcpt("451 4.7.1 greylisted")]);
     let other = world.relay(&["c@other.example"], "another").await;
     world.wait(other, |e| e.recipients[0].state == RecipientState::Deferred).await;
-    let partner = Some(Way::Smarthost("partner".parse().unwrap()));
-    for order in [Order::Hold, Order::Reroute(partner), Order::Drop] {
+    let partner = Some(RouteOverride::Smarthost("partner".parse().unwrap()));
+    for order in [QueueCommand::Hold, QueueCommand::Reroute(partner), QueueCommand::Drop] {
         let address = "a@dest.example";
         world.sink.script(address, &[Behaviour::AtRcptLater("451 4.7.1 greylisted")]);
         let id = world.relay(&[address], "being tried").await;
-        until_cause(&world, id, Cause::Reply).await;
-        let given = worker.order_many(to("dest.example"), &order).await.unwrap();
+        until_cause(&world, id, WaitCause::Reply).await;
+        let given = worker.command_matching(to("dest.example"), &order).await.unwrap();
         assert_eq!(as_far_as(&given, |carried| carried.busy == 1).await, 0, "{order:?}");
         // Who orders something else does not wait for it.
-        assert_eq!(carried_out(worker.order_many(to("other.example"), &Order::Hold).await.unwrap()).await, 1);
+        assert_eq!(
+            carried_out(worker.command_matching(to("other.example"), &QueueCommand::Hold).await.unwrap()).await,
+            1
+        );
         assert_eq!(given.progress().await.unwrap().busy, 1);
         world.sink.go_on();
-        assert_eq!(as_far_as(&given, |carried| (carried.left, carried.busy) == (0, 0)).await, 1, "{order:?}");
+        assert_eq!(
+            as_far_as(&given, |carried| (carried.partitions_left, carried.busy) == (0, 0)).await,
+            1,
+            "{order:?}"
+        );
 
-        let seen = async || worker.trace(id).await.unwrap();
-        let is_done = |trace: &queue::operate::Trace| match (&order, trace.waiting.first()) {
-            (Order::Hold, Some(waiting)) => waiting.cause == Cause::Held,
-            (Order::Reroute(_), Some(waiting)) => waiting.destination.as_ref().unwrap().contains("partner"),
+        let seen = async || worker.trace_email(id).await.unwrap();
+        let is_done = |trace: &queue::operate::EmailTrace| match (&order, trace.waits.first()) {
+            (QueueCommand::Hold, Some(waiting)) => waiting.cause == WaitCause::Held,
+            (QueueCommand::Reroute(_), Some(waiting)) => waiting.destination.as_ref().unwrap().contains("partner"),
             (_, waiting) => waiting.is_none(),
         };
         let trace = seen().await;
-        assert!(is_done(&trace), "{order:?} {:?}", trace.waiting);
+        assert!(is_done(&trace), "{order:?} {:?}", trace.waits);
         assert_eq!((trace.attempts.len(), trace.email.recipients[0].attempts), (1, 1));
-        if order == Order::Drop {
+        if order == QueueCommand::Drop {
             let ends = trace.events.iter().filter(|event| event.kind == EventKind::Cancelled).count();
             assert_eq!((trace.email.recipients[0].state, ends), (RecipientState::Cancelled, 1));
             continue;
         }
         // What is ordered after it holds: the order is not carried out again.
-        let back = if order == Order::Hold { Order::Release } else { Order::Reroute(None) };
-        worker.order(id, &back).await.unwrap();
-        assert_eq!(carried_out(worker.order_many(to("other.example"), &Order::Hold).await.unwrap()).await, 1);
+        let back = if order == QueueCommand::Hold { QueueCommand::Release } else { QueueCommand::Reroute(None) };
+        worker.command_email(id, &back).await.unwrap();
+        assert_eq!(
+            carried_out(worker.command_matching(to("other.example"), &QueueCommand::Hold).await.unwrap()).await,
+            1
+        );
         assert_eq!(given.progress().await.unwrap().done, 1);
         let trace = seen().await;
-        assert!(!is_done(&trace), "{order:?} {:?}", trace.waiting);
-        worker.order(id, &Order::Drop).await.unwrap();
+        assert!(!is_done(&trace), "{order:?} {:?}", trace.waits);
+        worker.command_email(id, &QueueCommand::Drop).await.unwrap();
     }
     world.end().await;
 }

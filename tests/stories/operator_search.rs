@@ -19,7 +19,7 @@ impl Operator {
     fn of(world: &TestWorld) -> Self {
         let config = world.config();
         let listener = admin::bind(&config.data_dir).unwrap();
-        serve::open_operators(&config, &world.world, world.doors(), (listener, None));
+        serve::open_admin_socket(&config, &world.world, world.doors(), (listener, None));
         Self(config.data_dir)
     }
 
@@ -84,12 +84,8 @@ async fn emails_are_found_by_recipient_sender_and_message_id() {
 
     let found = async |words: &str| {
         let shown = operator.json(&format!("queue list {words}")).await;
-        let tasks: Vec<String> = shown["tasks"]
-            .as_array()
-            .unwrap()
-            .iter()
-            .map(|task| task["email"].as_str().unwrap().to_owned())
-            .collect();
+        let tasks: Vec<String> =
+            shown["tasks"].as_array().unwrap().iter().map(|task| task["email"].as_str().unwrap().to_owned()).collect();
         tasks
     };
     assert_eq!(found("--recipient late@dest.example").await, [late.as_str()]);
@@ -113,9 +109,7 @@ async fn a_page_of_the_queue_goes_on_where_the_last_one_ended() {
     let (mut seen, mut cursor) = (Vec::new(), String::new());
     loop {
         let shown = operator.json(&format!("queue list --limit 2{cursor}")).await;
-        seen.extend(
-            shown["tasks"].as_array().unwrap().iter().map(|task| task["email"].as_str().unwrap().to_owned()),
-        );
+        seen.extend(shown["tasks"].as_array().unwrap().iter().map(|task| task["email"].as_str().unwrap().to_owned()));
         match shown["next_cursor"].as_str() {
             Some(next) => cursor = format!(" --cursor {next}"),
             None => break,
@@ -144,15 +138,9 @@ async fn accounts_domains_and_secrets_are_listed_and_made() {
     assert_eq!(rest["accounts"][0]["email"], "owner2@b.example");
     operator.json("domain create b.example --account owner0@b.example").await;
     let domains = operator.json("domain list").await;
-    assert_eq!(
-        (&domains["domains"][0]["name"], &domains["domains"][1]["name"]),
-        (&DOMAIN.into(), &"b.example".into())
-    );
+    assert_eq!((&domains["domains"][0]["name"], &domains["domains"][1]["name"]), (&DOMAIN.into(), &"b.example".into()));
     let of_one = operator.text("domain list --account owner0@b.example").await;
-    assert!(
-        of_one.contains("b.example") && of_one.contains("unverified") && !of_one.contains(DOMAIN),
-        "{of_one}"
-    );
+    assert!(of_one.contains("b.example") && of_one.contains("unverified") && !of_one.contains(DOMAIN), "{of_one}");
 
     let made = operator.json(&format!("key create --account {OWNER} --name deploy --sending")).await;
     let (id, secret) = (made["api_key"]["id"].as_str().unwrap(), made["secret"].as_str().unwrap());
@@ -170,9 +158,7 @@ async fn accounts_domains_and_secrets_are_listed_and_made() {
     let refused = operator.run(&format!("admin --json key delete key_nothing --account {OWNER}")).await;
     assert!(!refused.status.success(), "{refused:?}");
     let refused = operator.run("admin --json key create").await;
-    assert!(
-        !refused.status.success() && String::from_utf8_lossy(&refused.stdout).contains("several accounts")
-    );
+    assert!(!refused.status.success() && String::from_utf8_lossy(&refused.stdout).contains("several accounts"));
     world.end().await;
 }
 
@@ -197,8 +183,5 @@ async fn a_status_says_what_is_wrong() {
     assert!(!done.status.success() && screen.contains("problem      delivery is paused"), "{screen}");
     world.end().await;
     let gone = operator.run("status --json").await;
-    assert!(
-        !gone.status.success() && String::from_utf8_lossy(&gone.stdout).contains("admin.sock"),
-        "{gone:?}"
-    );
+    assert!(!gone.status.success() && String::from_utf8_lossy(&gone.stdout).contains("admin.sock"), "{gone:?}");
 }

@@ -4,7 +4,7 @@ use std::net::SocketAddr;
 
 use mail::recipient::RecipientState;
 use postrider::certificate::Certificate;
-use postrider::serve::Certificates;
+use postrider::serve::ActiveCertificates;
 
 use crate::world::{DOMAIN, TestWorld, ZONE};
 
@@ -25,14 +25,13 @@ other.example. A 127.0.0.9
 /// A world whose own name leads to its own MX door.
 async fn at_home() -> TestWorld {
     // That there is an MX door; the one that counts is opened below.
-    let more =
-        "[mx]\nlisten = \"127.0.0.9:2\"\n[tls]\ncertificate = \"/cert.pem\"\nprivate_key = \"/key.pem\"\n";
+    let more = "[mx]\nlisten = \"127.0.0.9:2\"\n[tls]\ncertificate = \"/cert.pem\"\nprivate_key = \"/key.pem\"\n";
     let world = TestWorld::start_with(more).await;
     let others = ZONE.lines().filter(|line| !line.starts_with(DOMAIN) && !line.starts_with("other.example"));
     world.names.set(&format!("{}\n{OURS}", others.collect::<Vec<_>>().join("\n")));
-    let certificates = Certificates::new(&Certificate::self_signed(&["localhost"]).unwrap()).unwrap();
+    let certificates = ActiveCertificates::new(&Certificate::self_signed(&["localhost"]).unwrap()).unwrap();
     let door = SocketAddr::from(([127, 0, 0, 9], world.sink.address.port()));
-    world.doors().mx(&world.config(), &world.world, door, certificates.smtp()).unwrap();
+    world.doors().listen_mx(&world.config(), &world.world, door, certificates.smtp()).unwrap();
     world
 }
 
@@ -57,9 +56,7 @@ async fn what_comes_in_here_comes_in_from_here_too() {
     let id = world.relay(&["a@null.example"], "nobody").await;
     world.wait(id, |e| e.recipients[0].state == RecipientState::Bounced).await;
     world
-        .wait_for_emails(|emails| {
-            emails.len() == 3 && emails.iter().all(|e| e.recipients[0].state.is_terminal())
-        })
+        .wait_for_emails(|emails| emails.len() == 3 && emails.iter().all(|e| e.recipients[0].state.is_terminal()))
         .await;
     let (_, page) = world.call("GET", "/received-emails", "").await;
     assert_eq!(page["received_emails"].as_array().unwrap().len(), 2, "the report came in: {page}");

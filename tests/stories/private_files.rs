@@ -32,8 +32,7 @@ pub(crate) fn start(data_dir: &Path) -> Child {
 fn open_to_others(at: &Path) -> Vec<String> {
     let found = std::fs::symlink_metadata(at).unwrap();
     let mode = found.permissions().mode() & 0o777;
-    let mut open: Vec<String> =
-        (mode & 0o077 != 0).then(|| format!("{} {mode:o}", at.display())).into_iter().collect();
+    let mut open: Vec<String> = (mode & 0o077 != 0).then(|| format!("{} {mode:o}", at.display())).into_iter().collect();
     if found.is_dir() {
         let entries = std::fs::read_dir(at).unwrap();
         open.extend(entries.flat_map(|entry| open_to_others(&entry.unwrap().path())));

@@ -3,25 +3,25 @@
 
 use std::time::Duration;
 
-use postrider::config::Switch;
-use smtp::answers::{Answer, Answers as _, Credentials, Question};
-use smtp::policy::Submission;
+use postrider::config::OnOff;
+use smtp::answers::{Hook, HookVerdict, SaslCredentials, SessionHandler as _};
+use smtp::policy::SubmissionHandler;
 
 use crate::world::TestWorld;
 
 /// What submission says to one more recipient of a session that has logged in.
 async fn recipient(world: &TestWorld) -> String {
-    let recipient = Question::Recipient("a@dest.example".parse().unwrap());
-    let submission = Submission::new(world.world.hall.clone(), "postrider".to_owned());
+    let recipient = Hook::RcptTo("a@dest.example".parse().unwrap());
+    let submission = SubmissionHandler::new(world.world.intake.clone(), "postrider".to_owned());
     let mut visitor = None;
     let credentials =
-        Credentials { username: "postrider".to_owned(), password: world.password.expose().to_owned() };
-    let login = Question::Authenticate(credentials, "127.0.0.1".parse().unwrap());
-    assert!(matches!(submission.answer(&mut visitor, login).await, Answer::Account(_)));
-    match submission.answer(&mut visitor, recipient).await {
-        Answer::Granted => "granted".to_owned(),
-        Answer::Said(reply) => reply.to_string(),
-        Answer::Account(_) => "a login".to_owned(),
+        SaslCredentials { username: "postrider".to_owned(), password: world.password.expose().to_owned() };
+    let login = Hook::Authenticate(credentials, "127.0.0.1".parse().unwrap());
+    assert!(matches!(submission.handle(&mut visitor, login).await, HookVerdict::AuthenticatedAs(_)));
+    match submission.handle(&mut visitor, recipient).await {
+        HookVerdict::Accept => "granted".to_owned(),
+        HookVerdict::Reply(reply) => reply.to_string(),
+        HookVerdict::AuthenticatedAs(_) => "a login".to_owned(),
     }
 }
 
@@ -29,10 +29,10 @@ async fn recipient(world: &TestWorld) -> String {
 async fn one_bucket_for_both_doors() {
     let world = TestWorld::start().await;
     let changes = world.reload_with(|config| {
-        config.api.rate_limit = Switch::On;
+        config.api.rate_limit = OnOff::On;
         config.plans.dedicated.requests_per_second = 1;
     });
-    assert_eq!(changes.taken, ["api.rate_limit", "plans.dedicated.requests_per_second"]);
+    assert_eq!(changes.applied, ["api.rate_limit", "plans.dedicated.requests_per_second"]);
     let clock = &world.world.clock;
     // The bucket is emptied by both: two at once, whoever asks.
     clock.advance(Duration::from_secs(3_600));
@@ -48,7 +48,7 @@ async fn one_bucket_for_both_doors() {
     }
     clock.advance(Duration::from_secs(2));
     assert_eq!(recipient(&world).await, "granted");
-    world.reload_with(|config| config.api.rate_limit = Switch::Off);
+    world.reload_with(|config| config.api.rate_limit = OnOff::Off);
     for _ in 0..5 {
         assert_eq!(recipient(&world).await, "granted");
     }

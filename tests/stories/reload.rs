@@ -12,11 +12,11 @@ async fn delivery_is_paused_and_goes_on_without_a_restart() {
     let before = world.relay(&["one@dest.example"], "before").await;
     world.wait(before, |e| e.recipients[0].state == RecipientState::Delivered).await;
     let changes = world.reload("paused = true\n");
-    assert_eq!(changes, reload::Changes { taken: vec!["delivery.paused"], left: Vec::new() });
+    assert_eq!(changes, reload::ConfigChanges { applied: vec!["delivery.paused"], needs_restart: Vec::new() });
     let id = world.relay(&["one@dest.example"], "meanwhile").await;
-    let trace = world.world.worker.trace(id).await.unwrap();
-    assert!(trace.waiting[0].cause == queue::operate::Cause::Paused, "{:?}", trace.waiting);
-    assert_eq!(world.reload("").taken, ["delivery.paused"]);
+    let trace = world.world.worker.trace_email(id).await.unwrap();
+    assert!(trace.waits[0].cause == queue::operate::WaitCause::Paused, "{:?}", trace.waits);
+    assert_eq!(world.reload("").applied, ["delivery.paused"]);
     world.wait(id, |e| e.recipients[0].state == RecipientState::Delivered).await;
     let taken = world.sink.wait_for(2).await;
     assert_eq!(taken.len(), 2, "{taken:#?}");

@@ -78,12 +78,12 @@ async fn a_task_that_cannot_be_read_holds_up_no_other() {
     let lost = world.relay(&["one@dest.example"], "damaged").await;
     let id = world.relay(&["one@dest.example"], "behind it").await;
     let store = &world.world.store;
-    let slice = store::task::page(store, None, 10).await.unwrap();
+    let slice = store::task::list_all(store, None, 10).await.unwrap();
     let (task, _) = slice.tasks.iter().find(|(task, _)| task.id.email == lost).unwrap();
     let mut batch = store::engine::Batch::progress();
     batch.put(store::task::key_of(task), store::engine::Value::from_static(b"[1,{}]"));
     store.commit(batch).await.unwrap();
-    assert_eq!(world.reload("").taken, ["delivery.paused"]);
+    assert_eq!(world.reload("").applied, ["delivery.paused"]);
     world.wait(id, |e| e.recipients[0].state == RecipientState::Delivered).await;
     assert_eq!(world.email(lost).await.recipients[0].state, RecipientState::Queued);
     let report = store.verify().await.unwrap();

@@ -14,7 +14,7 @@ async fn after_thirty_days_an_email_is_forgotten() {
     world.world.clock.advance(Duration::from_secs(31 * 24 * 3600));
     world.wait_for_emails(|emails| emails.is_empty()).await;
     let store = &world.world.store;
-    assert!(store::email::raw(store, world.account, id).await.unwrap().is_none());
+    assert!(store::email::get_body(store, world.account, id).await.unwrap().is_none());
     assert!(store::attempt::list(store, world.account, id, 10).await.unwrap().is_empty());
     world.end().await;
 }

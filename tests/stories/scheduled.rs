@@ -3,7 +3,7 @@
 
 use std::time::Duration;
 
-use mail::email::{EmailStatus, Rollup};
+use mail::email::{EmailRollup, EmailStatus};
 use mail::event::EventKind;
 use mail::id::EmailId;
 use mail::recipient::RecipientState;
@@ -30,20 +30,19 @@ async fn it_goes_when_it_is_time_and_not_before() {
     let id = schedule(&world, "b@dest.example", HOUR).await;
     let moved = schedule(&world, "c@dest.example", 3 * HOUR).await;
     let at = (world.world.clock.now() + HOUR + HOUR / 2).to_string();
-    let (status, _) =
-        world.call("PATCH", &format!("/emails/{moved}"), &json!({"scheduled_at": at}).to_string()).await;
+    let (status, _) = world.call("PATCH", &format!("/emails/{moved}"), &json!({"scheduled_at": at}).to_string()).await;
     assert_eq!(status, 200);
     // What waits lies on disk.
     let world = world.restart("").await;
-    assert_eq!(Rollup::of(&world.email(id).await.recipients).status, EmailStatus::Scheduled);
+    assert_eq!(EmailRollup::from_recipients(&world.email(id).await.recipients).status, EmailStatus::Scheduled);
     assert!(world.sink.taken().is_empty());
     world.world.clock.advance(HOUR + Duration::from_secs(1));
     let email = world.wait(id, |e| e.recipients[0].state == RecipientState::Delivered).await;
-    assert_eq!(Rollup::of(&world.email(moved).await.recipients).status, EmailStatus::Scheduled);
+    assert_eq!(EmailRollup::from_recipients(&world.email(moved).await.recipients).status, EmailStatus::Scheduled);
     let taken = world.sink.taken();
     let message = taken[0].content.clone();
     assert!(message.contains("DKIM-Signature:"), "{message}");
-    let date = mail::message::date(world.world.clock.now());
+    let date = mail::message::format_date(world.world.clock.now());
     assert!(message.contains(&format!("Date: {}", &date[..date.len() - 9])), "{date}: {message}");
     assert!(email.recipients[0].attempts == 1 && email.schedule.is_some());
     let events = store::event::list(&world.world.store, world.account, id, 10).await.unwrap();
@@ -63,7 +62,7 @@ async fn what_may_not_be_sent_when_it_is_due_is_held_and_then_fails() {
     world.suspend(true).await;
     world.world.clock.advance(HOUR + Duration::from_secs(1));
     let held = world.wait(id, |e| e.recipients[0].state == RecipientState::Held).await;
-    assert_eq!(Rollup::of(&held.recipients).status, EmailStatus::Queued);
+    assert_eq!(EmailRollup::from_recipients(&held.recipients).status, EmailStatus::Queued);
     world.suspend(false).await;
     world.world.clock.advance(Duration::from_secs(301));
     world.wait(id, |e| e.recipients[0].state == RecipientState::Delivered).await;
@@ -72,7 +71,7 @@ async fn what_may_not_be_sent_when_it_is_due_is_held_and_then_fails() {
     world.suspend(true).await;
     world.world.clock.advance(49 * HOUR);
     let failed = world.wait(lost, |e| e.recipients[0].state.is_terminal()).await;
-    let rollup = Rollup::of(&failed.recipients);
+    let rollup = EmailRollup::from_recipients(&failed.recipients);
     assert_eq!((rollup.status, rollup.last_event), (EmailStatus::Failed, EventKind::Failed));
     world.end().await;
 }

@@ -2,11 +2,11 @@
 
 use std::time::Duration;
 
-use mail::destination::{Destination, Suspension};
-use mail::email::{Category, EmailStatus, Rollup};
+use mail::destination::{Destination, OperatorSuspension};
+use mail::email::{Category, EmailRollup, EmailStatus};
 use mail::id::EmailId;
 use mail::recipient::RecipientState;
-use mail::task::Class;
+use mail::task::TaskClass;
 use serde_json::json;
 
 use crate::world::TestWorld;
@@ -15,8 +15,7 @@ use crate::world::submit::dialog;
 /// Hands in a message with these header fields; gives the reply to the final dot.
 async fn say(world: &TestWorld, to: &str, message: &str) -> String {
     let rcpt = format!("RCPT TO:<{to}>");
-    let content =
-        format!("From: Ada <ada@acme.example>\r\nTo: {to}\r\n{}\r\n.", message.replace('\n', "\r\n"));
+    let content = format!("From: Ada <ada@acme.example>\r\nTo: {to}\r\n{}\r\n.", message.replace('\n', "\r\n"));
     let lines = ["EHLO test", "MAIL FROM:<ada@acme.example>", &rcpt, "DATA", &content];
     dialog(world.relay, &lines).await.pop().unwrap()
 }
@@ -51,10 +50,7 @@ async fn tags_and_category_are_kept_and_the_link_is_put_in() {
     assert_eq!(message.matches("\nList-Unsubscribe: ").count(), 1, "{message}");
     assert!(message.contains("List-Unsubscribe-Post: List-Unsubscribe=One-Click"), "{message}");
     let link = message.split("leave: ").nth(1).unwrap().trim();
-    assert!(
-        link.starts_with("http") && message.contains(&format!("List-Unsubscribe: <{link}>")),
-        "{message}"
-    );
+    assert!(link.starts_with("http") && message.contains(&format!("List-Unsubscribe: <{link}>")), "{message}");
     // What is signed is what went out: the fields of the list among it (RFC 8058 4).
     let signature = message.split("DKIM-Signature:").nth(1).unwrap();
     assert!(signature.contains("List-Unsubscribe-Post"), "{message}");
@@ -65,10 +61,7 @@ async fn tags_and_category_are_kept_and_the_link_is_put_in() {
     assert!(refused.starts_with("550 5.7.1 category_unsubscribed: newsletter"), "{refused}");
     let id = id_of(&say(&world, "b@dest.example", "Subject: receipt\n\n{{unsubscribe_url}}\n").await);
     let message = delivered(&world, id).await;
-    assert!(
-        !message.contains("\nList-Unsubscribe: ") && message.contains("{{unsubscribe_url}}"),
-        "{message}"
-    );
+    assert!(!message.contains("\nList-Unsubscribe: ") && message.contains("{{unsubscribe_url}}"), "{message}");
     world.end().await;
 }
 
@@ -96,10 +89,7 @@ async fn a_template_makes_the_message() {
     assert!(delivered(&world, own).await.contains("Subject: mine\r\n"));
     for (fields, start) in [
         ("Service-Template: nobody\n", "550 5.6.0 not_found: Service-Template: "),
-        (
-            "Service-Template: welcome\n",
-            "550 5.6.0 Service-Variables: The template needs the variable `name`",
-        ),
+        ("Service-Template: welcome\n", "550 5.6.0 Service-Variables: The template needs the variable `name`"),
     ] {
         let reply = say(&world, "g@dest.example", &format!("{fields}\n\n")).await;
         assert!(reply.starts_with(start), "{reply}");
@@ -146,7 +136,7 @@ async fn it_waits_for_its_time() {
     let at = world.world.clock.now() + Duration::from_secs(3600);
     let field = format!("Service-Scheduled-At: {at}\n");
     let id = id_of(&say(&world, "b@dest.example", &format!("Subject: later\n{field}\nhi\n")).await);
-    assert_eq!(Rollup::of(&world.email(id).await.recipients).status, EmailStatus::Scheduled);
+    assert_eq!(EmailRollup::from_recipients(&world.email(id).await.recipients).status, EmailStatus::Scheduled);
     let file = "Content-Type: application/pdf\nContent-Disposition: attachment; filename=a.pdf\n";
     let reply = say(&world, "b@dest.example", &format!("{field}{file}\nx\n")).await;
     assert!(reply.starts_with("550 5.6.0 Service-Scheduled-At: attachments"), "{reply}");
@@ -207,12 +197,12 @@ async fn the_envelope_says_when_as_well() {
     let world = TestWorld::start().await;
     let held = id_of(&say_with(&world, "HOLDFOR=3600").await);
     let email = world.email(held).await;
-    assert!(email.email.scheduled && Rollup::of(&email.recipients).status == EmailStatus::Scheduled);
+    assert!(email.email.scheduled && EmailRollup::from_recipients(&email.recipients).status == EmailStatus::Scheduled);
     let pressing = id_of(&say_with(&world, "BY=600;R MT-PRIORITY=-3").await);
     delivered(&world, pressing).await;
     let email = world.email(pressing).await.email;
     assert_eq!(email.expires_in, Some(Duration::from_secs(600)));
-    assert_eq!(email.class(), Class::Newsletter, "its sender finds it the least pressing");
+    assert_eq!(email.class(), TaskClass::Newsletter, "its sender finds it the least pressing");
     // The next host is told, with the time that is left.
     let told = world.sink.taken().pop().unwrap().parameters;
     let (by, priority) = told.split_once(' ').unwrap();
@@ -225,7 +215,7 @@ async fn the_envelope_says_when_as_well() {
     assert!((-130..=-30).contains(&late), "{told}");
     let pressing = id_of(&say_with(&world, "MT-PRIORITY=6").await);
     delivered(&world, pressing).await;
-    assert_eq!(world.email(pressing).await.email.class(), Class::Expiring);
+    assert_eq!(world.email(pressing).await.email.class(), TaskClass::Expiring);
     for (parameter, said) in [
         ("HOLDUNTIL=2001-01-01T00:00:00Z", "501 5.5.4 HOLDUNTIL must lie in the future"),
         ("HOLDUNTIL=9000-01-01T00:00:00Z", "501 5.5.4 HOLDUNTIL must lie within a year"),
@@ -244,7 +234,7 @@ async fn what_its_time_is_up_for_is_not_sent_any_more() {
     let world = TestWorld::start().await;
     let worker = &world.world.worker;
     let destination = Destination::Domain("dest.example".parse().unwrap());
-    let suspended = |now| Suspension { since: now, until: None, because: None };
+    let suspended = |now| OperatorSuspension { since: now, until: None, because: None };
     let since = world.world.clock.now();
     worker.order_destination(&destination, |s| s.suspension = Some(suspended(since))).await.unwrap();
     let code = id_of(&say_with(&world, "BY=600;R").await);

@@ -5,9 +5,9 @@ use std::time::Duration;
 
 use mail::given_name::PoolName;
 use mail::id::EmailId;
-use mail::pool::OrderedWarmUp;
+use mail::pool::WarmUpOverride;
 use mail::recipient::RecipientState;
-use queue::operate::Cause;
+use queue::operate::WaitCause;
 use serde_json::json;
 
 use crate::deadlines::code_for;
@@ -71,11 +71,11 @@ async fn a_warm_up_lets_little_go_and_says_what_the_rest_waits_for() {
     delivered(&world, world.relay(&["3@other.example"], "another provider").await).await;
 
     let now = world.world.clock.now();
-    let waiting = worker.trace(second).await.unwrap().waiting.remove(0);
-    assert_eq!(waiting.cause, Cause::WarmUp { pool: pool("new"), per_day: 48 }, "{}", waiting.cause);
+    let waiting = worker.trace_email(second).await.unwrap().waits.remove(0);
+    assert_eq!(waiting.cause, WaitCause::WarmUp { pool: pool("new"), per_day: 48 }, "{}", waiting.cause);
     let wait = waiting.until.unwrap().duration_since(now).as_secs();
     assert!((1_700..=1_800).contains(&wait), "{wait}");
-    let standing = worker.pools().into_iter().find(|p| p.source.pool == pool("new")).unwrap();
+    let standing = worker.pool_statuses().into_iter().find(|p| p.source.pool == pool("new")).unwrap();
     let warm_up = standing.warm_up.unwrap();
     assert_eq!((warm_up.day, warm_up.days, warm_up.per_day), (1, 2, 48));
     assert_eq!(warm_up.used_up[0].0, "dest.example");
@@ -83,7 +83,7 @@ async fn a_warm_up_lets_little_go_and_says_what_the_rest_waits_for() {
     world.world.clock.advance(Duration::from_secs(1_801));
     delivered(&world, second).await;
     let third = world.relay(&["4@dest.example"], "waits, too").await;
-    worker.warm_up_pool(pool("new"), Some(OrderedWarmUp::Over)).await.unwrap();
+    worker.warm_up_pool(pool("new"), Some(WarmUpOverride::Over)).await.unwrap();
     delivered(&world, third).await;
     assert_eq!(sources(&world), ["127.0.0.41"; 4]);
     let email = world.email(third).await;
@@ -134,8 +134,8 @@ async fn what_is_worth_something_only_for_a_time_goes_first_while_a_pool_is_warm
     let code = code_for(&world, "a@four.example", json!({"expires_in": 7_200})).await;
     let worker = &world.world.worker;
     for id in patient.iter().chain([&code]) {
-        let waiting = worker.trace(*id).await.unwrap().waiting.remove(0);
-        assert_eq!(waiting.cause, Cause::WarmUp { pool: pool("new"), per_day: 48 }, "{}", waiting.cause);
+        let waiting = worker.trace_email(*id).await.unwrap().waits.remove(0);
+        assert_eq!(waiting.cause, WaitCause::WarmUp { pool: pool("new"), per_day: 48 }, "{}", waiting.cause);
     }
     world.world.clock.advance(Duration::from_secs(1_801));
     delivered(&world, code).await;

@@ -4,12 +4,12 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use mail::destination::{Destination, OrderedPace};
+use mail::destination::{Destination, PaceOverride};
 use mail::id::EmailId;
 use mail::recipient::RecipientState;
 use postrider::config::Config;
-use queue::operate::Cause;
-use queue::order::Order;
+use queue::operate::WaitCause;
+use queue::order::QueueCommand;
 use tokio::runtime::{Builder, Runtime};
 
 use crate::database::Server;
@@ -54,13 +54,13 @@ async fn until(what: &str, mut is_so: impl AsyncFnMut() -> bool) {
     assert!(tokio::time::timeout(PATIENCE, waiting).await.is_ok(), "{what}");
 }
 
-async fn cause(node: &TestWorld, id: EmailId) -> Option<Cause> {
-    node.world.worker.trace(id).await.unwrap().waiting.into_iter().next().map(|waiting| waiting.cause)
+async fn cause(node: &TestWorld, id: EmailId) -> Option<WaitCause> {
+    node.world.worker.trace_email(id).await.unwrap().waits.into_iter().next().map(|waiting| waiting.cause)
 }
 
 /// How many messages a second a node may send to the hosts of dest.example.
 fn rate(node: &TestWorld) -> Option<f64> {
-    let standings = node.world.worker.standings();
+    let standings = node.world.worker.ready_queue_statuses();
     standings.iter().find(|site| site.name == "10 mx.dest.example").and_then(|site| site.messages_per_second)
 }
 
@@ -80,8 +80,7 @@ async fn what_is_ordered_at_one_node_holds_at_the_other_and_outlives_it() {
     let at_one = one.at(|node| async move { node.relay(&["one@dest.example"], "at one").await }).await;
     let at_two = two.relay(&["two@dest.example"], "at two").await;
     for id in [at_one, at_two] {
-        until("it is tried", async || two.email(id).await.recipients[0].state == RecipientState::Deferred)
-            .await;
+        until("it is tried", async || two.email(id).await.recipients[0].state == RecipientState::Deferred).await;
     }
 
     // Hosts, a domain, and mail in the queue: all ordered at the first.
@@ -91,18 +90,18 @@ async fn what_is_ordered_at_one_node_holds_at_the_other_and_outlives_it() {
     let ordered = one
         .at(|node| async move {
             let worker = &node.world.worker;
-            let pace = OrderedPace { connections_max: None, messages_per_second: Some(400.0) };
+            let pace = PaceOverride { connections_max: None, messages_per_second: Some(400.0) };
             worker.order_destination(&paced, |standing| standing.pace = pace).await.unwrap();
             worker.order_destination(&suspended, suspend("until we know")).await.unwrap();
-            carried_out(worker.order_many(to("dest.example"), &Order::Hold).await.unwrap()).await;
-            worker.ordered()
+            carried_out(worker.command_matching(to("dest.example"), &QueueCommand::Hold).await.unwrap()).await;
+            worker.destination_orders()
         })
         .await;
-    until("the other knows of it", async || two.world.worker.ordered() == ordered).await;
-    until("it is held there", async || cause(&two, at_two).await == Some(Cause::Held)).await;
+    until("the other knows of it", async || two.world.worker.destination_orders() == ordered).await;
+    until("it is held there", async || cause(&two, at_two).await == Some(WaitCause::Held)).await;
     until("each has its part", async || rate(&two) == Some(200.0)).await;
     let because = Some("until we know".to_owned());
-    let left_alone = Some(Cause::Suspended { destination: domain.clone(), because });
+    let left_alone = Some(WaitCause::Suspended { destination: domain.clone(), because });
     let waits_at_one = one.at(|node| async move { node.relay(&["one@other.example"], "at one").await }).await;
     let waits_at_two = two.relay(&["two@other.example"], "at two").await;
     until("it waits", async || cause(&two, waits_at_two).await == left_alone).await;
@@ -110,24 +109,24 @@ async fn what_is_ordered_at_one_node_holds_at_the_other_and_outlives_it() {
     // The last order is about mail that is just being tried: the first dies before it is carried out.
     sink.script("two@slow.example", &[Behaviour::AtRcptLater(GREYLISTED)]);
     let tried = two.relay(&["two@slow.example"], "being tried").await;
-    until("it is tried", async || cause(&two, tried).await == Some(Cause::Reply)).await;
+    until("it is tried", async || cause(&two, tried).await == Some(WaitCause::Reply)).await;
     let given =
-        one.at(async |node| node.world.worker.order_many(to("slow.example"), &Order::Hold).await.is_ok());
+        one.at(async |node| node.world.worker.command_matching(to("slow.example"), &QueueCommand::Hold).await.is_ok());
     assert!(given.await);
     let _dead = one.die();
     sink.go_on();
-    until("the order outlives its giver", async || cause(&two, tried).await == Some(Cause::Held)).await;
+    until("the order outlives its giver", async || cause(&two, tried).await == Some(WaitCause::Held)).await;
     // Its mail goes over to the other, and what was ordered about it is known there.
     until("it waits as before", async || cause(&two, waits_at_one).await == left_alone).await;
-    assert_eq!(cause(&two, at_one).await, Some(Cause::Held));
+    assert_eq!(cause(&two, at_one).await, Some(WaitCause::Held));
     until("it has the whole pace", async || rate(&two) == Some(400.0)).await;
 
     let worker = &two.world.worker;
     worker.order_destination(&domain, |standing| standing.suspension = None).await.unwrap();
-    assert!(carried_out(worker.order_many(to("dest.example"), &Order::Retry).await.unwrap()).await >= 2);
+    assert!(carried_out(worker.command_matching(to("dest.example"), &QueueCommand::Retry).await.unwrap()).await >= 2);
     for id in [waits_at_one, waits_at_two, at_one, at_two] {
         two.wait(id, |e| e.recipients[0].state == RecipientState::Delivered).await;
     }
-    worker.order(tried, &Order::Drop).await.unwrap();
+    worker.command_email(tried, &QueueCommand::Drop).await.unwrap();
     two.end().await;
 }

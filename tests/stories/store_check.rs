@@ -20,10 +20,7 @@ fn a_store_is_checked_with_and_without_its_server() {
     let mut child = start(&data_dir);
     let running = check(&data_dir, &["--json"]);
     let shown: Value = serde_json::from_slice(&running.stdout).unwrap();
-    assert!(
-        running.status.success() && shown["sound"] == true && shown["rows"].as_u64() > Some(5),
-        "{running:?}"
-    );
+    assert!(running.status.success() && shown["sound"] == true && shown["rows"].as_u64() > Some(5), "{running:?}");
     child.kill().unwrap();
     child.wait().unwrap();
     // The socket that was left behind leads to nobody.

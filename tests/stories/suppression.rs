@@ -4,8 +4,8 @@ use std::time::Duration;
 
 use mail::email::Category;
 use mail::id::EmailId;
-use mail::suppression::{BlockReason, Reason, Source, Suppression};
-use store::suppression::blocked;
+use mail::suppression::{BlockReason, Suppression, SuppressionReason, SuppressionSource};
+use store::suppression::find_blocked;
 
 use crate::world::TestWorld;
 use crate::world::sink::Behaviour;
@@ -45,7 +45,10 @@ async fn who_does_not_exist_is_suppressed_for_ever_and_the_event_says_so() {
     world.sink.script("Gone@dest.example", &[Behaviour::AtRcpt("550 5.1.1 user unknown")]);
     let id = send_to_the_end(&world, "Gone@dest.example").await;
     let one = suppression(&world, "gone@dest.example").await.unwrap();
-    assert_eq!((one.reason, one.source, one.expires_at), (Reason::HardBounce, Source::System, None));
+    assert_eq!(
+        (one.reason, one.source, one.expires_at),
+        (SuppressionReason::HardBounce, SuppressionSource::System, None)
+    );
     assert_eq!(one.email, Some(id));
     let detail = one.detail.clone().unwrap();
     assert_eq!((detail.smtp_code, detail.diagnostic.as_str()), (Some(550), "550 5.1.1 user unknown"));
@@ -54,8 +57,8 @@ async fn who_does_not_exist_is_suppressed_for_ever_and_the_event_says_so() {
     assert!(told["suppressed_until"].is_null() && told["bounce"]["type"] == "hard");
     let to = "GONE@dest.example".parse().unwrap();
     let (now, asked) = (world.world.clock.now(), [&to]);
-    let stopped = blocked(&world.world.store, world.account, Category::Transactional, &asked, now);
-    let reason = BlockReason::Suppressed { id: one.id, reason: Reason::HardBounce };
+    let stopped = find_blocked(&world.world.store, world.account, Category::Transactional, &asked, now);
+    let reason = BlockReason::Suppressed { id: one.id, reason: SuppressionReason::HardBounce };
     assert_eq!(stopped.await.unwrap()[0].reason, reason);
     world.end().await;
 }
@@ -67,7 +70,7 @@ async fn soft_bounces_suppress_for_a_day_a_week_and_a_month() {
     for hours in [24, 7 * 24, 30 * 24] {
         let id = send_to_the_end(&world, "full@dest.example").await;
         let one = suppression(&world, "full@dest.example").await.unwrap();
-        assert_eq!(one.reason, Reason::SoftBounce);
+        assert_eq!(one.reason, SuppressionReason::SoftBounce);
         let held = Duration::try_from(one.expires_at.unwrap().duration_since(one.created_at)).unwrap();
         assert_eq!(held, hours * HOUR);
         let told = last_event(&world, id).await;
@@ -84,7 +87,7 @@ async fn a_refusal_that_blames_the_sender_holds_for_a_day_only() {
     world.sink.script("one@dest.example", &[Behaviour::AtDot("550 5.7.26 unauthenticated mail")]);
     let id = send_to_the_end(&world, "one@dest.example").await;
     let one = suppression(&world, "one@dest.example").await.unwrap();
-    assert_eq!(one.reason, Reason::SmtpFailure);
+    assert_eq!(one.reason, SuppressionReason::SmtpFailure);
     let held = one.expires_at.unwrap().duration_since(one.created_at);
     assert_eq!(Duration::try_from(held).unwrap(), 24 * HOUR);
     assert_eq!(last_event(&world, id).await["suppression_id"], one.id.to_string());
@@ -109,7 +112,7 @@ async fn many_that_fail_at_once_are_all_booked() {
         assert_eq!(email.recipients[0].attempts, 1);
     }
     let one = suppression(&world, "gone@dest.example").await.unwrap();
-    assert_eq!((one.reason, one.expires_at), (Reason::HardBounce, None));
+    assert_eq!((one.reason, one.expires_at), (SuppressionReason::HardBounce, None));
     for id in ids {
         assert_eq!(last_event(&world, id).await["suppression_id"], one.id.to_string());
     }
@@ -121,11 +124,11 @@ async fn a_list_is_imported_by_the_running_server() {
     let world = TestWorld::start().await;
     let mut batch = store::engine::Batch::intake();
     let now = world.world.clock.now();
-    let import = mail::import::Import {
+    let import = mail::import::SuppressionImport {
         id: mail::id::ImportId::new(now, 1),
         account: world.account,
         status: mail::import::ImportStatus::Queued,
-        counts: mail::import::Counts { total: 1, ..Default::default() },
+        counts: mail::import::ImportCounts { total: 1, ..Default::default() },
         place: (0, 1),
         errors: Vec::new(),
         created_at: now,
@@ -145,6 +148,6 @@ async fn a_list_is_imported_by_the_running_server() {
         }
     };
     tokio::time::timeout(crate::world::PATIENCE, read).await.expect("it was not read");
-    assert_eq!(suppression(&world, "A@example.net").await.unwrap().reason, Reason::Import);
+    assert_eq!(suppression(&world, "A@example.net").await.unwrap().reason, SuppressionReason::Import);
     world.end().await;
 }

@@ -7,10 +7,10 @@ use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
 use jiff::Timestamp;
 use mail::recipient::RecipientState;
-use mail::tls_report::{Applied, Day, ResultType, SendingState, State};
+use mail::tls_report::{AppliedTlsPolicy, Day, ReportSendState, ReportState, TlsResultType};
 use postrider::config::Config;
 use serde_json::Value;
-use store::tls_day::Found;
+use store::tls_day::StoredTlsStats;
 
 use crate::database::Server;
 use crate::two_nodes::nodes;
@@ -25,7 +25,7 @@ fn zone() -> String {
     )
 }
 
-async fn day_of(world: &TestWorld, domain: &str, day: Day) -> Option<Found> {
+async fn day_of(world: &TestWorld, domain: &str, day: Day) -> Option<StoredTlsStats> {
     store::tls_day::get(&world.world.store, day, &domain.parse().unwrap()).await.unwrap()
 }
 
@@ -36,9 +36,9 @@ fn go_to(world: &TestWorld, time: Timestamp) {
 
 /// The story begins at noon: its day is not over before it is told so.
 fn noon(world: &TestWorld) -> Day {
-    let tomorrow = Day::of(world.world.clock.now()).ends_at();
+    let tomorrow = Day::containing(world.world.clock.now()).ends_at();
     go_to(world, tomorrow + Duration::from_secs(12 * 3600));
-    Day::of(world.world.clock.now())
+    Day::containing(world.world.clock.now())
 }
 
 /// When all reports of a day have had their turn.
@@ -51,7 +51,7 @@ async fn deliver(world: &TestWorld, to: &str) {
     world.wait(email, |e| e.recipients[0].state == RecipientState::Delivered).await;
 }
 
-async fn until_booked(world: &TestWorld, domain: &str, day: Day, state: State) -> Found {
+async fn until_booked(world: &TestWorld, domain: &str, day: Day, state: ReportState) -> StoredTlsStats {
     let booked = async {
         loop {
             let found = day_of(world, domain, day).await;
@@ -91,8 +91,8 @@ async fn a_day_is_counted_and_reported_once() {
 
     let before = world.sink.taken().len();
     go_to(&world, the_day_after(day));
-    let found = until_booked(&world, "dest.example", day, State::Sent).await;
-    until_booked(&world, "other.example", day, State::Unwanted).await;
+    let found = until_booked(&world, "dest.example", day, ReportState::Sent).await;
+    until_booked(&world, "other.example", day, ReportState::Unwanted).await;
     let taken = world.sink.wait_for(before + 1).await;
     let message = taken.last().unwrap();
     assert_eq!(message.recipient, "tls@reports.example");
@@ -117,7 +117,7 @@ async fn a_day_is_counted_and_reported_once() {
     assert_eq!(policy["failure-details"][0]["receiving-mx-hostname"], "mx.dest.example");
     assert_eq!(policy["failure-details"][0]["failed-session-count"], counted);
     let sendings = found.stands.book.unwrap().sendings;
-    assert!(matches!(sendings[0].state, SendingState::Mailed(_)), "{sendings:?}");
+    assert!(matches!(sendings[0].state, ReportSendState::Mailed(_)), "{sendings:?}");
 
     // Once: neither a restart nor another look sends it again, and it is itself not counted.
     world = world.restart(CONTACT).await;
@@ -126,7 +126,7 @@ async fn a_day_is_counted_and_reported_once() {
     let reports = |taken: &[Taken]| taken.iter().filter(|t| t.recipient == "tls@reports.example").count();
     assert_eq!(reports(&world.sink.taken()), 1);
     world.world.worker.drain().await;
-    assert!(day_of(&world, "reports.example", Day::of(world.world.clock.now())).await.is_none());
+    assert!(day_of(&world, "reports.example", Day::containing(world.world.clock.now())).await.is_none());
     world.end().await;
 }
 
@@ -162,7 +162,7 @@ async fn what_nodes_have_counted_is_added_and_one_of_them_reports() {
     let connections = u64::try_from(one.sink.connections()).unwrap();
     two.end().await;
     go_to(&one, the_day_after(day));
-    let found = until_booked(&one, "dest.example", day, State::Sent).await;
+    let found = until_booked(&one, "dest.example", day, ReportState::Sent).await;
     assert_eq!((connections, found.stands.counts.policies[0].failed), (2, 2));
     let taken = one.sink.wait_for(3).await;
     assert_eq!(unpacked(&taken[2])["policies"][0]["summary"]["total-failure-session-count"], 2);
@@ -176,12 +176,11 @@ async fn mail_hosts_whose_signatures_do_not_hold_are_told_of() {
     let waits = world.relay(&["one@dest.example"], "hello").await;
     world.wait(waits, |e| e.recipients[0].state == RecipientState::Deferred).await;
     world.world.worker.drain().await;
-    let found =
-        day_of(&world, "dest.example", Day::of(world.world.clock.now())).await.expect("it is counted");
+    let found = day_of(&world, "dest.example", Day::containing(world.world.clock.now())).await.expect("it is counted");
     let [policy] = found.stands.counts.policies.as_slice() else { panic!("{:?}", found.stands.counts) };
-    assert_eq!((&policy.applied, policy.failed), (&Applied::unproved(), 1));
+    assert_eq!((&policy.applied, policy.failed), (&AppliedTlsPolicy::unverifiable_tlsa(), 1));
     let failure = &policy.details[0].failure;
     assert!(failure.reason.contains("signatures of dest.example"), "{failure:?}");
-    assert_eq!(failure.result, ResultType::DnssecInvalid);
+    assert_eq!(failure.result, TlsResultType::DnssecInvalid);
     world.end().await;
 }

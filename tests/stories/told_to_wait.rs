@@ -3,18 +3,17 @@
 
 use std::time::Duration;
 
-use mail::destination::{Destination, OrderedPace};
+use mail::destination::{Destination, PaceOverride};
 use mail::recipient::RecipientState;
-use mail::suppression::Reason;
+use mail::suppression::SuppressionReason;
 use postrider::reload;
-use queue::operate::Cause;
-use queue::order::Order;
+use queue::operate::WaitCause;
+use queue::order::QueueCommand;
 
 use crate::world::TestWorld;
 use crate::world::sink::Behaviour;
 
-const PAUSE: &str =
-    "[[delivery.replies]]\nprovider = \"dest.example\"\ncode = \"4.7.28\"\naction = \"pause\"\n";
+const PAUSE: &str = "[[delivery.replies]]\nprovider = \"dest.example\"\ncode = \"4.7.28\"\naction = \"pause\"\n";
 const TOO_MUCH: &str = "421 4.7.28 an unusual rate of mail from you";
 
 #[tokio::test(flavor = "multi_thread")]
@@ -33,14 +32,14 @@ async fn a_site_that_pauses_says_why_and_goes_on() {
 
     let now = world.world.clock.now();
     for id in &waiting {
-        let trace = worker.trace(*id).await.unwrap();
-        let what = trace.waiting[0].cause.to_string();
+        let trace = worker.trace_email(*id).await.unwrap();
+        let what = trace.waits[0].cause.to_string();
         assert!(what.contains("paused until"), "{what}");
         assert!(what.ends_with("because it said: 421 4.7.28 an unusual rate of mail from you"), "{what}");
-        let wait = trace.waiting[0].until.unwrap().duration_since(now).as_secs();
+        let wait = trace.waits[0].until.unwrap().duration_since(now).as_secs();
         assert!((800..=900).contains(&wait), "{wait}");
     }
-    let standings = worker.standings();
+    let standings = worker.ready_queue_statuses();
     let resting: Vec<_> = standings.iter().filter(|site| site.rests(now).is_some()).collect();
     assert!(matches!(resting.as_slice(), [site] if site.name == "10 mx.dest.example"), "{standings:#?}");
     assert_eq!(world.sink.taken().len(), 1, "nobody was asked meanwhile");
@@ -58,17 +57,17 @@ async fn a_site_that_pauses_says_why_and_goes_on() {
 async fn the_operator_ends_a_pause_and_takes_the_row_out_while_it_runs() {
     let world = TestWorld::start().await;
     let changes = world.reload(PAUSE);
-    assert_eq!(changes, reload::Changes { taken: vec!["delivery.replies"], left: Vec::new() });
+    assert_eq!(changes, reload::ConfigChanges { applied: vec!["delivery.replies"], needs_restart: Vec::new() });
     world.sink.script("first@dest.example", &[Behaviour::AtRcpt(TOO_MUCH), Behaviour::AtRcpt(TOO_MUCH)]);
     let first = world.relay(&["first@dest.example"], "too much").await;
     world.wait(first, |e| e.recipients[0].state == RecipientState::Deferred).await;
     let next = world.relay(&["next@dest.example"], "waits").await;
     world.reload("");
-    world.world.worker.order(next, &Order::Retry).await.unwrap();
+    world.world.worker.command_email(next, &QueueCommand::Retry).await.unwrap();
     world.wait(next, |e| e.recipients[0].state == RecipientState::Delivered).await;
-    world.world.worker.order(first, &Order::Retry).await.unwrap();
+    world.world.worker.command_email(first, &QueueCommand::Retry).await.unwrap();
     world.wait(first, |e| e.recipients[0].attempts == 2).await;
-    let standings = world.world.worker.standings();
+    let standings = world.world.worker.ready_queue_statuses();
     let now = world.world.clock.now();
     assert!(standings.iter().all(|site| site.rests(now).is_none()), "{standings:#?}");
     world.end().await;
@@ -91,15 +90,15 @@ async fn later_for_never_and_never_for_later() {
     let events = store::event::list(&world.world.store, world.account, gone, 10).await.unwrap();
     let bounce = &events.last().unwrap().detail["bounce"];
     assert_eq!((&bounce["type"], &bounce["category"]), (&"soft".into(), &"inactive".into()));
-    let target = "gone@other.example".parse::<mail::suppression::Target>().unwrap();
+    let target = "gone@other.example".parse::<mail::suppression::SuppressionTarget>().unwrap();
     let found = store::suppression::get(&world.world.store, world.account, &target).await.unwrap().unwrap();
-    assert_eq!(found.suppression.reason, Reason::SoftBounce);
+    assert_eq!(found.suppression.reason, SuppressionReason::SoftBounce);
     assert!(found.suppression.expires_at.is_some(), "not for good");
 
     world.sink.script("slow@slow.example", &[Behaviour::AtRcpt("450 4.2.0 less of it")]);
     let slow = world.relay(&["slow@slow.example"], "slowly").await;
     world.wait(slow, |e| e.recipients[0].state == RecipientState::Deferred).await;
-    let standings = world.world.worker.standings();
+    let standings = world.world.worker.ready_queue_statuses();
     let slowed: Vec<_> = standings.iter().filter(|site| site.messages_per_second.is_some()).collect();
     assert!(matches!(slowed.as_slice(), [site] if site.name == "10 mx.slow.example"), "{standings:#?}");
 
@@ -120,8 +119,8 @@ async fn a_host_that_sends_us_away_at_its_greeting_is_left_alone_at_once() {
     let email = world.wait(first, |e| e.recipients[0].state == RecipientState::Deferred).await;
     assert_eq!(email.recipients[0].attempts, 1);
     let next = world.relay(&["next@dest.example"], "waits").await;
-    let trace = world.world.worker.trace(next).await.unwrap();
-    assert!(trace.waiting[0].cause.to_string().contains("left alone until"), "{:?}", trace.waiting);
+    let trace = world.world.worker.trace_email(next).await.unwrap();
+    assert!(trace.waits[0].cause.to_string().contains("left alone until"), "{:?}", trace.waits);
     world.world.clock.advance(Duration::from_secs(75));
     for id in [first, next] {
         world.wait(id, |e| e.recipients[0].state == RecipientState::Delivered).await;
@@ -146,7 +145,7 @@ async fn what_one_host_of_a_large_provider_says_is_said_for_all() {
     let next = world.relay(&["next@two.example"], "the same provider").await;
     let other = world.relay(&["one@other.example"], "not their business").await;
     world.wait(other, |e| e.recipients[0].state == RecipientState::Delivered).await;
-    let waiting = world.world.worker.trace(next).await.unwrap().waiting.remove(0);
+    let waiting = world.world.worker.trace_email(next).await.unwrap().waits.remove(0);
     assert!(waiting.cause.to_string().ends_with("rate limited due to IP reputation."), "{}", waiting.cause);
     assert_eq!(world.sink.taken().len(), 1, "nobody else was asked");
 
@@ -167,17 +166,17 @@ async fn a_pace_for_one_name_of_a_provider_outlives_a_site_of_another() {
     );
     let worker = &world.world.worker;
     let hosts = Destination::MailHost("outlook.com".parse().unwrap());
-    let pace = OrderedPace { connections_max: Some(1), messages_per_second: Some(0.001) };
+    let pace = PaceOverride { connections_max: Some(1), messages_per_second: Some(0.001) };
     worker.order_destination(&hosts, |standing| standing.pace = pace).await.unwrap();
     for to in ["1@one.example", "2@two.example"] {
         let id = world.relay(&[to], "goes").await;
         world.wait(id, |e| e.recipients[0].state == RecipientState::Delivered).await;
     }
     let slow = world.relay(&["3@one.example"], "waits").await;
-    let waiting = worker.trace(slow).await.unwrap().waiting.remove(0);
-    assert_eq!(waiting.cause, Cause::Rate, "{}", waiting.cause);
+    let waiting = worker.trace_email(slow).await.unwrap().waits.remove(0);
+    assert_eq!(waiting.cause, WaitCause::Rate, "{}", waiting.cause);
     // What is ordered now holds for what waits already.
-    worker.order_destination(&hosts, |standing| standing.pace = OrderedPace::default()).await.unwrap();
+    worker.order_destination(&hosts, |standing| standing.pace = PaceOverride::default()).await.unwrap();
     world.wait(slow, |e| e.recipients[0].state == RecipientState::Delivered).await;
     world.end().await;
 }

@@ -8,7 +8,7 @@ use std::time::Duration;
 use mail::account::Plan;
 use mail::id::EmailId;
 use mail::recipient::RecipientState;
-use postrider::config::{Config, Switch};
+use postrider::config::{Config, OnOff};
 use serde_json::json;
 
 use crate::database::Server;
@@ -33,16 +33,16 @@ pub(crate) async fn end([one, two]: [TestWorld; 2]) {
 async fn keys_that_are_changed_at_one_node_sign_at_the_other() {
     let server = Server::start(&[]);
     let [one, two] = nodes(&server, |_, _| {}).await;
-    let domains = one.world.hall.domains();
+    let domains = one.world.intake.domains();
     let name = DOMAIN.parse().unwrap();
-    let old = store::domain::by_name(&two.world.store, &name).await.unwrap().unwrap();
+    let old = store::domain::find_by_name(&two.world.store, &name).await.unwrap().unwrap();
     let of_old = [old.dkim.selector.clone(), old.dkim.ed25519_selector()];
     assert_eq!(selectors(&two, &one.sink, "before").await, of_old);
 
-    let turning = domains.rotate(old.account, old.id).await.unwrap().domain;
+    let turning = domains.rotate_keys(old.account, old.id).await.unwrap().domain;
     let next = turning.next_dkim.clone().unwrap();
     let mut zone = ZONE.to_owned();
-    for record in domains.facts().records(&turning) {
+    for record in domains.facts().required_records(&turning) {
         if record.name.contains("._domainkey.") {
             writeln!(zone, "{}. TXT \"{}\"", record.name, record.value).unwrap();
         }
@@ -97,10 +97,8 @@ async fn clocks_that_differ_do_no_harm() {
         delivered_once(node, ids).await;
     }
     let taken = nodes[0].sink.wait_for(4 * EACH).await;
-    let subjects: BTreeSet<&str> = taken
-        .iter()
-        .filter_map(|taken| taken.content.lines().find(|line| line.starts_with("Subject: ")))
-        .collect();
+    let subjects: BTreeSet<&str> =
+        taken.iter().filter_map(|taken| taken.content.lines().find(|line| line.starts_with("Subject: "))).collect();
     assert_eq!((taken.len(), subjects.len()), (4 * EACH, 4 * EACH), "each once");
     end(nodes).await;
 }
@@ -123,7 +121,7 @@ async fn the_rate_limit_holds_over_both() {
     const RATE: u32 = 5;
     let server = Server::start(&[]);
     let nodes = nodes(&server, |_, config| {
-        config.api.rate_limit = Switch::On;
+        config.api.rate_limit = OnOff::On;
         config.plans.dedicated.requests_per_second = RATE;
     })
     .await;
@@ -156,7 +154,7 @@ async fn the_cap_of_a_plan_holds_over_both() {
     let server = Server::start(&[]);
     let nodes = nodes(&server, |_, config| config.plans.free.emails_per_day = Some(CAP)).await;
     let free = |account: &mut mail::account::Account| account.plan = Plan::Free;
-    nodes[0].world.enrolment.change_account(OWNER, free).await.unwrap();
+    nodes[0].world.provisioning.change_account(OWNER, free).await.unwrap();
     for _ in 0..FIRST {
         assert!(send(&nodes[0]).await);
     }

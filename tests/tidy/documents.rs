@@ -18,11 +18,7 @@ const ENDINGS: &[&str] = &[".rs", ".toml", ".md", ".smtp", ".service", ".py"];
 /// Differences between README's map and the tree.
 pub(crate) fn map(tree: &Tree) -> Vec<Finding> {
     let Some(readme) = tree.find("README.md") else {
-        return vec![Finding::new(
-            "README.md",
-            0,
-            "is missing: write it, with a map of the rooms in a fenced block",
-        )];
+        return vec![Finding::new("README.md", 0, "is missing: write it, with a map of the rooms in a fenced block")];
     };
     let lines = map_lines(&readme.text);
     if lines.is_empty() {
@@ -32,11 +28,7 @@ pub(crate) fn map(tree: &Tree) -> Vec<Finding> {
     let mut findings = Vec::new();
     for (number, path) in &lines {
         if !tree.has(path) {
-            findings.push(Finding::new(
-                "README.md",
-                *number,
-                format!("the map shows {path}, which does not exist"),
-            ));
+            findings.push(Finding::new("README.md", *number, format!("the map shows {path}, which does not exist")));
         }
     }
     let top = MAPPED.iter().map(|name| (*name).to_owned()).filter(|name| tree.has(name));
@@ -103,11 +95,7 @@ pub(crate) fn paths(tree: &Tree) -> Vec<Finding> {
             }
             let words = line.split('`').skip(1).step_by(2).filter(|_| !fenced);
             for word in words.filter(|word| leads_somewhere(tree, word) && !tree.has(word)) {
-                findings.push(Finding::new(
-                    document,
-                    number,
-                    format!("`{word}` does not exist: name what does"),
-                ));
+                findings.push(Finding::new(document, number, format!("`{word}` does not exist: name what does")));
             }
         }
     }
@@ -129,7 +117,8 @@ fn is_path(word: &str) -> bool {
 
 #[test]
 fn a_map_is_found() {
-    let text = "# X\n```sh\ncargo run\n```\n```\nmail/    nouns\n         and rules\nsrc/     wiring\n.ci/run  test\n```\n";
+    let text =
+        "# X\n```sh\ncargo run\n```\n```\nmail/    nouns\n         and rules\nsrc/     wiring\n.ci/run  test\n```\n";
     let wanted = [(6, "mail/"), (8, "src/"), (9, ".ci/run")].map(|(n, path)| (n, path.to_owned()));
     assert_eq!(map_lines(text), wanted);
 }

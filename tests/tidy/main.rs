@@ -31,6 +31,11 @@ fn names_say_what_things_are() {
 }
 
 #[test]
+fn a_type_name_stands_once_in_a_crate() {
+    settle(names::check_unique(&Tree::read()));
+}
+
+#[test]
 fn each_file_opens_with_its_page() {
     settle(pages::opening(&Tree::read()));
 }

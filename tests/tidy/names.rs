@@ -1,22 +1,33 @@
-//! Names: those that say nothing are refused, in files, directories, modules and types.
+//! Names: those that say nothing are refused, in files, directories, modules and types; so are metaphors, participles and
+//! pronouns, and a type name that stands twice in a crate. A name says what the thing is, in the trade's term
+//! (docs/GLOSSARY.md).
+
+use std::collections::BTreeMap;
 
 use super::tree::{Finding, Tree};
 
-/// Words for "I did not know where to put it".
-const EMPTY_WORDS: &[&str] = &["manager", "handler", "helper", "util", "common", "core", "misc"];
+/// Words that say nothing.
+const EMPTY_WORDS: &[&str] = &["manager", "helper", "util", "common", "misc", "info", "thing"];
+/// Words of another trade: a mail server has no furniture and no staff.
+const METAPHORS: &[&str] = &[
+    "hall", "kitchen", "cellar", "room", "door", "office", "desk", "porter", "postman", "ears", "purse", "shelf",
+    "letter", "guest", "crowd", "seat",
+];
+/// Participles and pronouns: whole names of types that do not say what they are.
+const VAGUE_TYPES: &[&str] = &[
+    "Also", "Asked", "Beaten", "Beside", "By", "Carried", "Found", "Given", "Heard", "Held", "Judged", "Kept", "Known",
+    "Left", "Loaded", "Made", "Of", "One", "Place", "Placed", "Said", "Seen", "Stands", "Step", "Taken", "Told",
+    "Used", "Wanted", "Way", "Went", "What", "Which", "Who", "Wrong",
+];
 
-/// All files and types with an empty word in their name.
+/// All files and types whose name is refused.
 pub(crate) fn check(tree: &Tree) -> Vec<Finding> {
     let mut findings = Vec::new();
     for source in &tree.sources {
         for part in source.path.split('/') {
             let stem = part.split('.').find(|s| !s.is_empty()).unwrap_or(part);
-            if let Some(word) = empty_word(stem.split(['_', '-'])) {
-                findings.push(Finding::new(
-                    &source.path,
-                    0,
-                    format!("a file or directory named \"{word}\": {ADVICE}"),
-                ));
+            if let Some(word) = refused_word(stem.split(['_', '-'])) {
+                findings.push(Finding::new(&source.path, 0, format!("a file or directory named \"{word}\": {ADVICE}")));
             }
         }
     }
@@ -24,8 +35,42 @@ pub(crate) fn check(tree: &Tree) -> Vec<Finding> {
         for (number, line) in source.lines() {
             let Some(name) = declared(line) else { continue };
             let words = words_of(name);
-            if let Some(word) = empty_word(words.iter().map(String::as_str)) {
+            if let Some(word) = refused_word(words.iter().map(String::as_str)) {
                 let what = format!("{name} has \"{word}\" in its name: {ADVICE}");
+                findings.push(Finding::new(&source.path, number, what));
+            }
+            if VAGUE_TYPES.contains(&name) {
+                findings.push(Finding::new(&source.path, number, format!("{name} is no noun: {ADVICE}")));
+            }
+        }
+    }
+    findings
+}
+
+/// Types that are declared twice in one crate, tests aside.
+pub(crate) fn check_unique(tree: &Tree) -> Vec<Finding> {
+    let mut declared_at: BTreeMap<(String, String), (String, usize)> = BTreeMap::new();
+    let mut findings = Vec::new();
+    for source in tree.rust() {
+        let Some((before, _)) = source.path.split_once("src/") else { continue };
+        if source.path.ends_with("tests.rs") || source.path.contains("/tests/") {
+            continue;
+        }
+        for (number, line) in source.lines() {
+            if line.starts_with("#[cfg(test)]")
+                && source.lines().any(|(n, next)| n == number + 1 && next.contains("mod tests {"))
+            {
+                break;
+            }
+            // An associated type stands indented in its trait and its implementations.
+            let is_associated = line.starts_with(' ') && line.trim_start().starts_with("type ");
+            let Some(name) = declared(line).filter(|_| !is_associated) else { continue };
+            if !name.starts_with(char::is_uppercase) {
+                continue;
+            }
+            let here = (source.path.clone(), number);
+            if let Some((path, line)) = declared_at.insert((before.to_owned(), name.to_owned()), here) {
+                let what = format!("{name} is declared in {path}:{line}, too: give one of them a name of its own");
                 findings.push(Finding::new(&source.path, number, what));
             }
         }
@@ -33,14 +78,12 @@ pub(crate) fn check(tree: &Tree) -> Vec<Finding> {
     findings
 }
 
-const ADVICE: &str = "name it after the noun that it is or the flow that it does";
+const ADVICE: &str = "name it after what it is, in the trade's term (docs/GLOSSARY.md)";
 
-fn empty_word<'a>(words: impl Iterator<Item = &'a str>) -> Option<&'static str> {
+fn refused_word<'a>(words: impl Iterator<Item = &'a str>) -> Option<&'static str> {
     let words: Vec<String> = words.map(str::to_ascii_lowercase).collect();
-    EMPTY_WORDS
-        .iter()
-        .copied()
-        .find(|empty| words.iter().any(|w| w == empty || w.strip_suffix('s') == Some(empty)))
+    let refused = EMPTY_WORDS.iter().chain(METAPHORS).copied();
+    refused.into_iter().find(|refused| words.iter().any(|w| w == refused || w.strip_suffix('s') == Some(refused)))
 }
 
 /// The name that a line declares: a type, a trait or a module.
@@ -58,7 +101,7 @@ fn declared(line: &str) -> Option<&str> {
     name.get(..end).filter(|n| !n.is_empty())
 }
 
-/// `EventHandler` and `event_handler` both are `Event`, `Handler`.
+/// `EventHandler` and `event_handler` both are `event`, `handler`.
 fn words_of(name: &str) -> Vec<String> {
     let mut words = vec![String::new()];
     for c in name.chars() {
@@ -73,16 +116,17 @@ fn words_of(name: &str) -> Vec<String> {
 }
 
 #[test]
-fn empty_words_are_seen() {
-    for (line, empty) in [
+fn refused_words_are_seen() {
+    for (line, is_refused) in [
         ("pub(crate) struct QueueManager<T> {", true),
         ("mod utils;", true),
         ("enum Score {", false),
-        ("type Handler = fn();", true),
+        ("struct PortalDoor;", true),
+        ("type Handler = fn();", false),
         ("struct Commonplace;", false),
-        ("let handler = 1;", false),
+        ("let helper = 1;", false),
     ] {
-        let found = declared(line).and_then(|name| empty_word(words_of(name).iter().map(String::as_str)));
-        assert_eq!(found.is_some(), empty, "{line}");
+        let found = declared(line).and_then(|name| refused_word(words_of(name).iter().map(String::as_str)));
+        assert_eq!(found.is_some(), is_refused, "{line}");
     }
 }

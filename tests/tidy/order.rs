@@ -55,16 +55,14 @@ pub(crate) fn rooms(tree: &Tree) -> Vec<Finding> {
             continue;
         };
         let Some((_, known)) = ROOMS.iter().find(|(room, _)| *room == member) else {
-            let what =
-                format!("{member} has no place in the order of rooms: give it one in tests/tidy/order.rs");
+            let what = format!("{member} has no place in the order of rooms: give it one in tests/tidy/order.rs");
             findings.push(Finding::new(&path, 0, what));
             continue;
         };
         for dependency in dependencies(&manifest) {
             let is_room = dependency == "postrider" || ROOMS.iter().any(|(room, _)| *room == dependency);
             if is_room && !known.contains(&dependency.as_str()) && dependency != member {
-                let what =
-                    format!("{member} must not know {dependency}: what both need belongs further left");
+                let what = format!("{member} must not know {dependency}: what both need belongs further left");
                 findings.push(Finding::new(&path, line_of(tree, &path, &dependency), what));
             }
             if forbidden(&member, &dependency) {

@@ -7,8 +7,7 @@ pub(crate) fn opening(tree: &Tree) -> Vec<Finding> {
     tree.rust()
         .filter(|source| !source.text.starts_with("//!"))
         .map(|source| {
-            let what =
-                "opens without a page: begin with //! and say what it is, its flow, limits and standards";
+            let what = "opens without a page: begin with //! and say what it is, its flow, limits and standards";
             Finding::new(&source.path, 1, what)
         })
         .collect()
@@ -26,14 +25,8 @@ pub(crate) fn lib_files(tree: &Tree) -> Vec<Finding> {
                 continue;
             }
             let starts = ["#", "pub mod ", "pub(crate) mod ", "mod ", "pub use ", "pub(crate) use "];
-            if !starts.iter().any(|start| line.starts_with(start))
-                || line.ends_with('{') && line.contains("mod ")
-            {
-                findings.push(Finding::new(
-                    &source.path,
-                    number,
-                    "lib.rs holds no code: move it to a file of its own",
-                ));
+            if !starts.iter().any(|start| line.starts_with(start)) || line.ends_with('{') && line.contains("mod ") {
+                findings.push(Finding::new(&source.path, number, "lib.rs holds no code: move it to a file of its own"));
             }
             inside = !line.ends_with(';') && !line.ends_with(']');
         }
@@ -44,8 +37,7 @@ pub(crate) fn lib_files(tree: &Tree) -> Vec<Finding> {
 /// Marks of unfinished work, and paths of one machine.
 pub(crate) fn leftovers(tree: &Tree) -> Vec<Finding> {
     // In two pieces, so that this file does not find itself.
-    let marks =
-        [concat!("to", "do!("), concat!("db", "g!("), concat!("unimplement", "ed!("), concat!("FIX", "ME")];
+    let marks = [concat!("to", "do!("), concat!("db", "g!("), concat!("unimplement", "ed!("), concat!("FIX", "ME")];
     let places = [concat!("/wo", "rk/"), concat!("/ro", "ot/"), concat!("/ho", "me/")];
     let mut findings = Vec::new();
     for source in &tree.sources {

@@ -7,8 +7,7 @@ use std::path::{Path, PathBuf};
 /// What a build or a run makes; no source of ours.
 const MADE: &[&str] = &["target", "data", "bench/out", "node_modules", "__pycache__"];
 /// Files that are read as text; others are only listed.
-const TEXT: &[&str] =
-    &["rs", "md", "toml", "py", "sh", "service", "html", "css", "js", "smtp", "zone", "txt", ""];
+const TEXT: &[&str] = &["rs", "md", "toml", "py", "sh", "service", "html", "css", "js", "smtp", "zone", "txt", ""];
 /// A file of more bytes than this is data.
 const TEXT_BYTES_MAX: u64 = 2 * 1024 * 1024;
 
@@ -33,11 +32,7 @@ impl Finding {
 pub(crate) fn settle(findings: Vec<Finding>) {
     let mut text = String::new();
     for Finding { file, line, what } in &findings {
-        let _ = if *line == 0 {
-            writeln!(text, "{file}: {what}")
-        } else {
-            writeln!(text, "{file}:{line}: {what}")
-        };
+        let _ = if *line == 0 { writeln!(text, "{file}: {what}") } else { writeln!(text, "{file}:{line}: {what}") };
     }
     assert!(findings.is_empty(), "{} to put right:\n{text}", findings.len());
 }
@@ -122,10 +117,7 @@ fn is_text(path: &Path) -> bool {
 /// Whether `word` stands in `line` with no letter, digit or underscore right before it.
 pub(crate) fn has_word_start(line: &str, word: &str) -> bool {
     line.match_indices(word).any(|(at, _)| {
-        !line
-            .get(..at)
-            .and_then(|before| before.chars().next_back())
-            .is_some_and(|c| c.is_alphanumeric() || c == '_')
+        !line.get(..at).and_then(|before| before.chars().next_back()).is_some_and(|c| c.is_alphanumeric() || c == '_')
     })
 }
 

@@ -223,8 +223,7 @@ impl Authority {
             }
             ["order"] => {
                 let names = payload["identifiers"].as_array().ok_or("no identifiers")?;
-                let names: Vec<String> =
-                    names.iter().map(|name| name["value"].as_str().unwrap().to_owned()).collect();
+                let names: Vec<String> = names.iter().map(|name| name["value"].as_str().unwrap().to_owned()).collect();
                 let replaces = payload["replaces"].as_str().map(str::to_owned);
                 let order = {
                     let mut state = self.state.lock().unwrap();
@@ -321,8 +320,7 @@ impl Authority {
             let jwk = state.account.as_ref().unwrap();
             // RFC 7638: the members in the order of their names.
             let text = |name: &str| jwk[name].as_str().unwrap().to_owned();
-            let canonical =
-                format!(r#"{{"crv":"P-256","kty":"EC","x":"{}","y":"{}"}}"#, text("x"), text("y"));
+            let canonical = format!(r#"{{"crv":"P-256","kty":"EC","x":"{}","y":"{}"}}"#, text("x"), text("y"));
             let thumbprint = BASE64.encode(digest(&SHA256, canonical.as_bytes()));
             let wanted = format!("{}.{thumbprint}", token(order, name));
             (wanted, state.orders[order].names[name].clone(), state.leads)
@@ -363,9 +361,8 @@ fn token(order: usize, name: usize) -> String {
 
 async fn by_http(at: SocketAddr, name: &str, token: &str) -> Option<String> {
     let mut stream = TcpStream::connect(at).await.ok()?;
-    let request = format!(
-        "GET /.well-known/acme-challenge/{token} HTTP/1.1\r\nHost: {name}\r\nConnection: close\r\n\r\n"
-    );
+    let request =
+        format!("GET /.well-known/acme-challenge/{token} HTTP/1.1\r\nHost: {name}\r\nConnection: close\r\n\r\n");
     stream.write_all(request.as_bytes()).await.ok()?;
     let mut answer = String::new();
     stream.read_to_string(&mut answer).await.ok()?;
@@ -382,8 +379,6 @@ async fn by_tls(at: SocketAddr, name: &str, wanted: &str) -> bool {
     let digest = digest(&SHA256, wanted.as_bytes());
     let expected = [&[4, 32][..], digest.as_ref()].concat();
     extensions.iter().any(|one| {
-        one.extn_id.to_string() == "1.3.6.1.5.5.7.1.31"
-            && one.critical
-            && one.extn_value.as_bytes() == expected
+        one.extn_id.to_string() == "1.3.6.1.5.5.7.1.31" && one.critical && one.extn_value.as_bytes() == expected
     })
 }

@@ -3,17 +3,17 @@
 #![allow(dead_code, reason = "each test uses what it needs")]
 #![allow(clippy::unwrap_used, reason = "a test's world that cannot be set up ends the test")]
 
-use dns::lookup::{Resolver, Settings};
+use dns::lookup::{Resolver, ResolverSettings};
 use jiff::Timestamp;
-use mail::address::Name;
-use mail::setup::{Purpose, Record, RecordType};
+use mail::address::DomainName;
+use mail::setup::{DomainRecord, RecordPurpose, RecordType};
 
 /// Nobody here judges the time.
 pub(crate) const NOW: Timestamp = Timestamp::UNIX_EPOCH;
 pub(crate) const DOMAIN: &str = "shop.example";
 
-pub(crate) fn record(purpose: Purpose, record_type: RecordType, name: &str, value: &str) -> Record {
-    Record {
+pub(crate) fn record(purpose: RecordPurpose, record_type: RecordType, name: &str, value: &str) -> DomainRecord {
+    DomainRecord {
         purpose,
         record_type,
         name: name.to_owned(),
@@ -25,8 +25,8 @@ pub(crate) fn record(purpose: Purpose, record_type: RecordType, name: &str, valu
 }
 
 /// What a domain needs.
-pub(crate) fn wanted_of(domain: &str) -> Vec<Record> {
-    use Purpose::{Dkim, Dmarc, Inbound, Ownership, ReturnPath, Spf};
+pub(crate) fn wanted_of(domain: &str) -> Vec<DomainRecord> {
+    use RecordPurpose::{Dkim, Dmarc, Inbound, Ownership, ReturnPath, Spf};
     use RecordType::{Cname, Mx, Txt};
     // As long as the key of an RSA key of 2,048 bits: two strings.
     let key = format!("v=DKIM1; k=rsa; p={}", "MIIBIjANBgkqhkiG9w0B".repeat(20));
@@ -40,21 +40,21 @@ pub(crate) fn wanted_of(domain: &str) -> Vec<Record> {
     ]
 }
 
-pub(crate) fn wanted() -> Vec<Record> {
+pub(crate) fn wanted() -> Vec<DomainRecord> {
     wanted_of(DOMAIN)
 }
 
-pub(crate) fn name(text: &str) -> Name {
+pub(crate) fn name(text: &str) -> DomainName {
     text.parse().unwrap()
 }
 
 /// A resolver that asks one server and keeps nothing.
 pub(crate) fn resolver(server: std::net::SocketAddr) -> Resolver {
-    let settings = Settings {
+    let settings = ResolverSettings {
         servers: vec![server],
         ttl_max: std::time::Duration::ZERO,
         negative_ttl_max: std::time::Duration::ZERO,
-        ..Settings::default()
+        ..ResolverSettings::default()
     };
     Resolver::new(&settings).unwrap()
 }

@@ -16,14 +16,14 @@ use std::sync::Once;
 use std::time::Duration;
 
 use mail::account::Plan;
-use mail::address::Name;
-use mail::credential::Secret;
+use mail::address::DomainName;
+use mail::credential::CredentialSecret;
 use mail::id::{AccountId, EmailId};
 use postrider::certificate::Certificate;
-use postrider::config::{self, Config, Engine, Hidden};
+use postrider::config::{self, Config, SecretString, StoreEngine};
 use postrider::reload;
-use postrider::serve::{Certificates, Doors};
-use postrider::world::World;
+use postrider::serve::{ActiveCertificates, Listeners};
+use postrider::world::Services;
 use queue::domains::NewDomain;
 use sink::Sink;
 use store::email::EmailWithRecipients;
@@ -54,7 +54,7 @@ mx.dead.example. A 127.0.0.2
 /// A running postrider.
 pub struct TestWorld {
     /// What the program shares.
-    pub world: World,
+    pub world: Services,
     /// The mail host of everybody.
     pub sink: Sink,
     /// The name server.
@@ -70,10 +70,10 @@ pub struct TestWorld {
     /// The account.
     pub account: AccountId,
     /// Its SMTP password.
-    pub password: Secret,
+    pub password: CredentialSecret,
     /// Its API key.
-    pub api_key: Secret,
-    doors: Doors,
+    pub api_key: CredentialSecret,
+    doors: Listeners,
     running: std::sync::Mutex<Config>,
     _directory: Option<tempfile::TempDir>,
 }
@@ -117,7 +117,7 @@ impl TestWorld {
 
     /// Closes everything as SIGTERM does; the data directory.
     pub async fn close(self) -> Option<tempfile::TempDir> {
-        self.doors.close().await;
+        self.doors.shut_down().await;
         self.world.close().await;
         self._directory
     }
@@ -133,40 +133,35 @@ impl TestWorld {
         }
         let port = beside.map_or(&sink, |other| &other.sink).address.port();
         let mut config = configuration(directory.path(), names.address, port, "");
-        config.store.engine = Engine::Postgres;
-        config.store.url = Some(Hidden(database.to_owned()));
+        config.store.engine = StoreEngine::Postgres;
+        config.store.url = Some(SecretString(database.to_owned()));
         change(&mut config);
         Self::open(&config, sink, names, Some(directory)).await
     }
 
-    async fn open(
-        config: &Config,
-        sink: Sink,
-        names: NameServer,
-        directory: Option<tempfile::TempDir>,
-    ) -> Self {
+    async fn open(config: &Config, sink: Sink, names: NameServer, directory: Option<tempfile::TempDir>) -> Self {
         PROVIDER.call_once(|| {
             let _ = rustls::crypto::aws_lc_rs::default_provider().install_default();
         });
-        let world = World::build(config).await.unwrap();
-        let doors = Doors::new(config, 1);
-        let enrolment = &world.enrolment;
-        let enrolled = match enrolment.account(OWNER.parse().unwrap(), Plan::Dedicated, true).await {
+        let world = Services::build(config).await.unwrap();
+        let doors = Listeners::new(config, 1);
+        let enrolment = &world.provisioning;
+        let enrolled = match enrolment.create_account(OWNER.parse().unwrap(), Plan::Dedicated, true).await {
             Ok(enrolled) => {
-                let (domains, name) = (world.hall.domains(), DOMAIN.parse::<Name>().unwrap());
-                let new = NewDomain::named(name.clone());
+                let (domains, name) = (world.intake.domains(), DOMAIN.parse::<DomainName>().unwrap());
+                let new = NewDomain::with_name(name.clone());
                 domains.create(enrolled.account.id, new, None).await.unwrap();
-                domains.force(&name).await.unwrap();
+                domains.force_verify(&name).await.unwrap();
                 enrolled
             }
-            Err(_) => enrolment.secrets(OWNER).await.unwrap(),
+            Err(_) => enrolment.create_credentials(OWNER).await.unwrap(),
         };
-        let certificates = Certificates::new(&Certificate::self_signed(&["localhost"]).unwrap()).unwrap();
+        let certificates = ActiveCertificates::new(&Certificate::self_signed(&["localhost"]).unwrap()).unwrap();
         let any = "127.0.0.1:0".parse().unwrap();
-        let submission = doors.submission(config, &world, any, (certificates.smtp(), false)).unwrap();
-        let relay = doors.relay(&world, &config.relay[0], any).unwrap();
-        let api = doors.api(&world, any, config, None).await.unwrap();
-        let mx = doors.mx(config, &world, any, certificates.smtp()).unwrap();
+        let submission = doors.listen_submission(config, &world, any, (certificates.smtp(), false)).unwrap();
+        let relay = doors.listen_relay(&world, &config.relay[0], any).unwrap();
+        let api = doors.listen_api(&world, any, config, None).await.unwrap();
+        let mx = doors.listen_mx(config, &world, any, certificates.smtp()).unwrap();
         world.start();
         Self {
             sink,
@@ -193,38 +188,37 @@ impl TestWorld {
 
     /// The same on another directory, with the key of this one.
     pub async fn move_to(self, directory: tempfile::TempDir) -> Self {
-        std::fs::copy(self.config().data_dir.join("secret.key"), directory.path().join("secret.key"))
-            .unwrap();
+        std::fs::copy(self.config().data_dir.join("secret.key"), directory.path().join("secret.key")).unwrap();
         self.open_in(directory, "").await
     }
 
     async fn open_in(self, directory: tempfile::TempDir, more: &str) -> Self {
-        self.doors.close().await;
+        self.doors.shut_down().await;
         self.world.close().await;
         let config = configuration(directory.path(), self.names.address, self.sink.address.port(), more);
         Self::open(&config, self.sink, self.names, Some(directory)).await
     }
 
     /// Does as SIGHUP does, with other lines in the section `[delivery]`.
-    pub fn reload(&self, more: &str) -> reload::Changes {
+    pub fn reload(&self, more: &str) -> reload::ConfigChanges {
         let directory = self.running.lock().unwrap().data_dir.clone();
         let new = configuration(&directory, self.names.address, self.sink.address.port(), more);
         self.reload_with(|config| *config = new)
     }
 
     /// Does as SIGHUP does, with another configuration.
-    pub fn reload_with(&self, change: impl FnOnce(&mut Config)) -> reload::Changes {
+    pub fn reload_with(&self, change: impl FnOnce(&mut Config)) -> reload::ConfigChanges {
         let mut running = self.running.lock().unwrap();
         let mut new = running.clone();
         change(&mut new);
-        let changes = reload::take(&mut running, &new);
-        self.world.adopt(&running);
-        self.doors.adopt(&running);
+        let changes = reload::apply_changes(&mut running, &new);
+        self.world.reload(&running);
+        self.doors.reload(&running);
         changes
     }
 
     /// What is open.
-    pub fn doors(&self) -> &Doors {
+    pub fn doors(&self) -> &Listeners {
         &self.doors
     }
 
@@ -236,7 +230,7 @@ impl TestWorld {
     /// Suspends the account, or lets it go on.
     pub async fn suspend(&self, suspended: bool) {
         let change = |account: &mut mail::account::Account| account.suspended = suspended;
-        self.world.enrolment.change_account(&self.account.to_string(), change).await.unwrap();
+        self.world.provisioning.change_account(&self.account.to_string(), change).await.unwrap();
     }
 
     /// An email with its recipients.
@@ -245,15 +239,11 @@ impl TestWorld {
     }
 
     /// Waits until an email is as wanted.
-    pub async fn wait(
-        &self,
-        id: EmailId,
-        wanted: impl Fn(&EmailWithRecipients) -> bool,
-    ) -> EmailWithRecipients {
+    pub async fn wait(&self, id: EmailId, wanted: impl Fn(&EmailWithRecipients) -> bool) -> EmailWithRecipients {
         let waiting = async {
             loop {
                 // Seen before it is looked at: a change in between is not missed.
-                let changed = self.world.worker.settled();
+                let changed = self.world.worker.next_outcome();
                 let email = self.email(id).await;
                 if wanted(&email) {
                     return email;
@@ -271,7 +261,7 @@ impl TestWorld {
     pub async fn wait_for_emails(&self, wanted: impl Fn(&[EmailWithRecipients]) -> bool) {
         let waiting = async {
             loop {
-                let changed = self.world.worker.settled();
+                let changed = self.world.worker.next_outcome();
                 let emails = store::email::list(&self.world.store, self.account, None, 100).await.unwrap();
                 if wanted(&emails) {
                     return;
@@ -287,22 +277,22 @@ impl TestWorld {
         let worker = std::sync::Arc::clone(&self.world.worker);
         let idle = async {
             loop {
-                let changed = worker.settled();
-                if worker.load().0 == 0 {
+                let changed = worker.next_outcome();
+                if worker.memory_load().0 == 0 {
                     return;
                 }
                 changed.await;
             }
         };
         tokio::time::timeout(PATIENCE, idle).await.expect("tasks left over");
-        self.doors.close().await;
+        self.doors.shut_down().await;
         worker.drain().await;
         // A report to a sender may have been queued since: then its task lies on disk, too.
-        let on_disk = store::task::page(&self.world.store, None, 1_000).await.unwrap().tasks.len();
-        let (in_memory, body_bytes, _) = worker.load();
+        let on_disk = store::task::list_all(&self.world.store, None, 1_000).await.unwrap().tasks.len();
+        let (in_memory, body_bytes, _) = worker.memory_load();
         assert!(in_memory <= on_disk, "{in_memory} tasks in memory, {on_disk} on disk");
         assert!(in_memory > 0 || body_bytes == 0, "{body_bytes} bytes of bodies left over");
-        assert!(worker.standings().iter().all(|site| site.connections == 0), "connections left over");
+        assert!(worker.ready_queue_statuses().iter().all(|site| site.connections == 0), "connections left over");
         self.world.close().await;
     }
 }

@@ -48,10 +48,7 @@ impl TestWorld {
         let mut lines = vec!["EHLO test".to_owned(), "MAIL FROM:<ada@acme.example>".to_owned()];
         lines.extend(to.iter().map(|to| format!("RCPT TO:<{to}>{parameters}")));
         lines.push("DATA".to_owned());
-        lines.push(format!(
-            "From: Ada <ada@acme.example>\r\nTo: {}\r\nSubject: {subject}\r\n\r\nhello\r\n.",
-            to[0]
-        ));
+        lines.push(format!("From: Ada <ada@acme.example>\r\nTo: {}\r\nSubject: {subject}\r\n\r\nhello\r\n.", to[0]));
         let lines: Vec<&str> = lines.iter().map(String::as_str).collect();
         let replies = dialog(self.relay, &lines).await;
         let last = replies.last().unwrap();

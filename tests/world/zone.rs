@@ -80,8 +80,7 @@ impl NameServer {
     }
 
     fn on(udp: UdpSocket, tcp: TcpListener, zone_text: &str) -> Self {
-        let shared =
-            Arc::new(Shared { zone: RwLock::new(Zone::parse(zone_text)), queries: AtomicUsize::new(0) });
+        let shared = Arc::new(Shared { zone: RwLock::new(Zone::parse(zone_text)), queries: AtomicUsize::new(0) });
         let address = udp.local_addr().expect("its address");
         let mut server = Server::new(Answers(Arc::clone(&shared)));
         server.register_socket(udp);
@@ -132,8 +131,7 @@ impl Zone {
                 Some("$TIMEOUT") => Trouble::Silence,
                 Some("$BOGUS") => Trouble::Bogus,
                 Some("$DELEGATED") => {
-                    let [below, host] =
-                        [words.next(), words.next()].map(|word| absolute(word.expect("a name")));
+                    let [below, host] = [words.next(), words.next()].map(|word| absolute(word.expect("a name")));
                     zone.delegated.push(Record::from_rdata(below, TTL_S, RData::NS(NS(host))));
                     continue;
                 }

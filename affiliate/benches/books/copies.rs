@@ -3,20 +3,20 @@
 
 use std::collections::{BTreeMap, HashMap, HashSet};
 
-use affiliate::ledger::Answer;
-use affiliate::office::nothing_beside;
-use affiliate::referrals::{Bringer, ReferralDraft};
+use affiliate::ledger::IngestOutcome;
+use affiliate::office::no_extension;
+use affiliate::referrals::{PartnerSelector, ReferralDraft};
 use jiff::Timestamp;
-use mail::affiliate::commission::{Commission, Frozen, Origin, Status};
+use mail::affiliate::commission::{Commission, CommissionOrigin, CommissionState, FreezeReasons};
 use mail::affiliate::money::Currency;
 use mail::affiliate::referral::{
-    Flag, Referral, ReferralSource, ReferralStatus, RejectReason, Rejection, Review, ReviewStatus,
+    FraudFlag, Referral, ReferralRejection, ReferralReview, ReferralSource, ReferralStatus, RejectReason, ReviewStatus,
 };
 use mail::id::CommissionId;
 use queue::clock::Clock;
 use serde_json::Value;
 use serde_json::value::RawValue;
-use store::affiliate::heard::{self, Kind, Read};
+use store::affiliate::heard::{self, ProcessorObjectKind, StoredProcessorObject};
 use store::affiliate::{commission, payout, referral, tally};
 use store::engine::Batch;
 
@@ -51,7 +51,7 @@ pub(crate) struct Written {
 struct Model {
     stem: String,
     referral: Referral,
-    heard: Vec<(Kind, String, String)>,
+    heard: Vec<(ProcessorObjectKind, String, String)>,
     invoices: Vec<String>,
     /// Each with the number of its invoice.
     lines: Vec<(u64, Commission)>,
@@ -101,28 +101,31 @@ async fn model(house: &House, scale: &Scale, (fate, partner): (Fate, u64)) -> Mo
     let stem = format!("model{fate:?}{partner}x").to_lowercase();
     let customer = is_customer(fate).then(|| format!("cus_{stem}"));
     let email = format!("{stem}@buyers.example").parse().unwrap();
-    let by = Bringer::Id(scale.partner_id(partner));
-    let draft = ReferralDraft { by, email, customer: customer.clone(), sub_id: None };
-    let id = ledger.refer(account, &draft, &nothing_beside).await.unwrap().referral.id;
+    let by = PartnerSelector::Id(scale.partner_id(partner));
+    let draft = ReferralDraft { partner: by, email, customer: customer.clone(), sub_id: None };
+    let id = ledger.refer(account, &draft, &no_extension).await.unwrap().referral.id;
     let (mut heard, mut lines, mut invoices) = (Vec::new(), Vec::new(), Vec::new());
     if let Some(customer) = customer {
         // Who buys before the referral is there buys by himself: writing the partners may take a while.
         let from = Clock::default().now().as_second();
         for event in events(scale, (fate, &stem, from)) {
-            let answer = ledger.take(account, event.to_string().as_bytes()).await;
-            assert!(matches!(answer, Answer::Done), "{event}: {answer:?}");
+            let answer = ledger.ingest(account, event.to_string().as_bytes()).await;
+            assert!(matches!(answer, IngestOutcome::Done), "{event}: {answer:?}");
         }
-        invoices = heard::invoices_of(store, account, (&customer, None), usize::MAX).await.unwrap();
-        let mut named = vec![(Kind::Customer, customer)];
+        invoices = heard::list_customer_invoices(store, account, (&customer, None), usize::MAX).await.unwrap();
+        let mut named = vec![(ProcessorObjectKind::Customer, customer)];
         for id in &invoices {
             let number = id.rsplit('_').next().unwrap().parse().unwrap();
-            let theirs = commission::of_invoice(store, account, id).await.unwrap();
+            let theirs = commission::list_by_invoice(store, account, id).await.unwrap();
             lines.extend(theirs.into_iter().map(|line| (number, line)));
-            named.extend([(Kind::Invoice, id.clone()), (Kind::Payment, format!("pi_{id}"))]);
-            named.push((Kind::Charge, format!("ch_{id}")));
+            named.extend([
+                (ProcessorObjectKind::Invoice, id.clone()),
+                (ProcessorObjectKind::Payment, format!("pi_{id}")),
+            ]);
+            named.push((ProcessorObjectKind::Charge, format!("ch_{id}")));
         }
         for (kind, name) in named {
-            let read: Read<Box<RawValue>> = heard::get(store, account, kind, &name).await.unwrap();
+            let read: StoredProcessorObject<Box<RawValue>> = heard::get(store, account, kind, &name).await.unwrap();
             heard.extend(read.value.map(|value| (kind, name, value.get().to_owned())));
         }
     }
@@ -141,7 +144,7 @@ fn source(number: u64) -> ReferralSource {
     }
 }
 
-fn review(fate: Fate, at: Timestamp) -> Option<Review> {
+fn review(fate: Fate, at: Timestamp) -> Option<ReferralReview> {
     let status = match fate {
         Fate::Flagged => ReviewStatus::Open,
         Fate::Rejected => ReviewStatus::Rejected,
@@ -149,7 +152,7 @@ fn review(fate: Fate, at: Timestamp) -> Option<Review> {
         _ => return None,
     };
     let decided_at = (status != ReviewStatus::Open).then_some(at);
-    Some(Review { flags: vec![Flag::Velocity], status, created_at: at, decided_at })
+    Some(ReferralReview { flags: vec![FraudFlag::Velocity], status, created_at: at, decided_at })
 }
 
 /// Writes copies of a model.
@@ -167,12 +170,12 @@ impl Copier<'_> {
         let rename = |text: &str| text.replace(&model.stem, &name);
         for (kind, key, value) in &model.heard {
             let value = RawValue::from_string(rename(value).replace(&was, &id.to_string())).unwrap();
-            Read::put(&mut self.batch, account, (*kind, &rename(key)), &value);
+            StoredProcessorObject::put(&mut self.batch, account, (*kind, &rename(key)), &value);
         }
         let customer = model.referral.customer.as_deref().map(rename);
         for invoice in &model.invoices {
             let customer = customer.as_deref().unwrap();
-            heard::put_invoice_of(&mut self.batch, account, customer, &rename(invoice));
+            heard::link_invoice_to_customer(&mut self.batch, account, customer, &rename(invoice));
         }
         let at = self.scale.born(number);
         let mut dealings = model.referral.dealings.clone();
@@ -186,7 +189,7 @@ impl Copier<'_> {
             source: source(number),
             email: Some(format!("person{number}@buyers.example").parse().unwrap()),
             customer,
-            rejection: is_rejected.then_some(Rejection { reason: RejectReason::Owner, was }),
+            rejection: is_rejected.then_some(ReferralRejection { reason: RejectReason::Owner, was }),
             review: review(fate, at),
             dealings,
             rev: 1,
@@ -220,12 +223,12 @@ impl Copier<'_> {
             rev: 1,
             ..line.clone()
         };
-        if let Origin::Sale(sold) = &mut copy.origin {
+        if let CommissionOrigin::Sale(sold) = &mut copy.origin {
             sold.invoice = rename(&sold.invoice);
             sold.charge = sold.charge.as_deref().map(rename);
         }
-        if let Status::Reversed { reason, .. } = line.status {
-            copy.status = Status::Reversed { reversed_at: at, reason, earned_at: None };
+        if let CommissionState::Reversed { reason, .. } = line.status {
+            copy.status = CommissionState::Reversed { reversed_at: at, reason, earned_at: None };
         } else if let Some(status) = self.status((at, earner), (&copy, invoice)) {
             (copy.status, copy.earns_at) = (status, at + days(30));
         }
@@ -238,11 +241,11 @@ impl Copier<'_> {
         &mut self,
         (at, earner): (Timestamp, u64),
         (line, invoice): (&Commission, u64),
-    ) -> Option<Status> {
+    ) -> Option<CommissionState> {
         let (run, earned_at) = (self.scale.run_of(at), at + days(30));
         if run > PAID_RUNS {
-            let frozen = Frozen::default();
-            return (invoice % 2 == 0).then_some(Status::Earned { earned_at, frozen });
+            let frozen = FreezeReasons::default();
+            return (invoice % 2 == 0).then_some(CommissionState::Earned { earned_at, frozen });
         }
         let which = (run, earner, line.currency);
         let id = payout_id(self.scale, which);
@@ -252,9 +255,9 @@ impl Copier<'_> {
         sum.lines += 1;
         let paid_at = self.scale.run_at(run) + days(1);
         Some(if run == PAID_RUNS {
-            Status::InPayout { earned_at, payout: id }
+            CommissionState::InPayout { earned_at, payout: id }
         } else {
-            Status::Paid { earned_at, payout: id, paid_at }
+            CommissionState::Paid { earned_at, payout: id, paid_at }
         })
     }
 }

@@ -4,27 +4,27 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use affiliate::ledger::Ledger;
-use affiliate::office::Office;
+use affiliate::office::AffiliateService;
 use jiff::Timestamp;
-use mail::classify::Shaping;
+use mail::classify::ReplyRules;
 use mail::id::AccountId;
-use mail::setup::Facts;
+use mail::setup::ServiceHosts;
 use mail::verp::VerpKey;
-use queue::accept::{Hall, HallParts, Signing};
+use queue::accept::{DkimSigning, Intake, IntakeParts};
 use queue::clock::Clock;
-use queue::courier::http::{Poster, PosterSettings};
-use queue::courier::smtp::{Dialer, TlsMode};
+use queue::courier::http::{HttpClient, HttpClientSettings};
+use queue::courier::smtp::{SmtpDialer, TlsSecurityLevel};
 use queue::domains::DomainsParts;
 use queue::entropy::Entropy;
-use queue::plan::{PlanSettings, Planner};
-use queue::retry::Schedule;
+use queue::plan::{MxRouter, RouterSettings};
+use queue::retry::RetrySchedule;
 use queue::smarthosts::Smarthosts;
-use queue::webhooks::{LADDER, WebhooksParts};
-use queue::worker::{Manners, Worker, WorkerParts, WorkerSettings};
+use queue::webhooks::{RETRY_SCHEDULE, WebhooksParts};
+use queue::worker::{DeliveryPolicy, Worker, WorkerParts, WorkerSettings};
 use store::engine::Store;
 
 pub(crate) struct House {
-    pub(crate) office: Office,
+    pub(crate) office: AffiliateService,
     pub(crate) account: AccountId,
     /// When it was opened.
     pub(crate) now: Timestamp,
@@ -36,8 +36,8 @@ impl House {
         let now = Clock::default().now();
         let account = AccountId::new(now, Entropy::default().u128());
         let worker = worker(store);
-        worker.join().await.unwrap();
-        Self { office: Office::new(Hall::new(worker, hall_parts())), account, now }
+        worker.join_cluster().await.unwrap();
+        Self { office: AffiliateService::new(Intake::new(worker, hall_parts())), account, now }
     }
 
     pub(crate) fn store(&self) -> &Store {
@@ -52,7 +52,7 @@ impl House {
 /// Nobody is asked.
 fn resolver() -> dns::lookup::Resolver {
     let servers = vec!["127.0.0.1:9".parse().unwrap()];
-    dns::lookup::Resolver::new(&dns::lookup::Settings { servers, ..dns::lookup::Settings::default() })
+    dns::lookup::Resolver::new(&dns::lookup::ResolverSettings { servers, ..dns::lookup::ResolverSettings::default() })
         .unwrap()
 }
 
@@ -61,46 +61,46 @@ fn vault() -> Arc<dns::seal::Vault> {
 }
 
 fn worker(store: Store) -> Arc<Worker> {
-    let hostname: mail::address::Name = "mx.example.test".parse().unwrap();
-    let plan = PlanSettings { port: 25, smarthosts: Smarthosts::default(), own_names: Vec::new() };
+    let hostname: mail::address::DomainName = "mx.example.test".parse().unwrap();
+    let plan = RouterSettings { port: 25, smarthosts: Smarthosts::default(), own_names: Vec::new() };
     let parts = WorkerParts {
         store,
         clock: Clock::default(),
         entropy: Entropy::default(),
-        planner: Planner::new(resolver(), plan),
-        dialer: Dialer::new(hostname.clone()).unwrap(),
+        router: MxRouter::new(resolver(), plan),
+        dialer: SmtpDialer::new(hostname.clone()).unwrap(),
         verp: VerpKey::new([1; 32]),
         webhooks: WebhooksParts {
-            poster: Poster::new(resolver(), PosterSettings::default()).unwrap(),
+            client: HttpClient::new(resolver(), HttpClientSettings::default()).unwrap(),
             vault: vault(),
-            ladder: LADDER.to_vec(),
+            retry_schedule: RETRY_SCHEDULE.to_vec(),
         },
         node: "bench".to_owned(),
-        former_node: None,
+        predecessor_node: None,
     };
     let retention = Duration::from_secs(30 * 24 * 3600);
     let settings = WorkerSettings {
         hostname,
-        manners: Manners {
-            schedule: Schedule::default(),
+        delivery_policy: DeliveryPolicy {
+            schedule: RetrySchedule::default(),
             paused: true,
             retention,
-            shaping: Shaping::default(),
+            shaping: ReplyRules::default(),
         },
         pace: Vec::new(),
-        tls: TlsMode::Off,
+        tls: TlsSecurityLevel::Off,
         source_addresses: Vec::new(),
         pools: Vec::new(),
         connections_max: 1,
-        places_max: 100,
+        in_flight_max: 100,
         ready_max: 100,
         body_bytes_max: 1 << 20,
     };
     Worker::new(parts, settings)
 }
 
-fn hall_parts() -> HallParts {
-    let facts = Facts {
+fn hall_parts() -> IntakeParts {
+    let facts = ServiceHosts {
         return_path_host: "rp.example.net".parse().unwrap(),
         spf_include_host: "spf.example.net".parse().unwrap(),
         ownership_label: "_service".to_owned(),
@@ -109,19 +109,19 @@ fn hall_parts() -> HallParts {
     };
     let domains = DomainsParts {
         vault: vault(),
-        inspector: dns::setup::Inspector::new(dns::setup::Settings::default()).unwrap(),
+        inspector: dns::setup::DomainChecker::new(dns::setup::DomainCheckSettings::default()).unwrap(),
         publisher: queue::domains::Publisher::new(resolver(), true),
         facts,
         auto_verify: false,
     };
-    HallParts {
+    IntakeParts {
         vault: vault(),
-        pool: dns::signing_pool::SigningPool::start(Some(1)).unwrap(),
-        signing: Signing::Off,
+        signing_pool: dns::signing_pool::SigningPool::start(Some(1)).unwrap(),
+        signing: DkimSigning::Off,
         sandbox_sender: None,
         message_bytes_max: 1 << 20,
         plans: mail::plan::Plans::default(),
-        links: mail::link::LinkKey::new([3; 32]),
+        link_key: mail::link::TokenKey::new([3; 32]),
         rate_limit: false,
         domains,
     }

@@ -3,7 +3,7 @@
 
 use std::time::Duration;
 
-use affiliate::ledger::Answer;
+use affiliate::ledger::IngestOutcome;
 use serde_json::Value;
 use store::affiliate::commission;
 
@@ -19,14 +19,14 @@ async fn hear(house: &House, (name, events): (&str, &[Value])) {
     let (before, all) = (cpu(), start());
     for body in &bodies {
         let began = start();
-        let answer = ledger.take(house.account, body).await;
+        let answer = ledger.ingest(house.account, body).await;
         times.push(began.elapsed());
-        assert!(matches!(answer, Answer::Done | Answer::Duplicate), "{answer:?}");
+        assert!(matches!(answer, IngestOutcome::Done | IngestOutcome::Duplicate), "{answer:?}");
     }
     let (spent, took) = (cpu() - before, all.elapsed());
     for event in events {
         let invoice = event["data"]["object"]["id"].as_str().unwrap();
-        let lines = commission::of_invoice(house.store(), house.account, invoice).await.unwrap();
+        let lines = commission::list_by_invoice(house.store(), house.account, invoice).await.unwrap();
         assert!(!lines.is_empty(), "nothing came of {event}");
     }
     let each = |of: Duration| ms(of) / bodies.len().max(1) as f64;

@@ -1,9 +1,9 @@
 //! How long a page of each list takes, with each filter, by the functions that the API's handlers call, the objects of the
 //! answer included. Pages are as large as they may be, and begin anywhere.
 
-use affiliate::object::{CommissionObject, LinkObject, PayoutObject, ReferralObject, RunObject};
-use affiliate::partners::{Shown, Wish};
-use affiliate::payouts::Wish as PayoutWish;
+use affiliate::object::{CommissionObject, LinkObject, PayoutObject, PayoutRunObject, ReferralObject};
+use affiliate::partners::{PartnerQuery, PartnerView};
+use affiliate::payouts::PayoutQuery as PayoutWish;
 use jiff::{SignedDuration, Timestamp};
 use mail::affiliate::partner::PartnerStatus;
 use mail::affiliate::payout::PayoutStatus;
@@ -11,7 +11,7 @@ use mail::affiliate::referral::{ReferralSource, ReferralStatus, ReviewStatus};
 use mail::id::{CampaignId, PayoutId};
 use serde::Serialize;
 use store::affiliate::commission::{self, CommissionStatus};
-use store::affiliate::listing::Wanted;
+use store::affiliate::listing::ListPageRequest;
 use store::affiliate::processor_event::EventStatus;
 use store::affiliate::referral;
 
@@ -41,9 +41,9 @@ fn between((from, to): (Timestamp, Timestamp), number: u64) -> Timestamp {
 }
 
 /// A page that begins at some time.
-fn page(times: (Timestamp, Timestamp), number: u64) -> Wanted {
+fn page(times: (Timestamp, Timestamp), number: u64) -> ListPageRequest {
     let before = Some(PayoutId::new(between(times, number), 0).to_bytes());
-    Wanted { before, limit: LIMIT, from: None }
+    ListPageRequest { before, limit: LIMIT, from: None }
 }
 
 /// Pages of each kind.
@@ -61,10 +61,7 @@ async fn time(name: &str, page: impl AsyncFn(u64) -> Seen) {
         short += u64::from(count < LIMIT && has_next);
     }
     let [middle, p99, most] = spread_of(times);
-    println!(
-        "{name:<46} {middle:>8.3} {p99:>8.3} {most:>8.3} {:>6.1} {short:>6}",
-        rows as f64 / pages() as f64
-    );
+    println!("{name:<46} {middle:>8.3} {p99:>8.3} {most:>8.3} {:>6.1} {short:>6}", rows as f64 / pages() as f64);
 }
 
 pub(crate) async fn measure(house: &House, scale: &Scale, (campaigns, drafted): (&[CampaignId], &Drafted)) {
@@ -95,67 +92,67 @@ struct Lists<'a> {
 impl Lists<'_> {
     async fn partners(&self, campaigns: &[CampaignId]) {
         use PartnerStatus::{Active, Pending, Suspended};
-        let none = Wish::default;
+        let none = PartnerQuery::default;
         let (id, name) = (campaigns[1].to_string(), "plan 1".to_owned());
         let wishes = [
             ("affiliates", none()),
-            ("affiliates, active", Wish { statuses: vec![Active], ..none() }),
-            ("affiliates, pending", Wish { statuses: vec![Pending], ..none() }),
-            ("affiliates, pending or suspended", Wish { statuses: vec![Pending, Suspended], ..none() }),
-            ("affiliates of a campaign", Wish { campaign: Some(id.clone()), ..none() }),
-            ("affiliates of a campaign, by its name", Wish { campaign: Some(name), ..none() }),
+            ("affiliates, active", PartnerQuery { statuses: vec![Active], ..none() }),
+            ("affiliates, pending", PartnerQuery { statuses: vec![Pending], ..none() }),
+            ("affiliates, pending or suspended", PartnerQuery { statuses: vec![Pending, Suspended], ..none() }),
+            ("affiliates of a campaign", PartnerQuery { campaign: Some(id.clone()), ..none() }),
+            ("affiliates of a campaign, by its name", PartnerQuery { campaign: Some(name), ..none() }),
             (
                 "affiliates of a campaign, suspended",
-                Wish { campaign: Some(id), statuses: vec![Suspended], ..none() },
+                PartnerQuery { campaign: Some(id), statuses: vec![Suspended], ..none() },
             ),
         ];
         let times = (self.scale.joined(0), self.scale.begin);
         for (name, wish) in wishes {
             time(name, async |number| self.partner_page(&wish, page(times, number)).await).await;
         }
-        let first = Wanted { before: None, limit: LIMIT, from: None };
+        let first = ListPageRequest { before: None, limit: LIMIT, from: None };
         time("affiliates, by address", async |number| {
             let address = email(spread(number) % self.scale.partners).parse().unwrap();
-            self.partner_page(&Wish { email: Some(address), ..none() }, first).await
+            self.partner_page(&PartnerQuery { email: Some(address), ..none() }, first).await
         })
         .await;
         time("links of an affiliate who has all", async |number| {
             let partner = spread(number) % self.scale.partners / 50 * 50 + 10;
             assert!(has_all_links(partner));
             let of = (self.house.account, self.scale.partner_id(partner));
-            self.house.office.set_up(of.0).await.unwrap();
-            let Shown { partner, links, program, .. } =
-                self.house.office.show_partner(of.0, of.1).await.unwrap();
+            self.house.office.require_set_up(of.0).await.unwrap();
+            let PartnerView { partner, links, program, .. } =
+                self.house.office.get_partner_view(of.0, of.1).await.unwrap();
             let objects: Vec<_> = links.iter().map(|link| LinkObject::of(link, &partner, &program)).collect();
             seen(&objects, false)
         })
         .await;
     }
 
-    async fn partner_page(&self, wish: &Wish, wanted: Wanted) -> Seen {
-        let program = self.house.office.set_up(self.house.account).await.unwrap();
-        let page = self.house.office.partners(&program, wish, wanted).await.unwrap();
-        let objects: Vec<_> = page.partners.iter().map(Shown::object).collect();
+    async fn partner_page(&self, wish: &PartnerQuery, wanted: ListPageRequest) -> Seen {
+        let program = self.house.office.require_set_up(self.house.account).await.unwrap();
+        let page = self.house.office.list_partners(&program, wish, wanted).await.unwrap();
+        let objects: Vec<_> = page.partners.iter().map(PartnerView::object).collect();
         seen(&objects, page.next.is_some())
     }
 
     async fn referrals(&self) {
         use ReferralSource::{Checkout, Metadata};
         use ReferralStatus::{Active, Lead, Refunded, Trialing};
-        use referral::Filter;
-        let none = Filter::default;
-        let statuses = |statuses: &[ReferralStatus]| Filter { statuses: statuses.to_vec(), ..none() };
+        use referral::ReferralFilter;
+        let none = ReferralFilter::default;
+        let statuses = |statuses: &[ReferralStatus]| ReferralFilter { statuses: statuses.to_vec(), ..none() };
         let filters = [
             ("referrals", none()),
             ("referrals, active", statuses(&[Active])),
             ("referrals, refunded", statuses(&[Refunded])),
             ("referrals, lead or trialing", statuses(&[Lead, Trialing])),
             ("referrals of all statuses", statuses(ReferralStatus::ALL)),
-            ("referrals by checkout", Filter { sources: vec![Checkout], ..none() }),
-            ("referrals by metadata, very few", Filter { sources: vec![Metadata], ..none() }),
+            ("referrals by checkout", ReferralFilter { sources: vec![Checkout], ..none() }),
+            ("referrals by metadata, very few", ReferralFilter { sources: vec![Metadata], ..none() }),
             (
                 "referrals by metadata, of all statuses",
-                Filter { sources: vec![Metadata], ..statuses(ReferralStatus::ALL) },
+                ReferralFilter { sources: vec![Metadata], ..statuses(ReferralStatus::ALL) },
             ),
         ];
         for (name, filter) in filters {
@@ -163,42 +160,42 @@ impl Lists<'_> {
         }
         let of = |number: u64| Some(self.scale.partner_id(self.scale.bringer(spread(number))));
         time("referrals of an affiliate", async |number| {
-            self.referral_page(&Filter { partner: of(number), ..none() }, page(self.all, number)).await
+            self.referral_page(&ReferralFilter { partner: of(number), ..none() }, page(self.all, number)).await
         })
         .await;
         time("referrals of an affiliate, refunded", async |number| {
-            let filter = Filter { partner: of(number), ..statuses(&[Refunded]) };
+            let filter = ReferralFilter { partner: of(number), ..statuses(&[Refunded]) };
             self.referral_page(&filter, page(self.all, number)).await
         })
         .await;
-        let first = Wanted { before: None, limit: LIMIT, from: None };
+        let first = ListPageRequest { before: None, limit: LIMIT, from: None };
         time("referrals, by address", async |number| {
             let address = format!("person{}@buyers.example", spread(number) % self.scale.referrals);
-            self.referral_page(&Filter { email: address.parse().ok(), ..none() }, first).await
+            self.referral_page(&ReferralFilter { email: address.parse().ok(), ..none() }, first).await
         })
         .await;
         time("referrals, created between, lead", async |number| {
             let (one, other) = (between(self.all, number), between(self.all, number + (1 << 20)));
             let created = (Some(one.min(other)), Some(one.max(other)));
-            let filter = Filter { created_after: created.0, created_before: created.1, ..statuses(&[Lead]) };
+            let filter = ReferralFilter { created_after: created.0, created_before: created.1, ..statuses(&[Lead]) };
             self.referral_page(&filter, first).await
         })
         .await;
     }
 
-    async fn referral_page(&self, filter: &referral::Filter, wanted: Wanted) -> Seen {
-        self.house.office.set_up(self.house.account).await.unwrap();
-        let page = self.house.office.referrals(self.house.account, filter, wanted).await.unwrap();
+    async fn referral_page(&self, filter: &referral::ReferralFilter, wanted: ListPageRequest) -> Seen {
+        self.house.office.require_set_up(self.house.account).await.unwrap();
+        let page = self.house.office.list_referrals(self.house.account, filter, wanted).await.unwrap();
         let objects: Vec<_> = page.rows.iter().map(ReferralObject::from).collect();
         seen(&objects, page.next.is_some())
     }
 
     async fn commissions(&self) {
         use CommissionStatus::{Earned, Paid, Pending, Reversed};
-        use commission::Filter;
-        let none = Filter::default;
+        use commission::CommissionFilter;
+        let none = CommissionFilter::default;
         let recent = (self.scale.end - days(60), self.scale.end);
-        let statuses = |statuses: &[CommissionStatus]| Filter { statuses: statuses.to_vec(), ..none() };
+        let statuses = |statuses: &[CommissionStatus]| CommissionFilter { statuses: statuses.to_vec(), ..none() };
         let currency = |text: &str| vec![text.parse().unwrap()];
         let filters = [
             ("commissions", none()),
@@ -207,12 +204,12 @@ impl Lists<'_> {
             ("commissions, paid", statuses(&[Paid])),
             ("commissions, paid or reversed", statuses(&[Paid, Reversed])),
             ("commissions of all statuses", statuses(CommissionStatus::ALL)),
-            ("commissions in usd", Filter { currencies: currency("usd"), ..none() }),
-            ("commissions in eur, one in fifteen", Filter { currencies: currency("eur"), ..none() }),
-            ("commissions in gbp, none", Filter { currencies: currency("gbp"), ..none() }),
+            ("commissions in usd", CommissionFilter { currencies: currency("usd"), ..none() }),
+            ("commissions in eur, one in fifteen", CommissionFilter { currencies: currency("eur"), ..none() }),
+            ("commissions in gbp, none", CommissionFilter { currencies: currency("gbp"), ..none() }),
             (
                 "commissions in gbp, none, of all statuses",
-                Filter { currencies: currency("gbp"), ..statuses(CommissionStatus::ALL) },
+                CommissionFilter { currencies: currency("gbp"), ..statuses(CommissionStatus::ALL) },
             ),
         ];
         for (name, filter) in filters {
@@ -223,32 +220,32 @@ impl Lists<'_> {
         }
         let of = |number: u64| Some(self.scale.partner_id(self.scale.bringer(spread(number))));
         time("commissions of an affiliate", async |number| {
-            self.commission_page(&Filter { partner: of(number), ..none() }, page(self.all, number)).await
+            self.commission_page(&CommissionFilter { partner: of(number), ..none() }, page(self.all, number)).await
         })
         .await;
         time("commissions of an affiliate, reversed", async |number| {
-            let filter = Filter { partner: of(number), ..statuses(&[Reversed]) };
+            let filter = CommissionFilter { partner: of(number), ..statuses(&[Reversed]) };
             self.commission_page(&filter, page(self.all, number)).await
         })
         .await;
-        let first = Wanted { before: None, limit: LIMIT, from: None };
+        let first = ListPageRequest { before: None, limit: LIMIT, from: None };
         time("commissions of a referral", async |number| {
             let referral = self.scale.referral_id(spread(number) % self.scale.referrals);
-            self.commission_page(&Filter { referral: Some(referral), ..none() }, first).await
+            self.commission_page(&CommissionFilter { referral: Some(referral), ..none() }, first).await
         })
         .await;
         time("commissions, created between, reversed", async |number| {
             let (one, other) = (between(self.all, number), between(self.all, number + (1 << 20)));
             let created = (Some(one.min(other)), Some(one.max(other)));
             let filter =
-                Filter { created_after: created.0, created_before: created.1, ..statuses(&[Reversed]) };
+                CommissionFilter { created_after: created.0, created_before: created.1, ..statuses(&[Reversed]) };
             self.commission_page(&filter, first).await
         })
         .await;
     }
 
-    async fn commission_page(&self, filter: &commission::Filter, wanted: Wanted) -> Seen {
-        self.house.office.set_up(self.house.account).await.unwrap();
+    async fn commission_page(&self, filter: &commission::CommissionFilter, wanted: ListPageRequest) -> Seen {
+        self.house.office.require_set_up(self.house.account).await.unwrap();
         let page = commission::list(self.house.store(), self.house.account, filter, wanted).await.unwrap();
         let objects: Vec<_> = page.rows.iter().map(CommissionObject::from).collect();
         seen(&objects, page.next.is_some())
@@ -282,9 +279,9 @@ impl Lists<'_> {
         .await;
     }
 
-    async fn payout_page(&self, wish: &PayoutWish, wanted: Wanted) -> Seen {
-        self.house.office.set_up(self.house.account).await.unwrap();
-        let page = self.house.ledger().payouts(self.house.account, wish, wanted).await.unwrap();
+    async fn payout_page(&self, wish: &PayoutWish, wanted: ListPageRequest) -> Seen {
+        self.house.office.require_set_up(self.house.account).await.unwrap();
+        let page = self.house.ledger().list_payouts(self.house.account, wish, wanted).await.unwrap();
         let objects: Vec<_> = page.payouts.iter().map(PayoutObject::from).collect();
         seen(&objects, page.next.is_some())
     }
@@ -294,8 +291,8 @@ impl Lists<'_> {
         let (office, account) = (&self.house.office, self.house.account);
         time("owner: campaigns, each with its affiliates", async |_| {
             let mut counts = Vec::new();
-            for campaign in office.campaigns(account).await.unwrap() {
-                counts.push(office.partners_of(&campaign).await.unwrap());
+            for campaign in office.list_campaigns(account).await.unwrap() {
+                counts.push(office.count_partners(&campaign).await.unwrap());
             }
             seen(&counts, false)
         })
@@ -307,7 +304,7 @@ impl Lists<'_> {
         ] {
             time(name, async |number| {
                 let wanted = page(self.all, number);
-                let page = referral::reviews(self.house.store(), account, &statuses, wanted).await.unwrap();
+                let page = referral::list_reviews(self.house.store(), account, &statuses, wanted).await.unwrap();
                 let objects: Vec<_> = page.rows.iter().map(ReferralObject::from).collect();
                 seen(&objects, page.next.is_some())
             })
@@ -320,22 +317,22 @@ impl Lists<'_> {
             time(name, async |number| {
                 let month = (self.house.now - days(30), self.house.now);
                 let after = (between(month, number), String::new());
-                let page = office.processor_events(account, &statuses, (Some(&after), LIMIT)).await.unwrap();
+                let page = office.list_processor_events(account, &statuses, (Some(&after), LIMIT)).await.unwrap();
                 (page.events.len(), page.next.is_some())
             })
             .await;
         }
         time("owner: payout runs", async |_| {
-            let wanted = Wanted { before: None, limit: LIMIT, from: None };
-            let page = self.house.ledger().runs(account, wanted).await.unwrap();
-            let objects: Vec<_> = page.rows.iter().map(RunObject::from).collect();
+            let wanted = ListPageRequest { before: None, limit: LIMIT, from: None };
+            let page = self.house.ledger().list_runs(account, wanted).await.unwrap();
+            let objects: Vec<_> = page.rows.iter().map(PayoutRunObject::from).collect();
             seen(&objects, page.next.is_some())
         })
         .await;
         time("owner: a part of a run's payouts", async |number| {
             let after = Some(PayoutId::new(between((drafted.run.created_at, drafted.until), number), 0));
             let ledger = self.house.ledger();
-            let (payouts, next) = ledger.payouts_of_run(&drafted.run, after, LIMIT).await.unwrap();
+            let (payouts, next) = ledger.list_payouts_of_run(&drafted.run, after, LIMIT).await.unwrap();
             let objects: Vec<_> = payouts.iter().map(PayoutObject::from).collect();
             seen(&objects, next.is_some())
         })

@@ -1,15 +1,17 @@
 //! The program, its campaigns, its partners with their links, and what the processor sent lately.
 
 use jiff::Timestamp;
-use mail::affiliate::campaign::{Campaign, Duration as Months, Rate, Terms, Visibility};
+use mail::affiliate::campaign::{Campaign, CommissionDuration as Months, CommissionRate, CommissionTerms, Visibility};
 use mail::affiliate::money::BasisPoints;
 use mail::affiliate::partner::{
-    LINKS_MAX, Partner, PartnerLink, PartnerSource, PartnerStatus, PayoutDestination, Token,
+    LINKS_MAX, Partner, PartnerLink, PartnerLinkToken, PartnerSource, PartnerStatus, PayoutDestination,
 };
-use mail::affiliate::program::{Mode, PayoutMethod, Processor, Program, ProgramStatus, Settings};
-use mail::domain::SealedKey;
+use mail::affiliate::program::{
+    AffiliateProgram, PaymentProcessor, PayoutMethod, ProcessorMode, ProgramSettings, ProgramStatus,
+};
+use mail::domain::SealedSecret;
 use mail::id::{CampaignId, PartnerLinkId, ProgramId};
-use store::affiliate::processor_event::{self, EventStatus, ProcessorEvent, Seen};
+use store::affiliate::processor_event::{self, EventStatus, ProcessorEvent, StoredProcessorEvent};
 use store::affiliate::{campaign, partner, partner_link, program};
 use store::engine::Batch;
 
@@ -31,8 +33,8 @@ fn points(points: u16) -> BasisPoints {
 }
 
 fn campaign_of(house: &House, at: Timestamp, number: u64) -> Campaign {
-    let terms = Terms {
-        base: Rate::Percent(points(2_000)),
+    let terms = CommissionTerms {
+        base: CommissionRate::Percent(points(2_000)),
         unused: 0,
         tiers: Vec::new(),
         products: Vec::new(),
@@ -57,19 +59,19 @@ fn campaign_of(house: &House, at: Timestamp, number: u64) -> Campaign {
     }
 }
 
-fn program_of(house: &House, at: Timestamp, plan: CampaignId) -> Program {
-    let processor = Processor {
+fn program_of(house: &House, at: Timestamp, plan: CampaignId) -> AffiliateProgram {
+    let processor = PaymentProcessor {
         api_base: "https://api.stripe.example".to_owned(),
         restricted_key: None,
-        webhook_secrets: vec![SealedKey(String::new())],
+        webhook_secrets: vec![SealedSecret(String::new())],
         account_id: None,
         livemode: Some(true),
     };
-    Program {
+    AffiliateProgram {
         id: ProgramId::new(at, 1),
         account: house.account,
         status: ProgramStatus::Live,
-        settings: Settings::new("https://shop.example".to_owned(), "usd".parse().unwrap(), Mode::Live),
+        settings: ProgramSettings::new("https://shop.example".to_owned(), "usd".parse().unwrap(), ProcessorMode::Live),
         default_campaign: Some(plan),
         publishable_key: "pk_bench".to_owned(),
         processor: Some(processor),
@@ -101,7 +103,7 @@ fn partner_of(house: &House, scale: &Scale, (number, campaigns): (u64, &[Campaig
         payouts_failed: 0,
         notes: None,
         postback_url: None,
-        postback_secret: SealedKey("x".repeat(80)),
+        postback_secret: SealedSecret("x".repeat(80)),
         email_opt_out: false,
         commission_override: None,
         primary_link: PartnerLinkId::new(at, spread(number).into()),
@@ -121,9 +123,9 @@ pub(crate) fn email(partner: u64) -> String {
 async fn links(house: &House, batch: &mut Batch, (partner, number): (&Partner, u64)) {
     let count = if has_all_links(number) { LINKS_MAX } else { 1 };
     for nth in 0..count {
-        let token = Token::exactly(&format!("p{number}-{nth}")).unwrap();
+        let token = PartnerLinkToken::parse(&format!("p{number}-{nth}")).unwrap();
         let free =
-            partner_link::free(house.store(), house.account, &token, house.now).await.unwrap().unwrap();
+            partner_link::find_free_token(house.store(), house.account, &token, house.now).await.unwrap().unwrap();
         let chance = u128::from(spread(number)) + u128::try_from(nth).unwrap();
         let link = PartnerLink {
             id: PartnerLinkId::new(partner.created_at, chance),
@@ -179,7 +181,7 @@ pub(crate) async fn write(house: &House, scale: &Scale) -> Vec<CampaignId> {
         let mut batch = Batch::intake();
         for number in chunk {
             let event = event_of(house, scale, *number);
-            processor_event::put(&mut batch, house.account, &Seen::default(), &event);
+            processor_event::put(&mut batch, house.account, &StoredProcessorEvent::default(), &event);
         }
         house.store().commit(batch).await.unwrap();
     }

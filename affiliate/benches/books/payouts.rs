@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 
 use jiff::Timestamp;
-use mail::affiliate::payout::{Asking, Payout, PayoutRun, PayoutState, RunStatus};
+use mail::affiliate::payout::{Payout, PayoutRun, PayoutRunStatus, PayoutState, TransferAttempts};
 use mail::affiliate::program::PayoutMethod;
 use mail::id::PayoutId;
 use store::affiliate::{payout, payout_run};
@@ -30,12 +30,7 @@ fn fails(partner: u64) -> bool {
     partner % 100 == 7
 }
 
-fn payout_of(
-    house: &House,
-    scale: &Scale,
-    (id, which): (PayoutId, Which),
-    (sum, state): (Sum, PayoutState),
-) -> Payout {
+fn payout_of(house: &House, scale: &Scale, (id, which): (PayoutId, Which), (sum, state): (Sum, PayoutState)) -> Payout {
     let (run, partner, currency) = which;
     let (at, is_paid) = (scale.run_at(run), state == PayoutState::Paid);
     Payout {
@@ -52,7 +47,7 @@ fn payout_of(
         state,
         trail: None,
         transfer: None,
-        asking: Asking::default(),
+        asking: TransferAttempts::default(),
         reference: is_paid.then(|| format!("BATCH-{run}")),
         failure_reason: (state == PayoutState::Failed).then(|| "The account is closed".to_owned()),
         paid_at: is_paid.then(|| at + days(1)),
@@ -65,9 +60,7 @@ fn payout_of(
 async fn write_run(house: &House, scale: &Scale, (number, theirs): (u32, &[(Which, Sum)])) -> usize {
     let (at, is_paid) = (scale.run_at(number), number < PAID_RUNS);
     let state = if is_paid { PayoutState::Paid } else { PayoutState::Open };
-    let of = |(which, sum): &(Which, Sum)| {
-        payout_of(house, scale, (payout_id(scale, *which), *which), (*sum, state))
-    };
+    let of = |(which, sum): &(Which, Sum)| payout_of(house, scale, (payout_id(scale, *which), *which), (*sum, state));
     let mut payouts: Vec<Payout> = theirs.iter().map(of).collect();
     let open = if is_paid { 0 } else { payouts.len() };
     for partner in (0..scale.partners).filter(|partner| fails(*partner)) {
@@ -78,7 +71,7 @@ async fn write_run(house: &House, scale: &Scale, (number, theirs): (u32, &[(Whic
     let mut run = PayoutRun {
         id: scale.run_id(number),
         account: house.account,
-        status: if is_paid { RunStatus::Completed } else { RunStatus::Processing },
+        status: if is_paid { PayoutRunStatus::Completed } else { PayoutRunStatus::Processing },
         phase: None,
         sifted: None,
         is_partial: true,
@@ -94,7 +87,7 @@ async fn write_run(house: &House, scale: &Scale, (number, theirs): (u32, &[(Whic
         completed_at: is_paid.then(|| at + days(1)),
     };
     for payout in &payouts {
-        assert!(run.add(payout.currency, payout.amount));
+        assert!(run.add_to_total(payout.currency, payout.amount));
     }
     for chunk in payouts.chunks(AT_ONCE) {
         let mut batch = Batch::intake();

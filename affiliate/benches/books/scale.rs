@@ -1,7 +1,7 @@
 //! How large the books are, and who is who in them: all of it follows from a number.
 
 use jiff::{SignedDuration, Timestamp};
-use mail::affiliate::commission::Level;
+use mail::affiliate::commission::CommissionLevel;
 use mail::affiliate::partner::PartnerStatus;
 use mail::id::{PartnerId, PayoutId, PayoutRunId, ReferralId};
 
@@ -97,18 +97,17 @@ impl Scale {
     }
 
     /// Whose share of a referral's invoice it is.
-    pub(crate) fn earner(&self, referral: u64, level: Level) -> u64 {
+    pub(crate) fn earner(&self, referral: u64, level: CommissionLevel) -> u64 {
         let bringer = self.bringer(referral);
         match level {
-            Level::One | Level::OneFixed => bringer,
-            Level::Two => recruiter(bringer).unwrap(),
+            CommissionLevel::One | CommissionLevel::OneFixed => bringer,
+            CommissionLevel::Two => recruiter(bringer).unwrap(),
         }
     }
 
     /// In which run a line of this time is, if the partner's time has come: paid ones, the approved one, then the rest.
     pub(crate) fn run_of(&self, at: Timestamp) -> u32 {
-        let part =
-            at.duration_since(self.begin).as_millis() * i128::from(PAID_RUNS + 2) / self.span().as_millis();
+        let part = at.duration_since(self.begin).as_millis() * i128::from(PAID_RUNS + 2) / self.span().as_millis();
         part.try_into().unwrap()
     }
 

@@ -12,7 +12,7 @@
 //! - Moves of partners after they joined: which event tells of one is said by who does it, and the row keeps no trace.
 
 use jiff::Timestamp;
-use mail::affiliate::commission::{Commission, Status};
+use mail::affiliate::commission::{Commission, CommissionState};
 use mail::affiliate::partner::Partner;
 use mail::affiliate::payout::{Payout, PayoutState};
 use mail::affiliate::referral::Referral;
@@ -21,105 +21,105 @@ use mail::id::AccountId;
 use store::affiliate::backfill;
 
 use super::{Auditor, Invariant};
-use crate::ledger::{Fault, Ledger};
+use crate::ledger::{Ledger, LedgerError};
 
 /// Events about one thing that are looked at; of what has more, the first.
 const EVENTS_MAX: usize = 500;
 
 /// When something happened of which an event tells.
 #[derive(Clone, Copy)]
-enum Told {
+enum EventTime {
     /// In this very moment.
-    At(Timestamp),
+    Exactly(Timestamp),
     /// Once, in this moment or later.
-    Since(Timestamp),
+    NotBefore(Timestamp),
 }
 
 /// From when on all must have been told.
 #[derive(Debug, Clone, Copy)]
-pub(super) struct Period {
+pub(super) struct AuditedPeriod {
     from: Timestamp,
     /// Since when it may have been silent.
     until: Option<Timestamp>,
 }
 
-impl Period {
-    fn holds(self, at: Timestamp) -> bool {
+impl AuditedPeriod {
+    fn contains(self, at: Timestamp) -> bool {
         at >= self.from && self.until.is_none_or(|until| at < until)
     }
 }
 
 /// From when on, and until when, events must tell of everything.
-pub(super) async fn period(ledger: &Ledger, account: AccountId) -> Result<Period, Fault> {
-    let from = ledger.now().checked_sub(mail::event::KEPT).unwrap_or(Timestamp::MIN);
+pub(super) async fn audited_period(ledger: &Ledger, account: AccountId) -> Result<AuditedPeriod, LedgerError> {
+    let from = ledger.now().checked_sub(mail::event::RETENTION).unwrap_or(Timestamp::MIN);
     let until = backfill::silent_since(ledger.store(), account).await?;
-    Ok(Period { from, until })
+    Ok(AuditedPeriod { from, until })
 }
 
 impl Auditor<'_> {
-    pub(super) async fn told_of_partner(&mut self, partner: &Partner) -> Result<(), Fault> {
-        let told = [(EventKind::AffiliateCreated, Told::Since(partner.created_at))];
-        self.told((partner.id.into(), &partner.id.to_string()), &told).await
+    pub(super) async fn check_partner_events(&mut self, partner: &Partner) -> Result<(), LedgerError> {
+        let told = [(EventKind::AffiliateCreated, EventTime::NotBefore(partner.created_at))];
+        self.check_events((partner.id.into(), &partner.id.to_string()), &told).await
     }
 
-    pub(super) async fn told_of_referral(&mut self, referral: &Referral) -> Result<(), Fault> {
-        let created = (EventKind::ReferralCreated, Told::At(referral.created_at));
+    pub(super) async fn check_referral_events(&mut self, referral: &Referral) -> Result<(), LedgerError> {
+        let created = (EventKind::ReferralCreated, EventTime::Exactly(referral.created_at));
         // When it converted is said by the processor's clock, and told when that is heard.
-        let converted = (EventKind::ReferralConverted, Told::Since(referral.created_at));
+        let converted = (EventKind::ReferralConverted, EventTime::NotBefore(referral.created_at));
         let told = [Some(created), referral.converted_at.map(|_| converted)];
         let told: Vec<_> = told.into_iter().flatten().collect();
-        self.told((referral.id.into(), &referral.id.to_string()), &told).await
+        self.check_events((referral.id.into(), &referral.id.to_string()), &told).await
     }
 
-    pub(super) async fn told_of_line(&mut self, line: &Commission) -> Result<(), Fault> {
-        let mut told = vec![(EventKind::CommissionCreated, Told::At(line.created_at))];
-        let earned = line.status.earned_at().map(|at| (EventKind::CommissionEarned, Told::At(at)));
+    pub(super) async fn check_commission_events(&mut self, line: &Commission) -> Result<(), LedgerError> {
+        let mut told = vec![(EventKind::CommissionCreated, EventTime::Exactly(line.created_at))];
+        let earned = line.status.earned_at().map(|at| (EventKind::CommissionEarned, EventTime::Exactly(at)));
         told.extend(earned);
         match line.status {
-            Status::Reversed { reversed_at, .. } => {
-                told.push((EventKind::CommissionReversed, Told::At(reversed_at)));
+            CommissionState::Reversed { reversed_at, .. } => {
+                told.push((EventKind::CommissionReversed, EventTime::Exactly(reversed_at)));
             }
             // Where a clock was behind, it was paid in the moment in which it was earned, and told later.
-            Status::Paid { earned_at, paid_at, .. } if paid_at > earned_at => {
-                told.push((EventKind::CommissionPaid, Told::At(paid_at)));
+            CommissionState::Paid { earned_at, paid_at, .. } if paid_at > earned_at => {
+                told.push((EventKind::CommissionPaid, EventTime::Exactly(paid_at)));
             }
-            Status::Paid { .. }
-            | Status::Pending { .. }
-            | Status::Earned { .. }
-            | Status::InPayout { .. } => {}
+            CommissionState::Paid { .. }
+            | CommissionState::Pending { .. }
+            | CommissionState::Earned { .. }
+            | CommissionState::InPayout { .. } => {}
         }
-        self.told((line.id.into(), &line.id.to_string()), &told).await
+        self.check_events((line.id.into(), &line.id.to_string()), &told).await
     }
 
-    pub(super) async fn told_of_payout(&mut self, payout: &Payout) -> Result<(), Fault> {
+    pub(super) async fn check_payout_events(&mut self, payout: &Payout) -> Result<(), LedgerError> {
         if payout.state == PayoutState::Dropped {
             return Ok(());
         }
-        let mut told = vec![(EventKind::PayoutCreated, Told::At(payout.created_at))];
-        told.extend(payout.paid_at.map(|at| (EventKind::PayoutPaid, Told::At(at))));
+        let mut told = vec![(EventKind::PayoutCreated, EventTime::Exactly(payout.created_at))];
+        told.extend(payout.paid_at.map(|at| (EventKind::PayoutPaid, EventTime::Exactly(at))));
         if payout.state == PayoutState::Failed {
-            told.push((EventKind::PayoutFailed, Told::Since(payout.created_at)));
+            told.push((EventKind::PayoutFailed, EventTime::NotBefore(payout.created_at)));
         }
-        self.told((payout.id.into(), &payout.id.to_string()), &told).await
+        self.check_events((payout.id.into(), &payout.id.to_string()), &told).await
     }
 
-    async fn told(
+    async fn check_events(
         &mut self,
         (subject, id): (Subject, &str),
-        wanted: &[(EventKind, Told)],
-    ) -> Result<(), Fault> {
+        wanted: &[(EventKind, EventTime)],
+    ) -> Result<(), LedgerError> {
         let events = store::event::list(self.ledger.store(), self.account(), subject, EVENTS_MAX).await?;
         if events.len() == EVENTS_MAX {
             return Ok(());
         }
         for (kind, told) in wanted {
             let (at, is_it): (_, &dyn Fn(Timestamp) -> bool) = match told {
-                Told::At(at) => (*at, &|created_at| created_at == *at),
-                Told::Since(at) => (*at, &|_| true),
+                EventTime::Exactly(at) => (*at, &|created_at| created_at == *at),
+                EventTime::NotBefore(at) => (*at, &|_| true),
             };
             let number = events.iter().filter(|event| event.kind == *kind && is_it(event.created_at)).count();
-            let is_right = number == 1 || number == 0 && !self.period.holds(at);
-            self.expect(is_right, Invariant::I10, id, || format!("{} was told {number} times", kind.name()));
+            let is_right = number == 1 || number == 0 && !self.period.contains(at);
+            self.check(is_right, Invariant::I10, id, || format!("{} was told {number} times", kind.name()));
         }
         Ok(())
     }

@@ -13,15 +13,15 @@ use jiff::Timestamp;
 use mail::address::Address;
 use mail::affiliate::program::ProgramStatus;
 use mail::affiliate::referral::{Referral, ReferralSource, RejectReason};
-use mail::affiliate::visit::{REFERRALS_MAX, Visit};
+use mail::affiliate::visit::{PartnerVisit, REFERRALS_MAX};
 use mail::id::{ReferralId, VisitId};
-use store::affiliate::visit::{self, Of};
+use store::affiliate::visit::{self, VisitorIdentity};
 
 use super::heard::PaidInvoice;
 use super::leads::Prospect;
-use super::{Book, Fault};
+use super::{LedgerError, UnitOfWork};
 use crate::processor::ReferralHint;
-use crate::referrals::lower;
+use crate::referrals::lowercase_address;
 
 /// Who buys, as far as that is known, and where the hint stood.
 #[derive(Debug, Clone)]
@@ -38,18 +38,18 @@ pub(super) struct Buyer {
 
 impl Buyer {
     fn address(&self) -> Option<Address> {
-        self.email.as_deref().and_then(|text| text.parse().ok()).map(|email| lower(&email))
+        self.email.as_deref().and_then(|text| text.parse().ok()).map(|email| lowercase_address(&email))
     }
 }
 
-impl Book<'_> {
+impl UnitOfWork<'_> {
     /// The referral that an invoice is of, found now if it was not before.
-    pub(super) async fn attribute(&mut self, invoice: &str) -> Result<Option<ReferralId>, Fault> {
+    pub(super) async fn attribute(&mut self, invoice: &str) -> Result<Option<ReferralId>, LedgerError> {
         let row = self.invoice(invoice).await?;
         let (known, paid) = (row.referral, row.paid().cloned());
         let Some(paid) = paid.filter(|_| known.is_none()) else { return Ok(known) };
         let found = match &paid.customer {
-            Some(customer) => self.referral_of(customer, &paid).await?,
+            Some(customer) => self.referral_of_customer(customer, &paid).await?,
             None => self.referral_of_guest(&paid).await?,
         };
         let Some(id) = found else { return Ok(None) };
@@ -60,7 +60,11 @@ impl Book<'_> {
         Ok(counts.then_some(id))
     }
 
-    async fn referral_of(&mut self, customer: &str, paid: &PaidInvoice) -> Result<Option<ReferralId>, Fault> {
+    async fn referral_of_customer(
+        &mut self,
+        customer: &str,
+        paid: &PaidInvoice,
+    ) -> Result<Option<ReferralId>, LedgerError> {
         let row = self.customer(customer).await?;
         if row.referral.is_some() {
             return Ok(row.referral);
@@ -73,60 +77,60 @@ impl Book<'_> {
             at: paid.sale.paid_at,
             source: ReferralSource::Metadata,
         };
-        self.link(&buyer, &hints).await?;
+        self.link_by_hints(&buyer, &hints).await?;
         if self.customer(customer).await?.referral.is_none()
-            && let Some(known) = self.known_by_address(&buyer).await?
+            && let Some(known) = self.referral_by_address(&buyer).await?
         {
-            self.bind(customer, known, paid.sale.paid_at).await?;
+            self.link_customer(customer, known, paid.sale.paid_at).await?;
         }
         Ok(self.customer(customer).await?.referral)
     }
 
     /// Who buys as a guest is nobody's customer: each purchase is looked at by itself.
-    async fn referral_of_guest(&mut self, paid: &PaidInvoice) -> Result<Option<ReferralId>, Fault> {
+    async fn referral_of_guest(&mut self, paid: &PaidInvoice) -> Result<Option<ReferralId>, LedgerError> {
         let (at, source) = (paid.sale.paid_at, ReferralSource::Checkout);
         let buyer = Buyer { customer: None, email: paid.email.clone(), at, source };
         for hint in &paid.hints {
-            let Some(id) = self.bringer_of(*hint, &buyer).await? else { continue };
-            let binds = |found: &mut Referral| binds_at(found, paid.sale.paid_at);
+            let Some(id) = self.referral_of_hint(*hint, &buyer).await? else { continue };
+            let binds = |found: &mut Referral| accepts_customer_at(found, paid.sale.paid_at);
             if self.referral(id).await?.is_some_and(binds) {
                 return Ok(Some(id));
             }
         }
-        self.known_by_address(&buyer).await
+        self.referral_by_address(&buyer).await
     }
 
     /// Who holds the buyer's address; or whom a visit brought that a page has named.
-    async fn known_by_address(&mut self, buyer: &Buyer) -> Result<Option<ReferralId>, Fault> {
-        if let Some(claimed) = self.claimed_by_address(buyer.email.as_deref(), buyer.at).await? {
+    async fn referral_by_address(&mut self, buyer: &Buyer) -> Result<Option<ReferralId>, LedgerError> {
+        if let Some(claimed) = self.claim_by_address(buyer.email.as_deref(), buyer.at).await? {
             return Ok(Some(claimed));
         }
-        let Some(visit) = self.named_visit(buyer.address()).await? else { return Ok(None) };
+        let Some(visit) = self.visit_by_address(buyer.address()).await? else { return Ok(None) };
         let buyer = Buyer { source: ReferralSource::Checkout, ..buyer.clone() };
-        self.brought_by(visit, &buyer).await
+        self.referral_of_visit(visit, &buyer).await
     }
 
     /// The visit of whom a page has named by this address.
-    async fn named_visit(&self, email: Option<Address>) -> Result<Option<VisitId>, Fault> {
+    async fn visit_by_address(&self, email: Option<Address>) -> Result<Option<VisitId>, LedgerError> {
         let Some(email) = email else { return Ok(None) };
-        let found = visit::standing(&self.ledger.store, self.account(), &Of::Person(email)).await?;
+        let found = visit::find_current(&self.ledger.store, self.account(), &VisitorIdentity::Person(email)).await?;
         Ok(found.visit.map(|visit| visit.id))
     }
 
     /// The referral that claims this address, if it takes a customer at this time.
-    async fn claimed_by_address(
+    async fn claim_by_address(
         &mut self,
         email: Option<&str>,
         at: Timestamp,
-    ) -> Result<Option<ReferralId>, Fault> {
+    ) -> Result<Option<ReferralId>, LedgerError> {
         let Some(email) = email.and_then(|text| text.parse::<Address>().ok()) else { return Ok(None) };
-        let held = self.holder_of(&email).await?;
-        Ok(held.filter(|held| binds_at(held, at)).map(|held| held.id))
+        let held = self.claim_holder(&email).await?;
+        Ok(held.filter(|held| accepts_customer_at(held, at)).map(|held| held.id))
     }
 
     /// A customer whose address is known by now may be somebody's who was brought, to whom invoices bind it that came
     /// before the address did.
-    pub(super) async fn look_for_lead(&mut self, customer: &str) -> Result<(), Fault> {
+    pub(super) async fn recheck_customer_address(&mut self, customer: &str) -> Result<(), LedgerError> {
         let row = self.customer(customer).await?;
         let (email, is_linked) = (row.email().map(str::to_owned), row.referral.is_some());
         if is_linked {
@@ -134,8 +138,8 @@ impl Book<'_> {
         }
         let address = email.as_deref().and_then(|text| text.parse::<Address>().ok());
         // Whether it binds in time, each invoice says for itself.
-        if self.claimed_by_address(email.as_deref(), Timestamp::MIN).await?.is_some()
-            || self.named_visit(address).await?.is_some()
+        if self.claim_by_address(email.as_deref(), Timestamp::MIN).await?.is_some()
+            || self.visit_by_address(address).await?.is_some()
         {
             self.customer(customer).await?.going_through = Some(String::new());
         }
@@ -143,23 +147,23 @@ impl Book<'_> {
     }
 
     /// Links a customer by the first of these that leads to a referral that takes it.
-    pub(super) async fn link(&mut self, buyer: &Buyer, hints: &[ReferralHint]) -> Result<(), Fault> {
+    pub(super) async fn link_by_hints(&mut self, buyer: &Buyer, hints: &[ReferralHint]) -> Result<(), LedgerError> {
         let Some(customer) = &buyer.customer else { return Ok(()) };
         let is_linked = self.customer(customer).await?.referral.is_some();
         for hint in hints {
             // Who is linked already is brought by nobody new.
             if !is_linked
-                && let Some(id) = self.bringer_of(*hint, buyer).await?
-                && self.bind(customer, id, buyer.at).await?
+                && let Some(id) = self.referral_of_hint(*hint, buyer).await?
+                && self.link_customer(customer, id, buyer.at).await?
             {
                 break;
             }
         }
-        self.say_by_which_way(customer, buyer.source).await
+        self.prefer_checkout_source(customer, buyer.source).await
     }
 
     /// A checkout that led to a referral counts before metadata that did, whichever was heard of first.
-    async fn say_by_which_way(&mut self, customer: &str, source: ReferralSource) -> Result<(), Fault> {
+    async fn prefer_checkout_source(&mut self, customer: &str, source: ReferralSource) -> Result<(), LedgerError> {
         if source == ReferralSource::Checkout
             && let Some(id) = self.customer(customer).await?.referral
             && let Some(found) = self.referral(id).await?
@@ -171,23 +175,23 @@ impl Book<'_> {
     }
 
     /// The referral that a hint leads to.
-    async fn bringer_of(&mut self, hint: ReferralHint, buyer: &Buyer) -> Result<Option<ReferralId>, Fault> {
+    async fn referral_of_hint(&mut self, hint: ReferralHint, buyer: &Buyer) -> Result<Option<ReferralId>, LedgerError> {
         match hint {
             ReferralHint::Referral(id) => Ok(self.referral(id).await?.map(|found| found.id)),
-            ReferralHint::Visit(id) => self.brought_by(id, buyer).await,
+            ReferralHint::Visit(id) => self.referral_of_visit(id, buyer).await,
         }
     }
 
     /// The referral that a visit leads to: the one that it became; else that of who holds the buyer's address; else a new
     /// one.
-    async fn brought_by(&mut self, id: VisitId, buyer: &Buyer) -> Result<Option<ReferralId>, Fault> {
+    async fn referral_of_visit(&mut self, id: VisitId, buyer: &Buyer) -> Result<Option<ReferralId>, LedgerError> {
         let Some(visit) = self.visit(id).await?.map(|found| found.clone()) else { return Ok(None) };
-        if let Some(became) = self.became(&visit, buyer).await? {
+        if let Some(became) = self.match_visit_referral(&visit, buyer).await? {
             return Ok(Some(became));
         }
         let email = buyer.address();
         let held = match &email {
-            Some(email) => self.holder_of(email).await?,
+            Some(email) => self.claim_holder(email).await?,
             None => None,
         };
         let lapsed = match held {
@@ -201,25 +205,28 @@ impl Book<'_> {
         }
         // Whose partner is deleted is nobody's. Of a suspended one's visits those stay that there are.
         let Some(partner) = self.partner(visit.partner).await? else { return Ok(None) };
-        let prospect = Prospect::by_visit(buyer.source, email, visit);
+        let prospect = Prospect::from_visit(buyer.source, email, visit);
         Ok(Some(self.enrol(&partner, prospect, lapsed).await?.id))
     }
 
     /// Which of those whom a visit became is the buyer: the same customer, the same address, or else one who is no
     /// customer yet, and signed up by another address perhaps. Who share a browser and buy are two.
-    async fn became(&mut self, visit: &Visit, buyer: &Buyer) -> Result<Option<ReferralId>, Fault> {
+    async fn match_visit_referral(
+        &mut self,
+        visit: &PartnerVisit,
+        buyer: &Buyer,
+    ) -> Result<Option<ReferralId>, LedgerError> {
         let email = buyer.address();
         let may_be_anybody = buyer.customer.is_some() || email.is_none();
         let mut best: Option<(u8, ReferralId)> = None;
         for id in &visit.referrals {
             let Some(found) = self.referral(*id).await? else { continue };
-            let has_customer =
-                buyer.customer.as_ref().is_some_and(|its| found.customers().any(|has| has == its));
+            let has_customer = buyer.customer.as_ref().is_some_and(|its| found.customers().any(|has| has == its));
             let likeness = if has_customer {
                 3
             } else if found.email.is_some() && found.email == email {
                 2
-            } else if may_be_anybody && found.customer.is_none() && binds_at(found, buyer.at) {
+            } else if may_be_anybody && found.customer.is_none() && accepts_customer_at(found, buyer.at) {
                 1
             } else {
                 continue;
@@ -232,25 +239,25 @@ impl Book<'_> {
     }
 
     /// Makes a customer a referral's, unless it is another one's: the first wins. Whether it is so now.
-    pub(super) async fn bind(
+    pub(super) async fn link_customer(
         &mut self,
         customer: &str,
         id: ReferralId,
         at: Timestamp,
-    ) -> Result<bool, Fault> {
+    ) -> Result<bool, LedgerError> {
         if let Some(linked) = self.customer(customer).await?.referral {
             return Ok(linked == id);
         }
         let Some(found) = self.referral(id).await? else { return Ok(false) };
-        if !binds_at(found, at) || !found.add_customer(customer) {
+        if !accepts_customer_at(found, at) || !found.add_customer(customer) {
             return Ok(false);
         }
-        self.take_customer(customer, id).await?;
+        self.assign_customer(customer, id).await?;
         Ok(true)
     }
 
     /// A customer is this referral's from now on, and all of its invoices are looked at again.
-    pub(super) async fn take_customer(&mut self, customer: &str, id: ReferralId) -> Result<(), Fault> {
+    pub(super) async fn assign_customer(&mut self, customer: &str, id: ReferralId) -> Result<(), LedgerError> {
         let row = self.customer(customer).await?;
         row.referral = Some(id);
         row.going_through = Some(String::new());
@@ -261,7 +268,7 @@ impl Book<'_> {
 }
 
 /// Whether a referral still takes a customer at this time, by the processor's clock.
-fn binds_at(referral: &Referral, at: Timestamp) -> bool {
+fn accepts_customer_at(referral: &Referral, at: Timestamp) -> bool {
     let is_passed_on = referral.rejection.is_some_and(|rejection| rejection.reason == RejectReason::Expired);
     !is_passed_on && (referral.customer.is_some() || at < referral.expires_at)
 }

@@ -5,11 +5,11 @@ use std::collections::BTreeMap;
 use mail::affiliate::balance::Balance;
 use mail::affiliate::money::Currency;
 use store::affiliate::balance::Balances;
-use store::affiliate::brought::ByLink;
-use store::affiliate::sums::{self, Sums, Whose};
+use store::affiliate::brought::ReferralCountsByLink;
+use store::affiliate::sums::{self, FoldedSums, PartnerKey};
 use store::engine::{Batch, ReadError};
 
-use super::{Fault, Ledger};
+use super::{Ledger, LedgerError};
 
 /// Changes that may lie beside the sums before they are folded.
 pub(super) const FOLD_AT: usize = 1_000;
@@ -23,8 +23,8 @@ impl Ledger {
     ///
     /// # Errors
     /// The store cannot be read or written.
-    pub async fn balances(&self, whose: Whose) -> Result<BTreeMap<Currency, Balance>, Fault> {
-        let Balances(mut balances) = self.summed(whose).await?;
+    pub async fn balances(&self, whose: PartnerKey) -> Result<BTreeMap<Currency, Balance>, LedgerError> {
+        let Balances(mut balances) = self.read_sums(whose).await?;
         balances.retain(|_, balance| *balance != Balance::default());
         Ok(balances)
     }
@@ -33,11 +33,11 @@ impl Ledger {
     ///
     /// # Errors
     /// The store cannot be read or written.
-    pub async fn brought(&self, whose: Whose) -> Result<ByLink, Fault> {
-        self.summed(whose).await
+    pub async fn referral_counts(&self, whose: PartnerKey) -> Result<ReferralCountsByLink, LedgerError> {
+        self.read_sums(whose).await
     }
 
-    async fn summed<S: Sums>(&self, whose: Whose) -> Result<S, Fault> {
+    async fn read_sums<S: FoldedSums>(&self, whose: PartnerKey) -> Result<S, LedgerError> {
         for _ in 0..ROUNDS_MAX {
             let kept = sums::read::<S>(self.store(), whose).await?;
             if !kept.more && kept.changes() < FOLD_AT {
@@ -50,11 +50,11 @@ impl Ledger {
                 return Ok(sums);
             }
         }
-        Err(Fault::Contended)
+        Err(LedgerError::Contended)
     }
 
     /// Folds what a partner has, if there is much to fold.
-    pub(super) async fn fold_balance(&self, whose: Whose) -> Result<(), ReadError> {
+    pub(super) async fn fold_balance(&self, whose: PartnerKey) -> Result<(), ReadError> {
         let kept = sums::read::<Balances>(self.store(), whose).await?;
         if kept.changes() >= FOLD_AT {
             let mut batch = Batch::progress();

@@ -10,29 +10,29 @@ use std::collections::{BTreeMap, BTreeSet};
 use jiff::Timestamp;
 use mail::address::Address;
 use mail::affiliate::campaign::Campaign;
-use mail::affiliate::commission::{Commission, Status};
+use mail::affiliate::commission::{Commission, CommissionState};
 use mail::affiliate::partner::Partner;
-use mail::affiliate::partner_letter::Tells;
-use mail::affiliate::payout::Trail;
-use mail::affiliate::program::{Processor, Program};
+use mail::affiliate::partner_letter::PartnerEmailKind;
+use mail::affiliate::payout::LineCursor;
+use mail::affiliate::program::{AffiliateProgram, PaymentProcessor};
 use mail::affiliate::referral::{Referral, ReferralStatus};
-use mail::affiliate::visit::Visit;
+use mail::affiliate::visit::PartnerVisit;
 use mail::event::EventKind;
 use mail::id::{AccountId, CampaignId, CommissionId, PartnerId, PayoutId, ReferralId, VisitId};
-use store::affiliate::heard::Kind;
-use store::affiliate::latest::Latest;
-use store::affiliate::tally::{self, Tally};
+use store::affiliate::heard::ProcessorObjectKind;
+use store::affiliate::latest::LimitGuard;
+use store::affiliate::tally::{self, PayingCustomerCount};
 use store::affiliate::{campaign, commission, partner, program, referral, visit};
 
-use self::payouts::Desk;
-pub(crate) use self::payouts::{ADJUSTMENTS_MAX, LINES_AT_ONCE, Outlay};
-use self::shelf::Shelf;
-pub(crate) use self::write::about_payout;
-use super::heard::{HeardAccount, HeardCharge, HeardCustomer, HeardInvoice, HeardPayment};
-use super::{Fault, Ledger};
+use self::payouts::PayoutRows;
+pub(crate) use self::payouts::{ADJUSTMENTS_MAX, LINES_AT_ONCE, PayoutOutcome};
+use self::shelf::RowSet;
+pub(crate) use self::write::payout_event;
+use super::heard::{ChargeState, ConnectedAccountState, CustomerState, InvoiceState, PaymentState};
+use super::{Ledger, LedgerError};
 
 /// A row, as it was read and as it is to be.
-struct Held<T> {
+struct TrackedRow<T> {
     /// Nothing where it is new.
     before: Option<T>,
     now: T,
@@ -40,7 +40,7 @@ struct Held<T> {
 
 /// What is to be told.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum News {
+pub(crate) enum PendingEvent {
     /// Of a referral.
     Referral(EventKind, ReferralId),
     /// Of a line.
@@ -52,43 +52,43 @@ pub(crate) enum News {
 }
 
 /// One unit of work.
-pub(crate) struct Book<'l> {
+pub(crate) struct UnitOfWork<'l> {
     pub(crate) ledger: &'l Ledger,
-    pub(crate) program: Program,
+    pub(crate) program: AffiliateProgram,
     pub(crate) now: Timestamp,
-    customers: Shelf<HeardCustomer>,
-    invoices: Shelf<HeardInvoice>,
-    charges: Shelf<HeardCharge>,
-    payments: Shelf<HeardPayment>,
-    accounts: Shelf<HeardAccount>,
-    referrals: BTreeMap<ReferralId, Held<Referral>>,
+    customers: RowSet<CustomerState>,
+    invoices: RowSet<InvoiceState>,
+    charges: RowSet<ChargeState>,
+    payments: RowSet<PaymentState>,
+    accounts: RowSet<ConnectedAccountState>,
+    referrals: BTreeMap<ReferralId, TrackedRow<Referral>>,
     /// By the new referral, the lapsed one that it takes the place of.
     lapsed: BTreeMap<ReferralId, ReferralId>,
     /// New ones whose bounty is not looked at yet.
     pub(super) unrewarded: Vec<ReferralId>,
     /// The latest lead of partners before, and the one that is it now.
-    latest: BTreeMap<PartnerId, (Latest, ReferralId)>,
-    visits: BTreeMap<VisitId, Held<Visit>>,
-    lines: BTreeMap<CommissionId, Held<Commission>>,
+    latest: BTreeMap<PartnerId, (LimitGuard, ReferralId)>,
+    visits: BTreeMap<VisitId, TrackedRow<PartnerVisit>>,
+    lines: BTreeMap<CommissionId, TrackedRow<Commission>>,
     lines_of: BTreeMap<String, Vec<CommissionId>>,
     bounties_of: BTreeMap<ReferralId, Option<CommissionId>>,
-    partners: BTreeMap<PartnerId, Option<Held<Partner>>>,
+    partners: BTreeMap<PartnerId, Option<TrackedRow<Partner>>>,
     campaigns: BTreeMap<CampaignId, Campaign>,
-    tallies: BTreeMap<PartnerId, Tally>,
+    customer_counts: BTreeMap<PartnerId, PayingCustomerCount>,
     /// Invoices of customers that are new.
     listed: BTreeSet<(String, String)>,
-    news: Vec<News>,
+    pending_events: Vec<PendingEvent>,
     /// What partners are to be written.
-    letters: Vec<(PartnerId, Tells)>,
+    partner_emails: Vec<(PartnerId, PartnerEmailKind)>,
     /// What is done about payouts.
-    desk: Desk,
+    payout_rows: PayoutRows,
     /// What is to be looked at before the book is closed.
-    pub(crate) touched: Touched,
+    pub(crate) touched: TouchedObjects,
 }
 
 /// What facts touched.
 #[derive(Debug, Default)]
-pub(crate) struct Touched {
+pub(crate) struct TouchedObjects {
     /// Customers.
     pub(crate) customers: BTreeSet<String>,
     /// Invoices.
@@ -97,31 +97,31 @@ pub(crate) struct Touched {
     pub(crate) referrals: BTreeSet<ReferralId>,
 }
 
-impl Touched {
+impl TouchedObjects {
     /// Whether nothing is.
     pub(crate) fn is_empty(&self) -> bool {
         self.customers.is_empty() && self.invoices.is_empty() && self.referrals.is_empty()
     }
 }
 
-impl<'l> Book<'l> {
+impl<'l> UnitOfWork<'l> {
     /// Opens the book of an account's program, in whatever state that is.
-    pub(crate) async fn open(ledger: &'l Ledger, account: AccountId) -> Result<Self, Fault> {
-        let program = program::get(&ledger.store, account).await?.ok_or(Fault::NotSetUp)?;
-        Ok(Self::of(ledger, program))
+    pub(crate) async fn open(ledger: &'l Ledger, account: AccountId) -> Result<Self, LedgerError> {
+        let program = program::get(&ledger.store, account).await?.ok_or(LedgerError::NotSetUp)?;
+        Ok(Self::for_program(ledger, program))
     }
 
     /// Opens the book of a program that was just read.
-    pub(crate) fn of(ledger: &'l Ledger, program: Program) -> Self {
+    pub(crate) fn for_program(ledger: &'l Ledger, program: AffiliateProgram) -> Self {
         Self {
             ledger,
             program,
             now: ledger.now(),
-            customers: Shelf::new(Kind::Customer),
-            invoices: Shelf::new(Kind::Invoice),
-            charges: Shelf::new(Kind::Charge),
-            payments: Shelf::new(Kind::Payment),
-            accounts: Shelf::new(Kind::Account),
+            customers: RowSet::new(ProcessorObjectKind::Customer),
+            invoices: RowSet::new(ProcessorObjectKind::Invoice),
+            charges: RowSet::new(ProcessorObjectKind::Charge),
+            payments: RowSet::new(ProcessorObjectKind::Payment),
+            accounts: RowSet::new(ProcessorObjectKind::Account),
             referrals: BTreeMap::new(),
             lapsed: BTreeMap::new(),
             unrewarded: Vec::new(),
@@ -132,12 +132,12 @@ impl<'l> Book<'l> {
             bounties_of: BTreeMap::new(),
             partners: BTreeMap::new(),
             campaigns: BTreeMap::new(),
-            tallies: BTreeMap::new(),
+            customer_counts: BTreeMap::new(),
             listed: BTreeSet::new(),
-            news: Vec::new(),
-            letters: Vec::new(),
-            desk: Desk::default(),
-            touched: Touched::default(),
+            pending_events: Vec::new(),
+            partner_emails: Vec::new(),
+            payout_rows: PayoutRows::default(),
+            touched: TouchedObjects::default(),
         }
     }
 
@@ -145,30 +145,30 @@ impl<'l> Book<'l> {
         self.program.account
     }
 
-    pub(crate) async fn customer(&mut self, id: &str) -> Result<&mut HeardCustomer, Fault> {
-        Ok(self.customers.take_down(&self.ledger.store, self.program.account, id).await?)
+    pub(crate) async fn customer(&mut self, id: &str) -> Result<&mut CustomerState, LedgerError> {
+        Ok(self.customers.load(&self.ledger.store, self.program.account, id).await?)
     }
 
-    pub(crate) async fn invoice(&mut self, id: &str) -> Result<&mut HeardInvoice, Fault> {
-        Ok(self.invoices.take_down(&self.ledger.store, self.program.account, id).await?)
+    pub(crate) async fn invoice(&mut self, id: &str) -> Result<&mut InvoiceState, LedgerError> {
+        Ok(self.invoices.load(&self.ledger.store, self.program.account, id).await?)
     }
 
-    pub(crate) async fn charge(&mut self, id: &str) -> Result<&mut HeardCharge, Fault> {
-        Ok(self.charges.take_down(&self.ledger.store, self.program.account, id).await?)
+    pub(crate) async fn charge(&mut self, id: &str) -> Result<&mut ChargeState, LedgerError> {
+        Ok(self.charges.load(&self.ledger.store, self.program.account, id).await?)
     }
 
-    pub(crate) async fn payment(&mut self, id: &str) -> Result<&mut HeardPayment, Fault> {
-        Ok(self.payments.take_down(&self.ledger.store, self.program.account, id).await?)
+    pub(crate) async fn payment(&mut self, id: &str) -> Result<&mut PaymentState, LedgerError> {
+        Ok(self.payments.load(&self.ledger.store, self.program.account, id).await?)
     }
 
-    pub(crate) async fn paid_account(&mut self, id: &str) -> Result<&mut HeardAccount, Fault> {
-        Ok(self.accounts.take_down(&self.ledger.store, self.program.account, id).await?)
+    pub(crate) async fn connected_account(&mut self, id: &str) -> Result<&mut ConnectedAccountState, LedgerError> {
+        Ok(self.accounts.load(&self.ledger.store, self.program.account, id).await?)
     }
 
     /// An invoice is in the list of its customer's from now on. A list cannot be checked as a row can: the customer's row
     /// stands for it.
-    pub(crate) async fn list_invoice(&mut self, customer: &str, invoice: &str) -> Result<(), Fault> {
-        if !self.invoice(invoice).await?.list_with(customer) {
+    pub(crate) async fn index_invoice(&mut self, customer: &str, invoice: &str) -> Result<(), LedgerError> {
+        if !self.invoice(invoice).await?.set_index_customer(customer) {
             return Ok(());
         }
         let row = self.customer(customer).await?;
@@ -178,49 +178,49 @@ impl<'l> Book<'l> {
     }
 
     /// Customers whose invoices are gone through, with how far that is.
-    pub(crate) fn customers_under_way(&self) -> Vec<(String, String)> {
-        let under_way = |(id, row): (&String, &HeardCustomer)| Some((id.clone(), row.going_through.clone()?));
+    pub(crate) fn customers_in_progress(&self) -> Vec<(String, String)> {
+        let under_way = |(id, row): (&String, &CustomerState)| Some((id.clone(), row.going_through.clone()?));
         self.customers.rows().filter_map(under_way).collect()
     }
 
     /// Referrals of guests whose lines are gone through, with how far that is.
-    pub(crate) fn guests_under_way(&self) -> Vec<(ReferralId, Trail)> {
-        let under_way = |held: &Held<Referral>| Some((held.now.id, held.now.dealings.going_through?));
+    pub(crate) fn guests_in_progress(&self) -> Vec<(ReferralId, LineCursor)> {
+        let under_way = |held: &TrackedRow<Referral>| Some((held.now.id, held.now.dealings.going_through?));
         self.referrals.values().filter_map(under_way).collect()
     }
 
     /// A referral, if there is one of this id.
-    pub(crate) async fn referral(&mut self, id: ReferralId) -> Result<Option<&mut Referral>, Fault> {
+    pub(crate) async fn referral(&mut self, id: ReferralId) -> Result<Option<&mut Referral>, LedgerError> {
         if !self.referrals.contains_key(&id)
             && let Some(found) = referral::get(&self.ledger.store, self.account(), id).await?
         {
-            self.referrals.insert(id, Held { before: Some(found.clone()), now: found });
+            self.referrals.insert(id, TrackedRow { before: Some(found.clone()), now: found });
         }
         Ok(self.referrals.get_mut(&id).map(|held| &mut held.now))
     }
 
     /// A visit, if there is one of this id.
-    pub(crate) async fn visit(&mut self, id: VisitId) -> Result<Option<&mut Visit>, Fault> {
+    pub(crate) async fn visit(&mut self, id: VisitId) -> Result<Option<&mut PartnerVisit>, LedgerError> {
         if !self.visits.contains_key(&id)
             && let Some(found) = visit::get(&self.ledger.store, self.account(), id).await?
         {
-            self.visits.insert(id, Held { before: Some(found.clone()), now: found });
+            self.visits.insert(id, TrackedRow { before: Some(found.clone()), now: found });
         }
         Ok(self.visits.get_mut(&id).map(|held| &mut held.now))
     }
 
     /// Who holds an address: of the referrals that are made here, or of those that there were.
-    pub(super) async fn holder_of(&mut self, email: &Address) -> Result<Option<Referral>, Fault> {
+    pub(super) async fn claim_holder(&mut self, email: &Address) -> Result<Option<Referral>, LedgerError> {
         let text = email.to_string().to_lowercase();
-        let is_it = |held: &&Held<Referral>| {
+        let is_it = |held: &&TrackedRow<Referral>| {
             held.before.as_ref().is_none_or(|before| before.email.is_none())
                 && held.now.email.as_ref().is_some_and(|email| email.to_string().to_lowercase() == text)
         };
         if let Some(held) = self.referrals.values().find(is_it) {
             return Ok(Some(held.now.clone()));
         }
-        let claim = referral::Claim::Email(email.clone());
-        let Some(held) = referral::holder(&self.ledger.store, self.account(), &claim).await? else {
+        let claim = referral::ReferralClaim::Email(email.clone());
+        let Some(held) = referral::find_claim_holder(&self.ledger.store, self.account(), &claim).await? else {
             return Ok(None);
         };
         // As it is by now, in this book.
@@ -231,69 +231,68 @@ impl<'l> Book<'l> {
     pub(crate) fn add_referral(&mut self, new: Referral, lapsed: Option<(Referral, Referral)>) {
         if let Some((before, now)) = lapsed {
             self.lapsed.insert(new.id, before.id);
-            self.referrals.insert(before.id, Held { before: Some(before), now });
+            self.referrals.insert(before.id, TrackedRow { before: Some(before), now });
         }
         self.touched.referrals.insert(new.id);
-        self.news.push(News::Referral(EventKind::ReferralCreated, new.id));
-        self.referrals.insert(new.id, Held { before: None, now: new });
+        self.pending_events.push(PendingEvent::Referral(EventKind::ReferralCreated, new.id));
+        self.referrals.insert(new.id, TrackedRow { before: None, now: new });
     }
 
     /// How many a partner brings by this book.
     pub(super) fn new_referrals_of(&self, partner: PartnerId) -> usize {
-        let is_its = |held: &&Held<Referral>| held.before.is_none() && held.now.partner == partner;
+        let is_its = |held: &&TrackedRow<Referral>| held.before.is_none() && held.now.partner == partner;
         self.referrals.values().filter(is_its).count()
     }
 
     /// This lead is its partner's latest; what was counted by then holds until the book is closed.
-    pub(super) fn add_lead(&mut self, before: Latest, new: &Referral) {
+    pub(super) fn record_latest_lead(&mut self, before: LimitGuard, new: &Referral) {
         self.latest.entry(new.partner).or_insert((before, new.id)).1 = new.id;
     }
 
     /// Referrals that earn or may not, other than when they were read; new ones are not among them.
-    pub(crate) fn referrals_that_turned(&self) -> Vec<ReferralId> {
+    pub(crate) fn referrals_with_changed_eligibility(&self) -> Vec<ReferralId> {
         let bars = |referral: &Referral| {
-            (mail::affiliate::recompute::Barred::of(referral).is_some(), referral.is_frozen())
+            (mail::affiliate::recompute::ReferralBar::of(referral).is_some(), referral.is_frozen())
         };
-        let turned = |held: &Held<Referral>| {
-            held.before.as_ref().is_some_and(|before| bars(before) != bars(&held.now))
-        };
+        let turned =
+            |held: &TrackedRow<Referral>| held.before.as_ref().is_some_and(|before| bars(before) != bars(&held.now));
         self.referrals.iter().filter(|(_, held)| turned(held)).map(|(id, _)| *id).collect()
     }
 
     /// A partner; nothing when it was deleted.
-    pub(crate) async fn partner(&mut self, id: PartnerId) -> Result<Option<Partner>, Fault> {
+    pub(crate) async fn partner(&mut self, id: PartnerId) -> Result<Option<Partner>, LedgerError> {
         if let Some(known) = self.partners.get(&id) {
             return Ok(known.as_ref().map(|held| held.now.clone()));
         }
         let found = partner::get(&self.ledger.store, self.account(), id).await?;
-        let held = found.clone().map(|found| Held { before: Some(found.clone()), now: found });
+        let held = found.clone().map(|found| TrackedRow { before: Some(found.clone()), now: found });
         self.partners.insert(id, held);
         Ok(found)
     }
 
     /// A partner, to be changed; nothing when it was deleted.
-    pub(crate) async fn partner_mut(&mut self, id: PartnerId) -> Result<Option<&mut Partner>, Fault> {
+    pub(crate) async fn partner_mut(&mut self, id: PartnerId) -> Result<Option<&mut Partner>, LedgerError> {
         self.partner(id).await?;
         Ok(self.partners.get_mut(&id).and_then(Option::as_mut).map(|held| &mut held.now))
     }
 
     /// A campaign. They are never deleted.
-    pub(crate) async fn campaign(&mut self, id: CampaignId) -> Result<Campaign, Fault> {
+    pub(crate) async fn campaign(&mut self, id: CampaignId) -> Result<Campaign, LedgerError> {
         if let Some(known) = self.campaigns.get(&id) {
             return Ok(known.clone());
         }
-        let found = campaign::get(&self.ledger.store, self.account(), id).await?.ok_or(Fault::NotSetUp)?;
+        let found = campaign::get(&self.ledger.store, self.account(), id).await?.ok_or(LedgerError::NotSetUp)?;
         self.campaigns.insert(id, found.clone());
         Ok(found)
     }
 
     /// The lines of an invoice as they are by now.
-    pub(crate) async fn lines_of(&mut self, invoice: &str) -> Result<Vec<Commission>, Fault> {
+    pub(crate) async fn lines_of(&mut self, invoice: &str) -> Result<Vec<Commission>, LedgerError> {
         if !self.lines_of.contains_key(invoice) {
-            let found = commission::of_invoice(&self.ledger.store, self.account(), invoice).await?;
+            let found = commission::list_by_invoice(&self.ledger.store, self.account(), invoice).await?;
             self.lines_of.insert(invoice.to_owned(), found.iter().map(|line| line.id).collect());
             for line in found {
-                self.hold_line(line).await?;
+                self.track_line(line).await?;
             }
         }
         let ids = self.lines_of.get(invoice).into_iter().flatten();
@@ -301,12 +300,12 @@ impl<'l> Book<'l> {
     }
 
     /// The bounty of a referral as it is by now.
-    pub(crate) async fn bounty_of(&mut self, referral: ReferralId) -> Result<Option<Commission>, Fault> {
+    pub(crate) async fn bounty_of(&mut self, referral: ReferralId) -> Result<Option<Commission>, LedgerError> {
         if !self.bounties_of.contains_key(&referral) {
-            let found = commission::bounty_of(&self.ledger.store, self.account(), referral).await?;
+            let found = commission::find_bounty(&self.ledger.store, self.account(), referral).await?;
             self.bounties_of.insert(referral, found.as_ref().map(|line| line.id));
             if let Some(line) = found {
-                self.hold_line(line).await?;
+                self.track_line(line).await?;
             }
         }
         let id = self.bounties_of.get(&referral).copied().flatten();
@@ -314,86 +313,90 @@ impl<'l> Book<'l> {
     }
 
     /// A line as it is by now.
-    pub(crate) async fn line(&mut self, id: CommissionId) -> Result<Option<Commission>, Fault> {
+    pub(crate) async fn line(&mut self, id: CommissionId) -> Result<Option<Commission>, LedgerError> {
         if !self.lines.contains_key(&id)
             && let Some(found) = commission::get(&self.ledger.store, self.account(), id).await?
         {
-            self.hold_line(found).await?;
+            self.track_line(found).await?;
         }
         Ok(self.lines.get(&id).map(|held| held.now.clone()))
     }
 
     /// Keeps a line that was read. One whose payout is gone, or failed, and which was not reached yet, is free: whoever
     /// meets it first frees it.
-    async fn hold_line(&mut self, line: Commission) -> Result<(), Fault> {
+    async fn track_line(&mut self, line: Commission) -> Result<(), LedgerError> {
         if self.lines.contains_key(&line.id) {
             return Ok(());
         }
         let mut now = line.clone();
-        if let Status::InPayout { payout, .. } = line.status
-            && self.has_let_go(payout).await?
+        if let CommissionState::InPayout { payout, .. } = line.status
+            && self.has_released_lines(payout).await?
         {
             // It is in that one: this does not fail.
             let _ = now.leave_payout(payout, self.now);
         }
-        self.lines.insert(line.id, Held { before: Some(line), now });
+        self.lines.insert(line.id, TrackedRow { before: Some(line), now });
         Ok(())
     }
 
     /// Whether it would change a line or a referral.
     pub(crate) fn has_changes(&self) -> bool {
         self.lines.values().any(|held| held.before.as_ref() != Some(&held.now))
-            || self.desk.owes_anything()
+            || self.payout_rows.has_new_adjustments()
             || self.referrals.values().any(|held| held.before.as_ref() != Some(&held.now))
     }
 
     /// A line is so from now on, new or not; what is told of it is said in order.
-    pub(crate) fn write_line(&mut self, mut line: Commission, news: impl IntoIterator<Item = EventKind>) {
+    pub(crate) fn put_line(&mut self, mut line: Commission, news: impl IntoIterator<Item = EventKind>) {
         let id = line.id;
-        self.news.extend(news.into_iter().map(|kind| News::Line(kind, id)));
+        self.pending_events.extend(news.into_iter().map(|kind| PendingEvent::Line(kind, id)));
         if let Some(held) = self.lines.get_mut(&id) {
             held.now = line;
             return;
         }
-        if self.program.processor.as_ref().is_some_and(Processor::can_be_asked) {
-            line.compare_first(self.now);
+        if self.program.processor.as_ref().is_some_and(PaymentProcessor::has_api_access) {
+            line.require_reconciliation(self.now);
         }
-        match line.sold() {
+        match line.sold_invoice() {
             Some(sold) => self.lines_of.entry(sold.invoice.clone()).or_default().push(id),
             None => {
                 self.bounties_of.insert(line.referral, Some(id));
             }
         }
-        self.lines.insert(id, Held { before: None, now: line });
+        self.lines.insert(id, TrackedRow { before: None, now: line });
     }
 
     /// Something is to be told.
-    pub(crate) fn tell(&mut self, news: News) {
-        self.news.push(news);
+    pub(crate) fn emit(&mut self, news: PendingEvent) {
+        self.pending_events.push(news);
     }
 
     /// How many paying customers a partner has when this referral is one of them.
-    pub(crate) async fn paying_with(&mut self, one: ReferralId, partner: PartnerId) -> Result<u32, Fault> {
-        self.read_tally(partner).await?;
-        let known = self.tallies.get(&partner).map_or(0, |tally| tally.paying);
-        let other = i64::from(known) + self.tally_change(partner, Some(one));
+    pub(crate) async fn paying_customers_with(
+        &mut self,
+        one: ReferralId,
+        partner: PartnerId,
+    ) -> Result<u32, LedgerError> {
+        self.load_customer_count(partner).await?;
+        let known = self.customer_counts.get(&partner).map_or(0, |tally| tally.paying);
+        let other = i64::from(known) + self.customer_count_change(partner, Some(one));
         Ok(u32::try_from(other.saturating_add(1)).unwrap_or(1))
     }
 
     /// By how much a partner's number changes; without what one of the referrals is by now.
-    fn tally_change(&self, partner: PartnerId, without: Option<ReferralId>) -> i64 {
+    fn customer_count_change(&self, partner: PartnerId, without: Option<ReferralId>) -> i64 {
         let theirs = self.referrals.values().filter(|held| held.now.partner == partner);
-        let change = |held: &Held<Referral>| {
-            let now = without != Some(held.now.id) && pays(&held.now);
-            i64::from(now) - i64::from(held.before.as_ref().is_some_and(pays))
+        let change = |held: &TrackedRow<Referral>| {
+            let now = without != Some(held.now.id) && is_paying(&held.now);
+            i64::from(now) - i64::from(held.before.as_ref().is_some_and(is_paying))
         };
         theirs.map(change).sum()
     }
 
-    async fn read_tally(&mut self, partner: PartnerId) -> Result<(), Fault> {
-        if !self.tallies.contains_key(&partner) {
+    async fn load_customer_count(&mut self, partner: PartnerId) -> Result<(), LedgerError> {
+        if !self.customer_counts.contains_key(&partner) {
             let tally = tally::get(&self.ledger.store, self.account(), partner).await?;
-            self.tallies.insert(partner, tally);
+            self.customer_counts.insert(partner, tally);
         }
         Ok(())
     }
@@ -401,7 +404,7 @@ impl<'l> Book<'l> {
 
 /// Whether a referral is one of its partner's paying customers: it converted once, and is neither blocked nor rejected
 /// nor refunded. One that was cancelled stays one.
-pub(crate) fn pays(referral: &Referral) -> bool {
+pub(crate) fn is_paying(referral: &Referral) -> bool {
     referral.converted_at.is_some()
         && referral.may_earn()
         && !matches!(referral.status, ReferralStatus::Refunded | ReferralStatus::Rejected)

@@ -23,12 +23,12 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use thiserror::Error;
 
-pub(crate) use self::account::HeardAccount;
-pub(crate) use self::charge::HeardCharge;
-pub(crate) use self::customer::HeardCustomer;
-pub(crate) use self::invoice::{Counted, HeardInvoice, PaidInvoice};
-pub(crate) use self::newest::Newest;
-pub(crate) use self::payment::HeardPayment;
+pub(crate) use self::account::ConnectedAccountState;
+pub(crate) use self::charge::ChargeState;
+pub(crate) use self::customer::CustomerState;
+pub(crate) use self::invoice::{CountedRevenue, InvoiceState, PaidInvoice};
+pub(crate) use self::newest::LwwRegister;
+pub(crate) use self::payment::PaymentState;
 
 /// Things of one kind that are kept of one object: refunds of a charge, notes of an invoice.
 pub(crate) const THINGS_MAX: usize = 500;
@@ -36,24 +36,24 @@ pub(crate) const THINGS_MAX: usize = 500;
 /// More is told of an object than is kept.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Error)]
 #[error("more than {THINGS_MAX} {0}")]
-pub struct TooMany(pub &'static str);
+pub struct TooManyEntries(pub &'static str);
 
 /// The place of a thing in a map that is bounded.
-fn place<'a, T: Default>(
+fn bounded_entry<'a, T: Default>(
     map: &'a mut BTreeMap<String, T>,
     id: &str,
     what: &'static str,
-) -> Result<&'a mut T, TooMany> {
+) -> Result<&'a mut T, TooManyEntries> {
     if map.len() >= THINGS_MAX && !map.contains_key(id) {
-        return Err(TooMany(what));
+        return Err(TooManyEntries(what));
     }
     Ok(map.entry(id.to_owned()).or_default())
 }
 
 /// Adds to a set that is bounded.
-fn add(set: &mut BTreeSet<String>, id: &str, what: &'static str) -> Result<(), TooMany> {
+fn bounded_insert(set: &mut BTreeSet<String>, id: &str, what: &'static str) -> Result<(), TooManyEntries> {
     if set.len() >= THINGS_MAX && !set.contains(id) {
-        return Err(TooMany(what));
+        return Err(TooManyEntries(what));
     }
     set.insert(id.to_owned());
     Ok(())

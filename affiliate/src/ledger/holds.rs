@@ -4,15 +4,15 @@ use std::ops::RangeInclusive;
 
 use futures_util::future::BoxFuture;
 use jiff::{SignedDuration, Timestamp};
-use mail::affiliate::commission::Comparison;
+use mail::affiliate::commission::ReconciliationState;
 use mail::event::EventKind;
 use mail::id::{AccountId, CommissionId};
-use store::affiliate::commission::{self, Due};
+use store::affiliate::commission::{self, DueCommission};
 use store::engine::Batch;
 
 use super::balances::FOLD_LOOK;
-use super::{Book, Fault, Ledger, TRIES_MAX};
-use crate::office::Office;
+use super::{Ledger, LedgerError, TRIES_MAX, UnitOfWork};
+use crate::office::AffiliateService;
 
 /// How often holds are looked for.
 const EVERY: SignedDuration = SignedDuration::from_secs(60);
@@ -21,16 +21,16 @@ const DUE_AT_ONCE: usize = 200;
 
 /// What ended.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
-pub struct Ended {
+pub struct HoldReleaseCounts {
     /// Lines that are earned now.
     pub earned: usize,
     /// Lines that could not be written; they are tried again the next time.
     pub failed: usize,
 }
 
-impl Ended {
+impl HoldReleaseCounts {
     /// Counts what became of a line.
-    pub(crate) fn count(&mut self, line: CommissionId, earned: Result<bool, Fault>) {
+    pub(crate) fn count(&mut self, line: CommissionId, earned: Result<bool, LedgerError>) {
         match earned {
             Ok(is_earned) => self.earned += usize::from(is_earned),
             Err(fault) => {
@@ -48,15 +48,18 @@ impl Ledger {
     ///
     /// # Errors
     /// The store cannot be read.
-    pub async fn end_holds(&self, partitions: RangeInclusive<u16>, now: Timestamp) -> Result<Ended, Fault> {
-        let (mut ended, mut after) = (Ended::default(), None::<Due>);
+    pub async fn release_holds(
+        &self,
+        partitions: RangeInclusive<u16>,
+        now: Timestamp,
+    ) -> Result<HoldReleaseCounts, LedgerError> {
+        let (mut ended, mut after) = (HoldReleaseCounts::default(), None::<DueCommission>);
         loop {
-            let due =
-                commission::due(&self.store, partitions.clone(), now, after.as_ref(), DUE_AT_ONCE).await?;
+            let due = commission::list_due(&self.store, partitions.clone(), now, after.as_ref(), DUE_AT_ONCE).await?;
             let mut lines = commission::get_due(&self.store, &due).await?;
-            lines.retain(|line| !matches!(line.comparison, Comparison::Due(_)));
+            lines.retain(|line| !matches!(line.comparison, ReconciliationState::Due(_)));
             for line in lines {
-                ended.count(line.id, self.end_hold(line.account, line.id).await);
+                ended.count(line.id, self.release_hold(line.account, line.id).await);
             }
             if due.len() < DUE_AT_ONCE {
                 return Ok(ended);
@@ -66,37 +69,37 @@ impl Ledger {
     }
 
     /// Whether the line is earned now, by this.
-    pub(crate) async fn end_hold(&self, account: AccountId, id: CommissionId) -> Result<bool, Fault> {
+    pub(crate) async fn release_hold(&self, account: AccountId, id: CommissionId) -> Result<bool, LedgerError> {
         for _ in 0..TRIES_MAX {
-            let mut book = Book::open(self, account).await?;
+            let mut book = UnitOfWork::open(self, account).await?;
             let Some(mut line) = book.line(id).await? else { return Ok(false) };
             if line.earn(book.now).is_err() {
                 return Ok(false);
             }
             let whose = (account, line.partner);
-            book.write_line(line, [EventKind::CommissionEarned]);
-            if self.commit(book.close(Batch::progress()).await?).await? {
+            book.put_line(line, [EventKind::CommissionEarned]);
+            if self.commit(book.build_batch(Batch::progress()).await?).await? {
                 if self.random().is_multiple_of(FOLD_LOOK) {
                     self.fold_balance(whose).await?;
                 }
                 return Ok(true);
             }
         }
-        Err(Fault::Contended)
+        Err(LedgerError::Contended)
     }
 }
 
-impl Office {
+impl AffiliateService {
     /// Ends holds as long as it is polled: those of this node's partitions, each when it is over by the clock, moved or
     /// not; holds that are written meanwhile, and those that failed, are looked for each minute.
-    pub fn keep_ending_holds(&self) -> BoxFuture<'_, ()> {
+    pub fn run_hold_release(&self) -> BoxFuture<'_, ()> {
         Box::pin(async move {
             loop {
                 let now = self.now();
-                for partitions in self.hall.partitions() {
-                    match self.ledger().end_holds(partitions, now).await {
-                        Ok(Ended { earned: 0, .. }) => {}
-                        Ok(Ended { earned, .. }) => tracing::debug!(earned, "holds ended"),
+                for partitions in self.hall.partition_ranges() {
+                    match self.ledger().release_holds(partitions, now).await {
+                        Ok(HoldReleaseCounts { earned: 0, .. }) => {}
+                        Ok(HoldReleaseCounts { earned, .. }) => tracing::debug!(earned, "holds ended"),
                         Err(fault) => tracing::warn!(%fault, "holds cannot be looked for"),
                     }
                 }
@@ -108,7 +111,7 @@ impl Office {
     /// When a line is to be looked at next, after this time: in a minute at the latest.
     pub(crate) async fn next_due(&self, now: Timestamp) -> Timestamp {
         let mut next = now.checked_add(EVERY).unwrap_or(Timestamp::MAX);
-        for partitions in self.hall.partitions() {
+        for partitions in self.hall.partition_ranges() {
             match commission::next_due(self.store(), partitions, now).await {
                 Ok(found) => next = found.map_or(next, |found| next.min(found)),
                 Err(error) => tracing::warn!(%error, "holds cannot be looked for"),

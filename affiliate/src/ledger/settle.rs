@@ -7,24 +7,24 @@ use mail::address::Address;
 use mail::affiliate::arithmetic::ArithmeticError;
 use mail::affiliate::arithmetic::person::is_same_person;
 use mail::affiliate::campaign::Campaign;
-use mail::affiliate::commission::{Commission, Level};
+use mail::affiliate::commission::{Commission, CommissionLevel};
 use mail::affiliate::partner::Partner;
-use mail::affiliate::payout::Trail;
+use mail::affiliate::payout::LineCursor;
 use mail::affiliate::recompute::{
-    self, Booked, Customer, Invoice, Known, Nothing, Outcome, Recruiter, Rules, Seller, Standing, Step,
-    Worth, Written,
+    self, AccrualStatus, CustomerInput, InvoiceInput, LedgerLine, LineChange, LineUpdate, NoCommission, ProgramRules,
+    RecomputeFacts, RecomputeOutcome, RecruiterInput, SaleWorth, SellerInput,
 };
-use mail::affiliate::referral::{Blocked, Referral};
-use mail::affiliate::sale::{Returned, Sale};
+use mail::affiliate::referral::{Referral, ReferralBlock};
+use mail::affiliate::sale::{Sale, SaleReturns};
 use mail::event::EventKind;
 use mail::id::{CommissionId, PartnerId, ReferralId};
-use store::affiliate::listing::Wanted;
+use store::affiliate::listing::ListPageRequest;
 use store::affiliate::{commission, heard};
 
 use super::attribution::counts_from;
-use super::book::News;
-use super::heard::{Counted, HeardCharge, HeardCustomer, HeardInvoice};
-use super::{Book, Fault};
+use super::book::PendingEvent;
+use super::heard::{ChargeState, CountedRevenue, CustomerState, InvoiceState};
+use super::{LedgerError, UnitOfWork};
 
 /// Invoices of a customer that one commit goes through; further ones are the next commit's.
 const INVOICES_AT_ONCE: usize = 100;
@@ -33,7 +33,7 @@ const ROUNDS_MAX: usize = 8;
 
 /// What paid an invoice, as far as that is known.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub(crate) enum PaidBy {
+pub(crate) enum PaymentSource {
     /// A charge, by its id.
     Charge(String),
     /// A payment intent, by its id: which charge came of it is not known.
@@ -41,16 +41,16 @@ pub(crate) enum PaidBy {
 }
 
 /// Everything that a recomputation of one invoice reads.
-struct Case {
+struct RecomputeInput {
     referral: Referral,
     sale: Sale,
     charge: Option<String>,
-    returned: Returned,
+    returned: SaleReturns,
     is_excluded: bool,
-    nothing: Option<Nothing>,
+    nothing: Option<NoCommission>,
     partner: Option<Partner>,
     campaign: Campaign,
-    recruiter: Option<Recruiter>,
+    recruiter: Option<RecruiterInput>,
     lines: Vec<Commission>,
     orphans: BTreeSet<PartnerId>,
     /// Lines in payouts that are approved.
@@ -60,20 +60,20 @@ struct Case {
     ids: [CommissionId; 3],
 }
 
-impl Book<'_> {
+impl UnitOfWork<'_> {
     /// Settles all that was touched. False: there is more to do than fits into one commit; what is done by now may be
     /// committed, and the same fact is to be heard again then.
-    pub(crate) fn settle(&mut self) -> BoxFuture<'_, Result<bool, Fault>> {
+    pub(crate) fn recompute_all(&mut self) -> BoxFuture<'_, Result<bool, LedgerError>> {
         Box::pin(async move {
             let mut turned = BTreeSet::new();
             for _ in 0..ROUNDS_MAX {
-                self.settle_touched().await?;
-                self.go_through_customers().await?;
-                self.go_through_guests().await?;
+                self.recompute_touched().await?;
+                self.continue_customers().await?;
+                self.continue_guests().await?;
                 let before = turned.len();
-                for referral in self.referrals_that_turned() {
+                for referral in self.referrals_with_changed_eligibility() {
                     if turned.insert(referral) {
-                        self.follow_referral(referral).await?;
+                        self.recompute_referral_lines(referral).await?;
                     }
                 }
                 // Of one who turned a round goes through what hangs on it, of guests too: who was passed on is met no more.
@@ -85,33 +85,33 @@ impl Book<'_> {
             for id in std::mem::take(&mut self.unrewarded) {
                 self.write_bounty(id).await?;
             }
-            let is_on_its_way = !self.customers_under_way().is_empty() || !self.guests_under_way().is_empty();
+            let is_on_its_way = !self.customers_in_progress().is_empty() || !self.guests_in_progress().is_empty();
             Ok(self.touched.is_empty() && !is_on_its_way)
         })
     }
 
     /// Referrals first: what bars one bars its invoices.
-    async fn settle_touched(&mut self) -> Result<(), Fault> {
+    async fn recompute_touched(&mut self) -> Result<(), LedgerError> {
         let mut touched = std::mem::take(&mut self.touched);
         for customer in &touched.customers {
             touched.referrals.extend(self.customer(customer).await?.referral);
         }
         for referral in &touched.referrals {
-            self.restand(*referral).await?;
+            self.update_referral_status(*referral).await?;
         }
         for invoice in &touched.invoices {
-            Box::pin(self.settle_invoice(invoice)).await?;
+            Box::pin(self.recompute_invoice(invoice)).await?;
         }
         Ok(())
     }
 
     /// A referral earns, or may not, other than before: its bounty follows, and all that its customers bought.
-    pub(super) async fn follow_referral(&mut self, id: ReferralId) -> Result<(), Fault> {
-        self.settle_bounty(id).await?;
+    pub(super) async fn recompute_referral_lines(&mut self, id: ReferralId) -> Result<(), LedgerError> {
+        self.recompute_bounty(id).await?;
         let Some(found) = self.referral(id).await? else { return Ok(()) };
         let customers: Vec<String> = found.customers().cloned().collect();
         if customers.is_empty() {
-            found.dealings.going_through = Some(Trail::default());
+            found.dealings.going_through = Some(LineCursor::default());
         }
         for customer in customers {
             self.customer(&customer).await?.going_through = Some(String::new());
@@ -121,16 +121,16 @@ impl Book<'_> {
     }
 
     /// Goes on through the invoices of customers whose are to be looked at anew.
-    async fn go_through_customers(&mut self) -> Result<(), Fault> {
+    async fn continue_customers(&mut self) -> Result<(), LedgerError> {
         let mut room = INVOICES_AT_ONCE;
-        for (customer, after) in self.customers_under_way() {
+        for (customer, after) in self.customers_in_progress() {
             let account = self.account();
             let after = Some(after.as_str()).filter(|after| !after.is_empty());
             let store = &self.ledger.store;
-            let invoices = heard::invoices_of(store, account, (&customer, after), room).await?;
+            let invoices = heard::list_customer_invoices(store, account, (&customer, after), room).await?;
             let linked = self.customer(&customer).await?.referral;
             for invoice in &invoices {
-                Box::pin(self.settle_invoice(invoice)).await?;
+                Box::pin(self.recompute_invoice(invoice)).await?;
             }
             let is_whole = invoices.len() < room;
             room = room.saturating_sub(invoices.len());
@@ -145,28 +145,29 @@ impl Book<'_> {
     }
 
     /// Goes on through the lines of guests whose are to be looked at anew.
-    async fn go_through_guests(&mut self) -> Result<(), Fault> {
+    async fn continue_guests(&mut self) -> Result<(), LedgerError> {
         let (store, account) = (self.ledger.store.clone(), self.account());
-        for (referral, trail) in self.guests_under_way() {
-            let filter = commission::Filter { referral: Some(referral), ..commission::Filter::default() };
+        for (referral, trail) in self.guests_in_progress() {
+            let filter =
+                commission::CommissionFilter { referral: Some(referral), ..commission::CommissionFilter::default() };
             let before = trail.after.map(CommissionId::to_bytes);
-            let wanted = Wanted { before, limit: INVOICES_AT_ONCE, from: None };
+            let wanted = ListPageRequest { before, limit: INVOICES_AT_ONCE, from: None };
             let page = commission::list(&store, account, &filter, wanted).await?;
-            let invoices = page.rows.iter().filter_map(Commission::sold).map(|sold| &sold.invoice);
+            let invoices = page.rows.iter().filter_map(Commission::sold_invoice).map(|sold| &sold.invoice);
             for invoice in invoices.collect::<BTreeSet<_>>() {
-                Box::pin(self.settle_invoice(invoice)).await?;
+                Box::pin(self.recompute_invoice(invoice)).await?;
             }
             if let Some(found) = self.referral(referral).await? {
                 let next = page.next.map(CommissionId::from_bytes);
-                found.dealings.going_through = next.map(|after| Trail { after: Some(after) });
+                found.dealings.going_through = next.map(|after| LineCursor { after: Some(after) });
             }
         }
         Ok(())
     }
 
     /// Where a referral stands, by all that is known of its customers.
-    async fn restand(&mut self, id: ReferralId) -> Result<(), Fault> {
-        self.name_person(id).await?;
+    async fn update_referral_status(&mut self, id: ReferralId) -> Result<(), LedgerError> {
+        self.set_referral_address(id).await?;
         let Some(found) = self.referral(id).await? else { return Ok(()) };
         let mut now = found.clone();
         let mut customers = Vec::new();
@@ -174,20 +175,20 @@ impl Book<'_> {
             customers.push(self.customer(customer).await?.clone());
         }
         if !customers.is_empty() {
-            HeardCustomer::tell_subscriptions(&customers, &mut now.dealings);
+            CustomerState::summarize_subscriptions(&customers, &mut now.dealings);
         }
         let had_paid = customers.iter().any(|known| known.had_paid_before(counts_from(&now)));
         if now.blocked.is_none() && had_paid && self.program.settings.new_customers_only {
-            now.blocked = Some(Blocked::ExistingCustomer);
+            now.blocked = Some(ReferralBlock::ExistingCustomer);
         }
-        let mut emails = customers.iter().filter_map(HeardCustomer::email);
+        let mut emails = customers.iter().filter_map(CustomerState::email);
         if now.blocked.is_none()
             && let Some(partner) = self.partner(now.partner).await?
-            && emails.any(|email| is_self(&partner, email))
+            && emails.any(|email| is_self_referral(&partner, email))
         {
-            now.blocked = Some(Blocked::SelfReferral);
+            now.blocked = Some(ReferralBlock::SelfReferral);
         }
-        let standing = now.dealings.standing();
+        let standing = now.dealings.status();
         match &mut now.rejection {
             // It stays rejected, and is brought back to where it stands by then.
             Some(rejection) => rejection.was = standing,
@@ -200,26 +201,30 @@ impl Book<'_> {
     }
 
     /// Brings an invoice's lines, and what it adds to its referral, to where they belong.
-    pub(crate) async fn settle_invoice(&mut self, id: &str) -> Result<(), Fault> {
+    pub(crate) async fn recompute_invoice(&mut self, id: &str) -> Result<(), LedgerError> {
         let Some(referral) = self.attribute(id).await? else { return Ok(()) };
         // What attribution has linked bars, perhaps.
-        self.restand(referral).await?;
-        let Some(case) = Box::pin(self.case(id, referral)).await? else { return Ok(()) };
+        self.update_referral_status(referral).await?;
+        let Some(case) = Box::pin(self.load_recompute_input(id, referral)).await? else { return Ok(()) };
         // First what the invoice is worth, which no line matters to; then the lines, with the customer converted.
         let worth = case.recompute(self, 1)?.worth;
-        self.count(id, &case, worth).await?;
-        self.restand(referral).await?;
-        let Some(case) = Box::pin(self.case(id, referral)).await? else { return Ok(()) };
-        let paying = self.paying_with(referral, case.referral.partner).await?;
+        self.update_referral_revenue(id, &case, worth).await?;
+        self.update_referral_status(referral).await?;
+        let Some(case) = Box::pin(self.load_recompute_input(id, referral)).await? else { return Ok(()) };
+        let paying = self.paying_customers_with(referral, case.referral.partner).await?;
         let outcome = case.recompute(self, paying)?;
-        self.invoice(id).await?.nothing = outcome.nothing.filter(|nothing| nothing.is_for_good());
+        self.invoice(id).await?.nothing = outcome.no_commission.filter(|nothing| nothing.is_permanent());
         for adjustment in &outcome.adjustments {
-            self.adjust(adjustment)?;
+            self.add_adjustment(adjustment)?;
         }
-        self.write_lines(id, referral, outcome.written).await
+        self.write_lines(id, referral, outcome.updates).await
     }
 
-    async fn case(&mut self, id: &str, referral: ReferralId) -> Result<Option<Case>, Fault> {
+    async fn load_recompute_input(
+        &mut self,
+        id: &str,
+        referral: ReferralId,
+    ) -> Result<Option<RecomputeInput>, LedgerError> {
         let row = self.invoice(id).await?;
         let Some(paid) = row.paid().cloned() else { return Ok(None) };
         let Some(referral) = self.referral(referral).await?.map(|found| found.clone()) else {
@@ -235,7 +240,9 @@ impl Book<'_> {
         let nothing = self.invoice(id).await?.nothing;
         let partner = self.partner(referral.partner).await?;
         let campaign = partner.as_ref().map(|partner| partner.campaign);
-        let Some(campaign) = campaign.or(self.program.default_campaign) else { return Err(Fault::NotSetUp) };
+        let Some(campaign) = campaign.or(self.program.default_campaign) else {
+            return Err(LedgerError::NotSetUp);
+        };
         let email = match &paid.customer {
             Some(customer) => self.customer(customer).await?.email().map(str::to_owned),
             None => None,
@@ -247,7 +254,7 @@ impl Book<'_> {
                 orphans.insert(line.partner);
             }
         }
-        Ok(Some(Case {
+        Ok(Some(RecomputeInput {
             sale: paid.sale,
             charge,
             returned,
@@ -256,8 +263,8 @@ impl Book<'_> {
             recruiter: self.recruiter_of(partner.as_ref(), email.as_ref()).await?,
             campaign: self.campaign(campaign).await?,
             partner,
-            locked: self.locked(&lines).await?,
-            adjusted: self.adjusted(&lines).await?,
+            locked: self.locked_lines(&lines).await?,
+            adjusted: self.adjustment_totals(&lines).await?,
             lines,
             orphans,
             ids: [self.new_line(), self.new_line(), self.new_line()],
@@ -266,7 +273,7 @@ impl Book<'_> {
     }
 
     /// What became of an invoice's money, as far as that is known.
-    pub(super) async fn returned(&mut self, invoice: &str) -> Result<Returned, Fault> {
+    pub(super) async fn money_returned(&mut self, invoice: &str) -> Result<SaleReturns, LedgerError> {
         let charges = self.charges_of(invoice).await?;
         Ok(returned(self.invoice(invoice).await?, &charges))
     }
@@ -276,7 +283,7 @@ impl Book<'_> {
     }
 
     /// The charges that paid an invoice, by their ids.
-    async fn charges_of(&mut self, invoice: &str) -> Result<Vec<(String, HeardCharge)>, Fault> {
+    async fn charges_of(&mut self, invoice: &str) -> Result<Vec<(String, ChargeState)>, LedgerError> {
         let row = self.invoice(invoice).await?;
         let (mut ids, payments) = (row.charges().clone(), row.payments().clone());
         for payment in payments {
@@ -291,26 +298,26 @@ impl Book<'_> {
     }
 
     /// What is known to have paid an invoice: charges, and payments of which no charge is known.
-    pub(crate) async fn paid_by(&mut self, invoice: &str) -> Result<Vec<PaidBy>, Fault> {
+    pub(crate) async fn payment_sources(&mut self, invoice: &str) -> Result<Vec<PaymentSource>, LedgerError> {
         let row = self.invoice(invoice).await?;
         let (mut charges, payments) = (row.charges().clone(), row.payments().clone());
         let mut paid_by = Vec::new();
         for payment in payments {
             let known = self.payment(&payment).await?.charges().clone();
             if known.is_empty() {
-                paid_by.push(PaidBy::Payment(payment));
+                paid_by.push(PaymentSource::Payment(payment));
             }
             charges.extend(known);
         }
-        paid_by.extend(charges.into_iter().map(PaidBy::Charge));
+        paid_by.extend(charges.into_iter().map(PaymentSource::Charge));
         Ok(paid_by)
     }
 
     /// The payment of something of which no invoice is known, neither by its charge nor by its payment.
-    pub(crate) async fn payment_of_unknown(
+    pub(crate) async fn find_unlinked_payment(
         &mut self,
         (charge, payment): (Option<String>, Option<String>),
-    ) -> Result<Option<String>, Fault> {
+    ) -> Result<Option<String>, LedgerError> {
         let mut payments: BTreeSet<String> = payment.into_iter().collect();
         if let Some(charge) = charge {
             let known = self.charge(&charge).await?;
@@ -331,16 +338,14 @@ impl Book<'_> {
     async fn is_excluded(
         &mut self,
         id: &str,
-        charges: &[(String, HeardCharge)],
+        charges: &[(String, ChargeState)],
         is_open: bool,
-    ) -> Result<bool, Fault> {
+    ) -> Result<bool, LedgerError> {
         let row = self.invoice(id).await?;
         let by_itself = row.is_excluded() || row.was_excluded;
         let paid = row.paid().cloned();
         let mut elsewhere = charges.iter().any(|(_, known)| known.is_excluded());
-        if let Some((customer, subscription)) =
-            paid.and_then(|paid| Some((paid.customer?, paid.subscription)))
-        {
+        if let Some((customer, subscription)) = paid.and_then(|paid| Some((paid.customer?, paid.subscription))) {
             elsewhere |= self.customer(&customer).await?.is_excluded(subscription.as_deref());
         }
         if elsewhere && is_open {
@@ -353,13 +358,18 @@ impl Book<'_> {
         &mut self,
         partner: Option<&Partner>,
         customer: Option<&Address>,
-    ) -> Result<Option<Recruiter>, Fault> {
+    ) -> Result<Option<RecruiterInput>, LedgerError> {
         let Some(parent) = partner.and_then(|partner| partner.parent) else { return Ok(None) };
-        Ok(self.partner(parent).await?.map(|parent| Recruiter::of(&parent, customer)))
+        Ok(self.partner(parent).await?.map(|parent| RecruiterInput::of(&parent, customer)))
     }
 
     /// What the invoice adds to its referral, instead of what it added before.
-    async fn count(&mut self, id: &str, case: &Case, worth: Option<Worth>) -> Result<(), Fault> {
+    async fn update_referral_revenue(
+        &mut self,
+        id: &str,
+        case: &RecomputeInput,
+        worth: Option<SaleWorth>,
+    ) -> Result<(), LedgerError> {
         let before = self.invoice(id).await?.counted;
         let Some(found) = self.referral(case.referral.id).await? else { return Ok(()) };
         let mut is_first = false;
@@ -371,21 +381,20 @@ impl Book<'_> {
             found.converted_at = Some(found.converted_at.map_or(paid_at, |first| first.min(paid_at)));
             let last = &mut found.dealings.last_paid_at;
             *last = (*last).max(Some(paid_at));
-            Counted { revenue, is_gone: worth.is_gone }
+            CountedRevenue { revenue, is_gone: worth.is_gone }
         });
-        let swap =
-            |sum: u32, before: bool, now: bool| sum.saturating_sub(before.into()).saturating_add(now.into());
+        let swap = |sum: u32, before: bool, now: bool| sum.saturating_sub(before.into()).saturating_add(now.into());
         let dealings = &mut found.dealings;
         dealings.invoices = swap(dealings.invoices, before.is_some(), now.is_some());
-        let is_gone = |counted: Option<Counted>| counted.is_some_and(|counted| counted.is_gone);
+        let is_gone = |counted: Option<CountedRevenue>| counted.is_some_and(|counted| counted.is_gone);
         dealings.gone = swap(dealings.gone, is_gone(before), is_gone(now));
-        let revenue = |counted: Option<Counted>| counted.map_or(0, |counted| counted.revenue);
+        let revenue = |counted: Option<CountedRevenue>| counted.map_or(0, |counted| counted.revenue);
         let less = found.revenue_cents.checked_sub(revenue(before));
         let sum = less.and_then(|rest| rest.checked_add(revenue(now)));
         found.revenue_cents = sum.ok_or(ArithmeticError::TooLarge)?;
         self.invoice(id).await?.counted = now;
         if is_first {
-            self.tell(News::Referral(EventKind::ReferralConverted, case.referral.id));
+            self.emit(PendingEvent::Referral(EventKind::ReferralConverted, case.referral.id));
         }
         Ok(())
     }
@@ -394,44 +403,44 @@ impl Book<'_> {
         &mut self,
         invoice: &str,
         referral: ReferralId,
-        written: Vec<Written>,
-    ) -> Result<(), Fault> {
-        for Written { line, steps } in written {
-            let is_new = steps.contains(&Step::Created) && line.level() == Level::One;
+        written: Vec<LineUpdate>,
+    ) -> Result<(), LedgerError> {
+        for LineUpdate { line, changes: steps } in written {
+            let is_new = steps.contains(&LineChange::Created) && line.level() == CommissionLevel::One;
             if is_new && let Some(found) = self.referral(referral).await? {
                 found.dealings.first_earning.get_or_insert_with(|| invoice.to_owned());
             }
-            self.write_line(line, steps.iter().filter_map(told_of));
+            self.put_line(line, steps.iter().filter_map(event_of_step));
         }
         Ok(())
     }
 
     /// Brings a referral's bounty to where the referral wants it.
-    pub(super) async fn settle_bounty(&mut self, id: ReferralId) -> Result<(), Fault> {
+    pub(super) async fn recompute_bounty(&mut self, id: ReferralId) -> Result<(), LedgerError> {
         let Some(line) = self.bounty_of(id).await? else { return Ok(()) };
         let Some(referral) = self.referral(id).await?.map(|found| found.clone()) else { return Ok(()) };
         let is_orphan = self.partner(line.partner).await?.is_none();
         let customer = customer_of(&referral);
-        let is_locked = self.locked(std::slice::from_ref(&line)).await?.contains(&line.id);
-        let booked = Booked { is_locked, is_orphan, ..Booked::new(&line) };
-        if let Some(Written { line, steps }) = recompute::settle_bounty(&booked, &customer, self.now) {
-            self.write_line(line, steps.iter().filter_map(told_of));
+        let is_locked = self.locked_lines(std::slice::from_ref(&line)).await?.contains(&line.id);
+        let booked = LedgerLine { is_locked, is_orphan, ..LedgerLine::new(&line) };
+        if let Some(LineUpdate { line, changes: steps }) = recompute::update_bounty(&booked, &customer, self.now) {
+            self.put_line(line, steps.iter().filter_map(event_of_step));
         }
         Ok(())
     }
 }
 
-impl Case {
-    fn recompute(&self, book: &Book<'_>, paying_customers: u32) -> Result<Outcome, Fault> {
+impl RecomputeInput {
+    fn recompute(&self, book: &UnitOfWork<'_>, paying_customers: u32) -> Result<RecomputeOutcome, LedgerError> {
         let seller = match &self.partner {
-            Some(partner) => Seller::of(partner, &self.campaign, paying_customers),
+            Some(partner) => SellerInput::of(partner, &self.campaign, paying_customers),
             // Deleted: what it has is settled, and nothing new is written.
-            None => Seller {
+            None => SellerInput {
                 partner: self.referral.partner,
-                standing: Standing::Outside,
+                standing: AccrualStatus::Outside,
                 campaign: self.campaign.id,
                 campaign_rev: self.campaign.rev,
-                offer: mail::affiliate::arithmetic::rate::Offer {
+                offer: mail::affiliate::arithmetic::rate::RateOffer {
                     terms: &self.campaign.terms,
                     commission_override: None,
                     paying_customers,
@@ -439,15 +448,15 @@ impl Case {
             },
         };
         let booked = |line| self.booked(line);
-        let lines: Vec<Booked<'_>> = self.lines.iter().map(booked).collect();
-        let known = Known {
-            rules: Rules::of(&book.program),
-            invoice: Invoice {
+        let lines: Vec<LedgerLine<'_>> = self.lines.iter().map(booked).collect();
+        let known = RecomputeFacts {
+            rules: ProgramRules::from_program(&book.program),
+            invoice: InvoiceInput {
                 sale: &self.sale,
                 charge: self.charge.as_deref(),
                 returned: &self.returned,
                 is_excluded: self.is_excluded,
-                nothing: self.nothing,
+                no_commission: self.nothing,
             },
             customer: customer_of(&self.referral),
             seller,
@@ -460,8 +469,8 @@ impl Case {
     }
 
     /// A line and what else is to be known of it.
-    fn booked<'l>(&self, line: &'l Commission) -> Booked<'l> {
-        Booked {
+    fn booked<'l>(&self, line: &'l Commission) -> LedgerLine<'l> {
+        LedgerLine {
             line,
             is_locked: self.locked.contains(&line.id),
             adjusted: self.adjusted.get(&line.id).copied().unwrap_or(0),
@@ -470,36 +479,35 @@ impl Case {
     }
 }
 
-fn returned(row: &HeardInvoice, charges: &[(String, HeardCharge)]) -> Returned {
+fn returned(row: &InvoiceState, charges: &[(String, ChargeState)]) -> SaleReturns {
     let charges: Vec<_> = charges.iter().map(|(_, known)| known).collect();
-    row.paid().map(|paid| row.returned(&paid.sale, &charges)).unwrap_or_default()
+    row.paid().map(|paid| row.money_returned(&paid.sale, &charges)).unwrap_or_default()
 }
 
-fn customer_of(referral: &Referral) -> Customer<'_> {
+fn customer_of(referral: &Referral) -> CustomerInput<'_> {
     let first_earning = referral.dealings.first_earning.as_deref();
-    Customer { counts_from: counts_from(referral), ..Customer::of(referral, first_earning) }
+    CustomerInput { counts_from: counts_from(referral), ..CustomerInput::of(referral, first_earning) }
 }
 
 /// The event that tells of a step, where there is one. The API has none for the others.
-fn told_of(step: &Step) -> Option<EventKind> {
+fn event_of_step(step: &LineChange) -> Option<EventKind> {
     match step {
-        Step::Created => Some(EventKind::CommissionCreated),
-        Step::Earned => Some(EventKind::CommissionEarned),
-        Step::Reversed(_) => Some(EventKind::CommissionReversed),
-        Step::ReasonChanged(_)
-        | Step::Reopened
-        | Step::Amount { .. }
-        | Step::Frozen
-        | Step::Thawed
-        | Step::LeftPayout(_)
-        | Step::Charge => None,
+        LineChange::Created => Some(EventKind::CommissionCreated),
+        LineChange::Earned => Some(EventKind::CommissionEarned),
+        LineChange::Reversed(_) => Some(EventKind::CommissionReversed),
+        LineChange::ReasonChanged(_)
+        | LineChange::Reopened
+        | LineChange::Amount { .. }
+        | LineChange::Frozen
+        | LineChange::Thawed
+        | LineChange::LeftPayout(_)
+        | LineChange::Charge => None,
     }
 }
 
 /// Whether a partner brought itself (completions-affiliate.md 2.4): by its own address or the one that it is paid to,
 /// however they are written.
-pub(crate) fn is_self(partner: &Partner, person: &str) -> bool {
+pub(crate) fn is_self_referral(partner: &Partner, person: &str) -> bool {
     let paid_to = partner.payout.as_ref().map(|payout| payout.destination.as_str());
-    is_same_person(&partner.email.to_string(), person)
-        || paid_to.is_some_and(|paid_to| is_same_person(paid_to, person))
+    is_same_person(&partner.email.to_string(), person) || paid_to.is_some_and(|paid_to| is_same_person(paid_to, person))
 }

@@ -7,66 +7,68 @@ use jiff::{SignedDuration, Timestamp};
 use mail::address::Address;
 use mail::affiliate::arithmetic::ArithmeticError;
 use mail::affiliate::partner::Partner;
-use mail::affiliate::referral::{Flag, Referral, Review, ReviewStatus};
-use mail::affiliate::suspicion::{is_company, is_disposable};
+use mail::affiliate::referral::{FraudFlag, Referral, ReferralReview, ReviewStatus};
+use mail::affiliate::suspicion::{is_company_address, is_disposable};
 use store::affiliate::{commission, own_visitor, partner, referral};
 
 use super::leads::Prospect;
-use super::{Book, Fault};
+use super::{LedgerError, UnitOfWork};
 
 /// A partner's bounties are counted in a day …
 const DAY: SignedDuration = SignedDuration::from_hours(24);
 /// … and its referrals in an hour.
 const HOUR: SignedDuration = SignedDuration::from_hours(1);
 /// What a person's address says.
-pub(super) fn of_address(partner: &Partner, email: &Address) -> Vec<Flag> {
-    let found =
-        [(Flag::CompanyDomain, is_company(partner, email)), (Flag::DisposableDomain, is_disposable(email))];
+pub(super) fn flags_of_address(partner: &Partner, email: &Address) -> Vec<FraudFlag> {
+    let found = [
+        (FraudFlag::CompanyDomain, is_company_address(partner, email)),
+        (FraudFlag::DisposableDomain, is_disposable(email)),
+    ];
     found.into_iter().filter(|(_, is)| *is).map(|(flag, _)| flag).collect()
 }
 
-impl Book<'_> {
+impl UnitOfWork<'_> {
     /// All that stands out. Of who never earns nothing needs to be looked at.
-    pub(super) async fn suspicions(
+    pub(super) async fn collect_flags(
         &mut self,
         new: &Referral,
         partner: &Partner,
         prospect: &Prospect,
-    ) -> Result<Vec<Flag>, Fault> {
+    ) -> Result<Vec<FraudFlag>, LedgerError> {
         if new.blocked.is_some() {
             return Ok(Vec::new());
         }
-        let mut flags: Vec<Flag> = prospect.visit.iter().flat_map(|visit| visit.flags.clone()).collect();
-        flags.extend(new.email.iter().flat_map(|email| of_address(partner, email)));
-        if self.was_at_the_same_place(partner, prospect).await? {
-            flags.push(Flag::SameIp);
+        let mut flags: Vec<FraudFlag> = prospect.visit.iter().flat_map(|visit| visit.flags.clone()).collect();
+        flags.extend(new.email.iter().flat_map(|email| flags_of_address(partner, email)));
+        if self.shares_network_with_partner(partner, prospect).await? {
+            flags.push(FraudFlag::SameIp);
         }
-        if self.brings_very_many(partner).await? {
-            flags.push(Flag::Velocity);
+        if self.exceeds_velocity(partner).await? {
+            flags.push(FraudFlag::Velocity);
         }
         if partner::shares_destination(self.ledger.store(), partner).await? {
-            flags.push(Flag::PayoutDestination);
+            flags.push(FraudFlag::PayoutDestination);
         }
         Ok(flags)
     }
 
     /// Freezes a referral of which something stands out, unless the owner was asked already.
-    pub(super) fn flag(&self, referral: &mut Referral, mut flags: Vec<Flag>) {
+    pub(super) fn freeze_for_review(&self, referral: &mut Referral, mut flags: Vec<FraudFlag>) {
         flags.sort_unstable();
         flags.dedup();
         if !flags.is_empty() && referral.review.is_none() {
             let (status, created_at) = (ReviewStatus::Open, self.now);
-            referral.review = Some(Review { flags, status, created_at, decided_at: None });
+            referral.review = Some(ReferralReview { flags, status, created_at, decided_at: None });
         }
     }
 
-    async fn was_at_the_same_place(&self, partner: &Partner, prospect: &Prospect) -> Result<bool, Fault> {
+    async fn shares_network_with_partner(&self, partner: &Partner, prospect: &Prospect) -> Result<bool, LedgerError> {
         let of = (self.account(), partner.id);
         let visit = prospect.visit.as_ref();
         let clicked = visit.and_then(|visit| Some((visit.from?, visit.clicked_at)));
         let signed_up = prospect.from.map(|from| (from, self.now));
         for (from, at) in [clicked, signed_up].into_iter().flatten() {
-            if own_visitor::was_there(self.ledger.store(), of, from, at).await? {
+            if own_visitor::was_on_network(self.ledger.store(), of, from, at).await? {
                 return Ok(true);
             }
         }
@@ -75,7 +77,7 @@ impl Book<'_> {
 
     /// Whether a partner brought as many within an hour, or had as many bounties within a day, as it may before somebody
     /// looks. What is counted stays so until the book is closed ([`store::affiliate::latest`]); those of this book count as well.
-    async fn brings_very_many(&mut self, partner: &Partner) -> Result<bool, Fault> {
+    async fn exceeds_velocity(&mut self, partner: &Partner) -> Result<bool, LedgerError> {
         let (store, of) = (self.ledger.store().clone(), (self.account(), partner.id));
         let most = |setting: u32| usize::try_from(setting).unwrap_or(usize::MAX);
         let (in_an_hour, in_a_day) = {
@@ -93,7 +95,7 @@ impl Book<'_> {
         Ok(bounties + here >= in_a_day)
     }
 
-    fn since(&self, span: SignedDuration) -> Result<Timestamp, Fault> {
+    fn since(&self, span: SignedDuration) -> Result<Timestamp, LedgerError> {
         let since = self.now.checked_sub(span).map_err(|_| ArithmeticError::BeyondTime)?;
         Ok(since.max(Timestamp::UNIX_EPOCH))
     }

@@ -9,16 +9,16 @@
 //! Either way the letter is an email of the account: its plan's caps, its suppressions and its suspension hold.
 
 use mail::account::{AccessLevel, Account};
-use mail::address::{Address, Name};
+use mail::address::{Address, DomainName};
 use mail::affiliate::partner::PartnerSource;
-use mail::affiliate::partner_letter::Tells;
-use mail::affiliate::program::Program;
+use mail::affiliate::partner_letter::PartnerEmailKind;
+use mail::affiliate::program::AffiliateProgram;
 use mail::domain::DomainState;
 use mail::id::AccountId;
 use store::engine::ReadError;
 use thiserror::Error;
 
-use crate::office::Office;
+use crate::office::AffiliateService;
 
 /// Who writes for programs that cannot write themselves; or the other one, when the first is the sandbox sender itself,
 /// which reaches nobody but owners.
@@ -26,16 +26,12 @@ const LOCAL_PARTS: [&str; 2] = ["no-reply", "partners"];
 
 /// Why a letter goes to nobody, and what the owner can do about it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Error)]
-pub enum Unmailable {
+pub enum MailBlockReason {
     /// The program has no sender of its own.
-    #[error(
-        "not mailed: set `mail_from` of the affiliate program to an address on a verified domain of the account"
-    )]
+    #[error("not mailed: set `mail_from` of the affiliate program to an address on a verified domain of the account")]
     NoSender,
     /// The account may not write to strangers.
-    #[error(
-        "not mailed: the account needs production access to write to people who did not ask for the mail"
-    )]
+    #[error("not mailed: the account needs production access to write to people who did not ask for the mail")]
     NoProduction,
     /// The account is gone.
     #[error("not mailed: the account is gone")]
@@ -47,17 +43,15 @@ pub enum Unmailable {
 pub enum MailWarning {
     /// It is not written to.
     #[error("the partner was {0}")]
-    Unmailed(Unmailable),
+    NotMailed(MailBlockReason),
     /// The service writes in the program's stead, in fixed words.
-    #[error(
-        "the partner is mailed without the reason, which goes out from `mail_from` with production access alone"
-    )]
+    #[error("the partner is mailed without the reason, which goes out from `mail_from` with production access alone")]
     WithoutReason,
 }
 
 /// Who writes.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub(super) enum Route {
+pub(super) enum SenderChoice {
     /// The program, from its `mail_from`.
     Program(Address),
     /// The service, from its own domain.
@@ -66,22 +60,22 @@ pub(super) enum Route {
 
 /// A letter that is to be routed: to whom, and whether that person asked for it.
 #[derive(Debug, Clone, Copy)]
-pub(super) struct Routed<'a> {
+pub(super) struct SenderQuery<'a> {
     /// To whom.
     pub(super) to: Option<&'a Address>,
     /// The person asked for it.
     pub(super) is_asked_for: bool,
 }
 
-impl Office {
+impl AffiliateService {
     /// Who writes a letter of a program.
-    pub(super) async fn route(
+    pub(super) async fn choose_sender(
         &self,
-        program: &Program,
-        routed: Routed<'_>,
-    ) -> Result<Result<Route, Unmailable>, ReadError> {
+        program: &AffiliateProgram,
+        routed: SenderQuery<'_>,
+    ) -> Result<Result<SenderChoice, MailBlockReason>, ReadError> {
         let Some(account) = store::account::get(self.store(), program.account).await? else {
-            return Ok(Err(Unmailable::NoAccount));
+            return Ok(Err(MailBlockReason::NoAccount));
         };
         let own = match &program.settings.mail_from {
             Some(from) if self.is_verified_for(account.id, from.domain()).await? => Some(from),
@@ -90,13 +84,13 @@ impl Office {
         if let Some(from) = own
             && may_write(&account, routed.to)
         {
-            return Ok(Ok(Route::Program(from.clone())));
+            return Ok(Ok(SenderChoice::Program(from.clone())));
         }
         let service = self.hall.service_address(LOCAL_PARTS).filter(|_| routed.is_asked_for);
         Ok(match (service, own) {
-            (Some(from), _) => Ok(Route::Service(from)),
-            (None, Some(_)) => Err(Unmailable::NoProduction),
-            (None, None) => Err(Unmailable::NoSender),
+            (Some(from), _) => Ok(SenderChoice::Service(from)),
+            (None, Some(_)) => Err(MailBlockReason::NoProduction),
+            (None, None) => Err(MailBlockReason::NoSender),
         })
     }
 
@@ -106,14 +100,16 @@ impl Office {
     /// The store cannot be read.
     pub(crate) async fn mail_warning(
         &self,
-        program: &Program,
+        program: &AffiliateProgram,
         (to, source): (&Address, PartnerSource),
-        tells: &Tells,
+        tells: &PartnerEmailKind,
     ) -> Result<Option<MailWarning>, ReadError> {
-        let routed = Routed { to: Some(to), is_asked_for: tells.is_asked_for(source) };
-        Ok(match (self.route(program, routed).await?, tells) {
-            (Err(cause), _) => Some(MailWarning::Unmailed(cause)),
-            (Ok(Route::Service(_)), Tells::Rejected { reason: Some(_) }) => Some(MailWarning::WithoutReason),
+        let routed = SenderQuery { to: Some(to), is_asked_for: tells.is_requested(source) };
+        Ok(match (self.choose_sender(program, routed).await?, tells) {
+            (Err(cause), _) => Some(MailWarning::NotMailed(cause)),
+            (Ok(SenderChoice::Service(_)), PartnerEmailKind::Rejected { reason: Some(_) }) => {
+                Some(MailWarning::WithoutReason)
+            }
             (Ok(_), _) => None,
         })
     }
@@ -122,21 +118,21 @@ impl Office {
     ///
     /// # Errors
     /// The store cannot be read.
-    pub async fn mail_fault(&self, program: &Program) -> Result<Option<Unmailable>, ReadError> {
-        Ok(self.route(program, Routed { to: None, is_asked_for: false }).await?.err())
+    pub async fn mail_fault(&self, program: &AffiliateProgram) -> Result<Option<MailBlockReason>, ReadError> {
+        Ok(self.choose_sender(program, SenderQuery { to: None, is_asked_for: false }).await?.err())
     }
 
     /// Whether anybody can be mailed what they ask a program's portal for.
     ///
     /// # Errors
     /// The store cannot be read.
-    pub async fn answers_by_mail(&self, program: &Program) -> Result<bool, ReadError> {
-        Ok(self.route(program, Routed { to: None, is_asked_for: true }).await?.is_ok())
+    pub async fn answers_by_mail(&self, program: &AffiliateProgram) -> Result<bool, ReadError> {
+        Ok(self.choose_sender(program, SenderQuery { to: None, is_asked_for: true }).await?.is_ok())
     }
 
     /// Whether an account has verified a domain.
-    pub(crate) async fn is_verified_for(&self, account: AccountId, name: &Name) -> Result<bool, ReadError> {
-        let found = store::domain::by_name(self.store(), name).await?;
+    pub(crate) async fn is_verified_for(&self, account: AccountId, name: &DomainName) -> Result<bool, ReadError> {
+        let found = store::domain::find_by_name(self.store(), name).await?;
         Ok(found.is_some_and(|domain| domain.account == account && domain.state == DomainState::Verified))
     }
 }

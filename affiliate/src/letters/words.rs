@@ -8,15 +8,15 @@
 
 use std::fmt::Write as _;
 
-use mail::address::{Address, Name};
+use mail::address::{Address, DomainName};
 use mail::affiliate::money::Currency;
-use mail::affiliate::partner_letter::Tells;
+use mail::affiliate::partner_letter::PartnerEmailKind;
 use mail::affiliate::program::PayoutMethod;
-use mail::letter::Letter;
+use mail::letter::SystemEmail;
 
 /// What the words are made of.
 #[derive(Debug, Clone)]
-pub(super) struct Facts {
+pub(super) struct EmailFacts {
     /// The program, as people know it.
     pub(super) site: String,
     /// Its website.
@@ -28,12 +28,12 @@ pub(super) struct Facts {
     /// Where payouts go.
     pub(super) goes_to: Option<(PayoutMethod, String)>,
     /// The payout that is told of.
-    pub(super) payout: Option<ToldPayout>,
+    pub(super) payout: Option<PayoutEmailDetails>,
 }
 
 /// What is told of a payout.
 #[derive(Debug, Clone)]
-pub(crate) struct ToldPayout {
+pub(crate) struct PayoutEmailDetails {
     /// How much, in minor units.
     pub(crate) amount: i64,
     /// Of what.
@@ -47,9 +47,9 @@ pub(crate) struct ToldPayout {
 }
 
 /// A part of a letter.
-enum Part {
+enum EmailBlock {
     /// A paragraph.
-    Words(String),
+    Paragraph(String),
     /// A link that is there to be followed.
     Link(&'static str, String),
     /// What was said by the owner, or stands for itself.
@@ -57,9 +57,9 @@ enum Part {
 }
 
 /// A letter as it is written.
-pub(super) struct Written {
+pub(super) struct PartnerEmailContent {
     subject: String,
-    parts: Vec<Part>,
+    parts: Vec<EmailBlock>,
     /// Who writes, and why.
     foot: String,
 }
@@ -84,52 +84,52 @@ pub fn destination_line((method, destination): (PayoutMethod, &str)) -> String {
 }
 
 /// Writes a letter; to the former destination of payouts, where it is not the partner who reads it.
-pub(super) fn write(tells: &Tells, is_former: bool, facts: &Facts) -> Written {
+pub(super) fn render(tells: &PartnerEmailKind, is_former: bool, facts: &EmailFacts) -> PartnerEmailContent {
     let site = &facts.site;
-    let (subject, parts) = if is_former { former(facts) } else { own(tells, facts) };
+    let (subject, parts) = if is_former { former_destination_text(facts) } else { program_text(tells, facts) };
     let foot = format!(
         "This is mail of the partner program of {site} ({}), to a partner or somebody who asked to be one.",
         facts.website_url
     );
-    Written { subject, parts, foot }
+    PartnerEmailContent { subject, parts, foot }
 }
 
 /// Writes a letter in the service's own words; none where it has none, for nobody asks for such a letter.
-pub(super) fn write_fixed(tells: &Tells, host: Option<&Name>, facts: &Facts) -> Option<Written> {
-    let program = host.map_or_else(
-        || "a partner program".to_owned(),
-        |host| format!("the partner program of {}", host.to_unicode()),
-    );
-    let words = |text: String| Part::Words(text);
-    let sign_in = || Part::Link("Sign in", facts.portal.clone());
-    let link = |label| Part::Link(label, facts.link.clone().unwrap_or_else(|| facts.portal.clone()));
+pub(super) fn render_service_text(
+    tells: &PartnerEmailKind,
+    host: Option<&DomainName>,
+    facts: &EmailFacts,
+) -> Option<PartnerEmailContent> {
+    let program = host
+        .map_or_else(|| "a partner program".to_owned(), |host| format!("the partner program of {}", host.to_unicode()));
+    let words = |text: String| EmailBlock::Paragraph(text);
+    let sign_in = || EmailBlock::Link("Sign in", facts.portal.clone());
+    let link = |label| EmailBlock::Link(label, facts.link.clone().unwrap_or_else(|| facts.portal.clone()));
     let (subject, parts) = match tells {
-        Tells::Welcome => (
+        PartnerEmailKind::Welcome => (
             format!("You joined {program}"),
             vec![words(format!("You asked to join {program}, and are a partner now.")), sign_in()],
         ),
-        Tells::Received => (
+        PartnerEmailKind::Received => (
             format!("Your application to {program}"),
             vec![words(format!("Your application to {program} was received. It waits for an answer."))],
         ),
-        Tells::Approved => (
+        PartnerEmailKind::Approved => (
             format!("Your application to {program}"),
             vec![words(format!("Your application to {program} was approved.")), sign_in()],
         ),
-        Tells::Rejected { .. } => (
+        PartnerEmailKind::Rejected { .. } => (
             format!("Your application to {program}"),
             vec![words(format!("Your application to {program} was not approved."))],
         ),
-        Tells::SignIn => (
+        PartnerEmailKind::SignIn => (
             "Sign in to the partner portal".to_owned(),
             vec![
-                words(format!(
-                    "Here is the link to the portal of {program}. It works once, within 15 minutes:"
-                )),
+                words(format!("Here is the link to the portal of {program}. It works once, within 15 minutes:")),
                 link("Sign in"),
             ],
         ),
-        Tells::ConfirmPayout { .. } => {
+        PartnerEmailKind::ConfirmPayout { .. } => {
             let destination =
                 if facts.goes_to.is_some() { "another payout destination" } else { "a payout destination" };
             (
@@ -143,92 +143,93 @@ pub(super) fn write_fixed(tells: &Tells, host: Option<&Name>, facts: &Facts) -> 
                 ],
             )
         }
-        Tells::Invited
-        | Tells::PayoutPaid { .. }
-        | Tells::PayoutFailed { .. }
-        | Tells::PayoutChanged { .. } => return None,
+        PartnerEmailKind::Invited
+        | PartnerEmailKind::PayoutPaid { .. }
+        | PartnerEmailKind::PayoutFailed { .. }
+        | PartnerEmailKind::PayoutChanged { .. } => return None,
     };
-    let foot = "This mail was asked for on a page of the partner portal. If it was not you, ignore it: nothing happens.";
-    Some(Written { subject, parts, foot: foot.to_owned() })
+    let foot =
+        "This mail was asked for on a page of the partner portal. If it was not you, ignore it: nothing happens.";
+    Some(PartnerEmailContent { subject, parts, foot: foot.to_owned() })
 }
 
-fn own(tells: &Tells, facts: &Facts) -> (String, Vec<Part>) {
+fn program_text(tells: &PartnerEmailKind, facts: &EmailFacts) -> (String, Vec<EmailBlock>) {
     let site = &facts.site;
-    let sign_in = || Part::Link("Sign in", facts.portal.clone());
-    let link = |label| Part::Link(label, facts.link.clone().unwrap_or_else(|| facts.portal.clone()));
+    let sign_in = || EmailBlock::Link("Sign in", facts.portal.clone());
+    let link = |label| EmailBlock::Link(label, facts.link.clone().unwrap_or_else(|| facts.portal.clone()));
     match tells {
-        Tells::Welcome => (
+        PartnerEmailKind::Welcome => (
             format!("Welcome to the partner program of {site}"),
             vec![
-                Part::Words(format!("You are a partner of {site} now.")),
-                Part::Words(
+                EmailBlock::Paragraph(format!("You are a partner of {site} now.")),
+                EmailBlock::Paragraph(
                     "In the partner portal you find your link, what comes of it, and how you are paid."
                         .to_owned(),
                 ),
                 sign_in(),
             ],
         ),
-        Tells::Invited => (
+        PartnerEmailKind::Invited => (
             format!("{site} invites you to its partner program"),
             vec![
-                Part::Words(format!("{site} would like to have you as a partner: you share a link, and earn when somebody buys by it.")),
+                EmailBlock::Paragraph(format!("{site} would like to have you as a partner: you share a link, and earn when somebody buys by it.")),
                 link("See the invitation"),
-                Part::Words("The link works once, within 7 days. If you do not know what this is about, leave it: without the link nothing happens.".to_owned()),
+                EmailBlock::Paragraph("The link works once, within 7 days. If you do not know what this is about, leave it: without the link nothing happens.".to_owned()),
             ],
         ),
-        Tells::Received => (
+        PartnerEmailKind::Received => (
             format!("Your application to the partner program of {site}"),
             vec![
-                Part::Words(format!("{site} has received your application to its partner program. You hear from us when it was looked at.")),
-                Part::Words("If you did not apply, leave this: nothing happens.".to_owned()),
+                EmailBlock::Paragraph(format!("{site} has received your application to its partner program. You hear from us when it was looked at.")),
+                EmailBlock::Paragraph("If you did not apply, leave this: nothing happens.".to_owned()),
             ],
         ),
-        Tells::Approved => (
+        PartnerEmailKind::Approved => (
             format!("You are a partner of {site}"),
             vec![
-                Part::Words(format!("Your application to the partner program of {site} was approved.")),
+                EmailBlock::Paragraph(format!("Your application to the partner program of {site} was approved.")),
                 sign_in(),
             ],
         ),
-        Tells::Rejected { reason } => {
+        PartnerEmailKind::Rejected { reason } => {
             let mut parts =
-                vec![Part::Words(format!("Your application to the partner program of {site} was not approved."))];
-            parts.extend(reason.clone().map(Part::Quote));
+                vec![EmailBlock::Paragraph(format!("Your application to the partner program of {site} was not approved."))];
+            parts.extend(reason.clone().map(EmailBlock::Quote));
             (format!("Your application to the partner program of {site}"), parts)
         }
-        Tells::SignIn => (
+        PartnerEmailKind::SignIn => (
             format!("Sign in to the partner portal of {site}"),
             vec![
-                Part::Words("Here is the link that was asked for. It works once, within 15 minutes:".to_owned()),
+                EmailBlock::Paragraph("Here is the link that was asked for. It works once, within 15 minutes:".to_owned()),
                 link("Sign in"),
-                Part::Words("If you have not asked for it, leave it: without the link nobody can sign in.".to_owned()),
+                EmailBlock::Paragraph("If you have not asked for it, leave it: without the link nobody can sign in.".to_owned()),
             ],
         ),
-        Tells::PayoutPaid { .. } | Tells::PayoutFailed { .. } => payout(tells, facts),
-        Tells::ConfirmPayout { method, destination } => (
+        PartnerEmailKind::PayoutPaid { .. } | PartnerEmailKind::PayoutFailed { .. } => payout_text(tells, facts),
+        PartnerEmailKind::ConfirmPayout { method, destination } => (
             format!("Confirm where {site} pays you"),
             vec![
-                Part::Words("Somebody who has signed in to your partner portal asked that payouts go there from now on:".to_owned()),
-                Part::Quote(destination_line((*method, destination))),
+                EmailBlock::Paragraph("Somebody who has signed in to your partner portal asked that payouts go there from now on:".to_owned()),
+                EmailBlock::Quote(destination_line((*method, destination))),
                 link("Look at the change and confirm it"),
-                Part::Words("The link works once, within an hour. If it was not you, do not follow it: nothing changes. Tell us then, for somebody else can sign in as you.".to_owned()),
+                EmailBlock::Paragraph("The link works once, within an hour. If it was not you, do not follow it: nothing changes. Tell us then, for somebody else can sign in as you.".to_owned()),
             ],
         ),
-        Tells::PayoutChanged { before } => changed(before.as_ref(), facts),
+        PartnerEmailKind::PayoutChanged { before } => destination_changed_text(before.as_ref(), facts),
     }
 }
 
-fn changed(before: Option<&(PayoutMethod, String)>, facts: &Facts) -> (String, Vec<Part>) {
+fn destination_changed_text(before: Option<&(PayoutMethod, String)>, facts: &EmailFacts) -> (String, Vec<EmailBlock>) {
     let site = &facts.site;
-    let mut parts = vec![Part::Words(format!("From now on {site} pays you here:"))];
+    let mut parts = vec![EmailBlock::Paragraph(format!("From now on {site} pays you here:"))];
     if let Some((method, destination)) = &facts.goes_to {
-        parts.push(Part::Quote(destination_line((*method, destination))));
+        parts.push(EmailBlock::Quote(destination_line((*method, destination))));
     }
     if let Some((method, destination)) = before {
         let before = destination_line((*method, destination));
-        parts.push(Part::Words(format!("Before, it was {before}.")));
+        parts.push(EmailBlock::Paragraph(format!("Before, it was {before}.")));
     }
-    parts.push(Part::Words("If this was not your wish, tell us at once.".to_owned()));
+    parts.push(EmailBlock::Paragraph("If this was not your wish, tell us at once.".to_owned()));
     let subject = match before {
         Some(_) => format!("{site} pays you to another destination"),
         None => format!("Where {site} pays you"),
@@ -236,64 +237,63 @@ fn changed(before: Option<&(PayoutMethod, String)>, facts: &Facts) -> (String, V
     (subject, parts)
 }
 
-fn payout(tells: &Tells, facts: &Facts) -> (String, Vec<Part>) {
+fn payout_text(tells: &PartnerEmailKind, facts: &EmailFacts) -> (String, Vec<EmailBlock>) {
     let site = &facts.site;
     let sum = facts.payout.as_ref().map_or_else(
         || "what you have earned".to_owned(),
         |payout| {
-            format!("{} {}", payout.currency.written(payout.amount), payout.currency.as_str().to_uppercase())
+            format!("{} {}", payout.currency.format_amount(payout.amount), payout.currency.as_str().to_uppercase())
         },
     );
     let mut parts = Vec::new();
     let to = facts.payout.as_ref().map(|payout| destination_line((payout.method, &payout.destination)));
     let note = facts.payout.as_ref().and_then(|payout| payout.note.clone());
-    let subject = if matches!(tells, Tells::PayoutPaid { .. }) {
-        parts.push(Part::Words(format!("{site} has paid you {sum}.")));
-        parts.extend(to.map(Part::Quote));
-        parts.extend(note.map(|reference| Part::Words(format!("Reference: {reference}"))));
+    let subject = if matches!(tells, PartnerEmailKind::PayoutPaid { .. }) {
+        parts.push(EmailBlock::Paragraph(format!("{site} has paid you {sum}.")));
+        parts.extend(to.map(EmailBlock::Quote));
+        parts.extend(note.map(|reference| EmailBlock::Paragraph(format!("Reference: {reference}"))));
         format!("{site} has paid you {sum}")
     } else {
-        parts.push(Part::Words(format!("{site} could not pay you {sum}: twice in a row it did not arrive.")));
-        parts.extend(to.map(Part::Quote));
-        parts.extend(note.map(|why| Part::Words(format!("What was said: {why}"))));
-        parts.push(Part::Words(
+        parts.push(EmailBlock::Paragraph(format!("{site} could not pay you {sum}: twice in a row it did not arrive.")));
+        parts.extend(to.map(EmailBlock::Quote));
+        parts.extend(note.map(|why| EmailBlock::Paragraph(format!("What was said: {why}"))));
+        parts.push(EmailBlock::Paragraph(
             "Nothing is lost: it goes into the next payout. Until you say anew where payouts go, there is none."
                 .to_owned(),
         ));
         format!("{site} could not pay you")
     };
-    parts.push(Part::Link("Sign in", facts.portal.clone()));
+    parts.push(EmailBlock::Link("Sign in", facts.portal.clone()));
     (subject, parts)
 }
 
 /// Where money went so far is told that it goes elsewhere; where to, is none of its business.
-fn former(facts: &Facts) -> (String, Vec<Part>) {
+fn former_destination_text(facts: &EmailFacts) -> (String, Vec<EmailBlock>) {
     let site = &facts.site;
     let parts = vec![
-        Part::Words(format!(
+        EmailBlock::Paragraph(format!(
             "Payouts of the partner program of {site} went to this address. From now on they go elsewhere, as was confirmed by mail."
         )),
-        Part::Words("If this was not your wish, tell us at once.".to_owned()),
+        EmailBlock::Paragraph("If this was not your wish, tell us at once.".to_owned()),
     ];
     (format!("Payouts of {site} go elsewhere"), parts)
 }
 
-impl Written {
+impl PartnerEmailContent {
     /// The letter, to this address.
-    pub(super) fn letter(self, to: Address) -> Letter {
+    pub(super) fn into_email(self, to: Address) -> SystemEmail {
         let (text, html) = (self.text(), self.html());
-        Letter { html: Some(html), ..Letter::new(to, self.subject, text) }
+        SystemEmail { html: Some(html), ..SystemEmail::new(to, self.subject, text) }
     }
 
     fn text(&self) -> String {
         let mut text = String::new();
         for part in &self.parts {
             let _ = match part {
-                Part::Words(words) => writeln!(text, "{words}\n"),
-                Part::Link(label, url) => writeln!(text, "{label}:\n{url}\n"),
-                Part::Quote(quote) => {
-                    let quote: String =
-                        quote.lines().fold(String::new(), |all, line| all + "    " + line + "\n");
+                EmailBlock::Paragraph(words) => writeln!(text, "{words}\n"),
+                EmailBlock::Link(label, url) => writeln!(text, "{label}:\n{url}\n"),
+                EmailBlock::Quote(quote) => {
+                    let quote: String = quote.lines().fold(String::new(), |all, line| all + "    " + line + "\n");
                     writeln!(text, "{quote}")
                 }
             };
@@ -311,14 +311,14 @@ impl Written {
         );
         for part in &self.parts {
             let _ = match part {
-                Part::Words(words) => writeln!(html, "<p>{}</p>", escaped(words)),
-                Part::Link(label, url) => writeln!(
+                EmailBlock::Paragraph(words) => writeln!(html, "<p>{}</p>", escaped(words)),
+                EmailBlock::Link(label, url) => writeln!(
                     html,
                     "<p><a href=\"{}\" style=\"display:inline-block;padding:10px 18px;border-radius:6px;\
                      background:#0b57d0;color:#ffffff;text-decoration:none;font-weight:600\">{label}</a></p>",
                     escaped(url)
                 ),
-                Part::Quote(quote) => writeln!(
+                EmailBlock::Quote(quote) => writeln!(
                     html,
                     "<blockquote style=\"margin:1em 0;padding:2px 14px;border-left:4px solid #d0d7de;\
                      white-space:pre-line\">{}</blockquote>",
@@ -355,14 +355,14 @@ fn escaped(text: &str) -> String {
 mod tests {
     use super::*;
 
-    fn facts() -> Facts {
-        Facts {
+    fn facts() -> EmailFacts {
+        EmailFacts {
             site: "shop.example".to_owned(),
             website_url: "https://shop.example".to_owned(),
             portal: "https://api.example/portal/sign-in?key=pk_1".to_owned(),
             link: Some("https://api.example/portal/link/s3cret".to_owned()),
             goes_to: Some((PayoutMethod::Wise, "new@example.org".to_owned())),
-            payout: Some(ToldPayout {
+            payout: Some(PayoutEmailDetails {
                 amount: 123_450,
                 currency: "usd".parse().unwrap(),
                 method: PayoutMethod::Paypal,
@@ -377,34 +377,38 @@ mod tests {
     fn fixed_words_hold_nothing_of_owners_and_partners() {
         const EVIL: &str = "Pay http://evil.example now";
         let evil = || EVIL.to_owned();
-        let facts = Facts { site: evil(), website_url: evil(), ..facts() };
+        let facts = EmailFacts { site: evil(), website_url: evil(), ..facts() };
         let (method, payout) = (PayoutMethod::Bank, mail::id::PayoutId::from_bytes([1; 16]));
-        let host: Name = "shop.example".parse().unwrap();
+        let host: DomainName = "shop.example".parse().unwrap();
         for tells in [
-            Tells::Welcome,
-            Tells::Received,
-            Tells::Approved,
-            Tells::Rejected { reason: Some(evil()) },
-            Tells::SignIn,
-            Tells::ConfirmPayout { method, destination: evil() },
+            PartnerEmailKind::Welcome,
+            PartnerEmailKind::Received,
+            PartnerEmailKind::Approved,
+            PartnerEmailKind::Rejected { reason: Some(evil()) },
+            PartnerEmailKind::SignIn,
+            PartnerEmailKind::ConfirmPayout { method, destination: evil() },
         ] {
             for host in [None, Some(&host)] {
                 let letter =
-                    write_fixed(&tells, host, &facts).unwrap().letter("a@example.org".parse().unwrap());
+                    render_service_text(&tells, host, &facts).unwrap().into_email("a@example.org".parse().unwrap());
                 let all = format!("{} {} {}", letter.subject, letter.text, letter.html.unwrap());
                 assert!(!all.contains("evil") && !all.contains("Pay http"), "{all}");
                 assert_eq!(all.contains("shop.example"), host.is_some(), "{all}");
             }
         }
-        for tells in [Tells::Invited, Tells::PayoutPaid { payout }, Tells::PayoutChanged { before: None }] {
-            assert!(write_fixed(&tells, None, &facts).is_none());
+        for tells in [
+            PartnerEmailKind::Invited,
+            PartnerEmailKind::PayoutPaid { payout },
+            PartnerEmailKind::PayoutChanged { before: None },
+        ] {
+            assert!(render_service_text(&tells, None, &facts).is_none());
         }
     }
 
     #[test]
     fn the_first_destination_is_not_another_one() {
-        let tells = Tells::ConfirmPayout { method: PayoutMethod::Bank, destination: "DE 1".to_owned() };
-        let subject = |goes_to| write_fixed(&tells, None, &Facts { goes_to, ..facts() }).unwrap().subject;
+        let tells = PartnerEmailKind::ConfirmPayout { method: PayoutMethod::Bank, destination: "DE 1".to_owned() };
+        let subject = |goes_to| render_service_text(&tells, None, &EmailFacts { goes_to, ..facts() }).unwrap().subject;
         assert_eq!(subject(None), "Confirm a payout destination");
         assert_eq!(subject(facts().goes_to), "Confirm another payout destination");
     }
@@ -415,38 +419,38 @@ mod tests {
         let reason = Some("<b>Too</b> few\nreaders".to_owned());
         let method = PayoutMethod::Bank;
         let table = [
-            (Tells::Welcome, "Welcome to the partner program of shop.example", "sign-in?key=pk_1"),
-            (Tells::Invited, "shop.example invites you to its partner program", "/portal/link/s3cret"),
-            (Tells::Received, "Your application to the partner program of shop.example", "has received"),
-            (Tells::Approved, "You are a partner of shop.example", "was approved"),
+            (PartnerEmailKind::Welcome, "Welcome to the partner program of shop.example", "sign-in?key=pk_1"),
+            (PartnerEmailKind::Invited, "shop.example invites you to its partner program", "/portal/link/s3cret"),
+            (PartnerEmailKind::Received, "Your application to the partner program of shop.example", "has received"),
+            (PartnerEmailKind::Approved, "You are a partner of shop.example", "was approved"),
             (
-                Tells::Rejected { reason },
+                PartnerEmailKind::Rejected { reason },
                 "Your application to the partner program of shop.example",
                 "readers",
             ),
-            (Tells::SignIn, "Sign in to the partner portal of shop.example", "/portal/link/s3cret"),
-            (Tells::PayoutPaid { payout }, "shop.example has paid you 1234.50 USD", "tx-1"),
-            (Tells::PayoutFailed { payout }, "shop.example could not pay you", "1234.50 USD"),
+            (PartnerEmailKind::SignIn, "Sign in to the partner portal of shop.example", "/portal/link/s3cret"),
+            (PartnerEmailKind::PayoutPaid { payout }, "shop.example has paid you 1234.50 USD", "tx-1"),
+            (PartnerEmailKind::PayoutFailed { payout }, "shop.example could not pay you", "1234.50 USD"),
             (
-                Tells::ConfirmPayout { method, destination: "DE 1".to_owned() },
+                PartnerEmailKind::ConfirmPayout { method, destination: "DE 1".to_owned() },
                 "Confirm where shop.example pays you",
                 "bank transfer: DE 1",
             ),
             (
-                Tells::PayoutChanged { before: Some((PayoutMethod::Paypal, "old@example.org".to_owned())) },
+                PartnerEmailKind::PayoutChanged { before: Some((PayoutMethod::Paypal, "old@example.org".to_owned())) },
                 "shop.example pays you to another destination",
                 "Wise: new@example.org",
             ),
-            (Tells::PayoutChanged { before: None }, "Where shop.example pays you", "Wise: new@example.org"),
+            (PartnerEmailKind::PayoutChanged { before: None }, "Where shop.example pays you", "Wise: new@example.org"),
         ];
         for (tells, subject, says) in table {
-            let letter = write(&tells, false, &facts()).letter("a@example.org".parse().unwrap());
+            let letter = render(&tells, false, &facts()).into_email("a@example.org".parse().unwrap());
             let html = letter.html.clone().unwrap();
             assert_eq!(letter.subject, subject);
             assert!(letter.text.contains(says) && html.contains(says), "{}\n{html}", letter.text);
             assert!(letter.text.ends_with("somebody who asked to be one.\n") && !html.contains("<b>"));
         }
-        let former = write(&Tells::PayoutChanged { before: None }, true, &facts());
+        let former = render(&PartnerEmailKind::PayoutChanged { before: None }, true, &facts());
         assert!(!former.text().contains("new@example.org"), "{}", former.text());
     }
 }

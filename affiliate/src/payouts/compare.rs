@@ -6,17 +6,17 @@ use std::collections::BTreeSet;
 
 use jiff::{SignedDuration, Timestamp};
 use mail::affiliate::commission::Commission;
-use mail::affiliate::payout::{Compared, PayoutRun, Phase};
+use mail::affiliate::payout::{PayoutRun, PayoutRunPhase, ReconciliationCursor};
 use mail::id::{AccountId, PayoutRunId};
-use store::affiliate::payout_work::{self, Work};
+use store::affiliate::payout_work::{self, PayoutJob};
 use store::affiliate::{commission, payout, payout_run};
 use store::engine::Batch;
 
-use super::draft::later;
-use crate::comparing::{Answers, Compares, compare_all};
-use crate::ledger::{Fault, Ledger};
-use crate::office::Office;
-use crate::refusal::Refusal;
+use super::draft::lease_until;
+use crate::comparing::{ReconcileAnswers, Reconciler, reconcile_all};
+use crate::ledger::{Ledger, LedgerError};
+use crate::office::AffiliateService;
+use crate::refusal::AffiliateError;
 
 /// Lines that are compared before that is written down.
 const LINES_AT_ONCE: usize = 100;
@@ -28,33 +28,33 @@ const AGAIN_S: [i64; 2] = [2, 10];
 const WAIT: SignedDuration = SignedDuration::from_secs(20);
 
 /// What the next step looks at.
-struct Portion {
+struct ReconcileBatch {
     invoices: BTreeSet<String>,
     /// How far it is then.
-    after: Compared,
+    after: ReconciliationCursor,
     is_last: bool,
 }
 
 impl Ledger {
     /// Compares some more of a draft. When the next step may be taken, if there is one.
-    pub(super) async fn compare_some(
+    pub(super) async fn reconcile_step(
         &self,
         (account, id): (AccountId, PayoutRunId),
-        asker: &impl Compares,
-    ) -> Result<Option<Timestamp>, Fault> {
+        asker: &impl Reconciler,
+    ) -> Result<Option<Timestamp>, LedgerError> {
         let Some(before) = payout_run::get(self.store(), account, id).await? else { return Ok(None) };
-        let Some(Phase::Comparing { after, tries }) = before.phase else { return Ok(None) };
-        let portion = self.portion(&before, after).await?;
-        let Answers { unanswered, .. } = compare_all(asker, (account, &portion.invoices), || false).await?;
+        let Some(PayoutRunPhase::Comparing { after, tries }) = before.phase else { return Ok(None) };
+        let portion = self.next_batch(&before, after).await?;
+        let ReconcileAnswers { unanswered, .. } = reconcile_all(asker, (account, &portion.invoices), || false).await?;
         let now = self.now();
         let again = usize::try_from(tries).ok().and_then(|tries| AGAIN_S.get(tries));
         let (phase, next) = match again {
             Some(seconds) if !unanswered.is_empty() => {
                 let next = now.checked_add(SignedDuration::from_secs(*seconds)).unwrap_or(now);
-                (Some(Phase::Comparing { after, tries: tries.saturating_add(1) }), Some(next))
+                (Some(PayoutRunPhase::Comparing { after, tries: tries.saturating_add(1) }), Some(next))
             }
             _ if portion.is_last => (None, None),
-            _ => (Some(Phase::Comparing { after: portion.after, tries: 0 }), Some(now)),
+            _ => (Some(PayoutRunPhase::Comparing { after: portion.after, tries: 0 }), Some(now)),
         };
         let is_left = again.is_none() && !unanswered.is_empty();
         if let Some(why) = unanswered.values().next().filter(|_| is_left) {
@@ -70,24 +70,24 @@ impl Ledger {
         let mut batch = Batch::progress();
         payout_run::update(&mut batch, &held, &run);
         match next {
-            Some(at) => payout_work::put(&mut batch, account, Work::Run(id), at.max(later(now))),
-            None if run.sifted.is_some() => payout_work::put(&mut batch, account, Work::Run(id), now),
-            None => payout_work::delete(&mut batch, account, Work::Run(id)),
+            Some(at) => payout_work::schedule(&mut batch, account, PayoutJob::Run(id), at.max(lease_until(now))),
+            None if run.sifted.is_some() => payout_work::schedule(&mut batch, account, PayoutJob::Run(id), now),
+            None => payout_work::delete(&mut batch, account, PayoutJob::Run(id)),
         }
         self.commit(batch).await?;
         Ok(next)
     }
 
     /// The next invoices of a run that are to be asked about.
-    async fn portion(&self, run: &PayoutRun, after: Compared) -> Result<Portion, Fault> {
+    async fn next_batch(&self, run: &PayoutRun, after: ReconciliationCursor) -> Result<ReconcileBatch, LedgerError> {
         let (store, account) = (self.store(), run.account);
-        let mut portion = Portion { invoices: BTreeSet::new(), after, is_last: false };
-        let payouts = payout::of_run(store, (account, run.id), after.payout, PAYOUTS_AT_ONCE).await?;
+        let mut portion = ReconcileBatch { invoices: BTreeSet::new(), after, is_last: false };
+        let payouts = payout::list_by_run(store, (account, run.id), after.payout, PAYOUTS_AT_ONCE).await?;
         let mut room = LINES_AT_ONCE;
         for payout in &payouts {
             let of = (account, payout.id);
             let after = portion.after.line.filter(|_| portion.after.begun == Some(payout.id));
-            let lines = commission::of_payout(store, of, after, room).await?;
+            let lines = commission::list_by_payout(store, of, after, room).await?;
             let count = lines.len();
             portion.invoices.extend(lines.iter().filter_map(invoice));
             if count == room {
@@ -96,7 +96,7 @@ impl Ledger {
                 return Ok(portion);
             }
             room = room.saturating_sub(count);
-            portion.after = Compared { payout: Some(payout.id), ..Compared::default() };
+            portion.after = ReconciliationCursor { payout: Some(payout.id), ..ReconciliationCursor::default() };
         }
         portion.is_last = payouts.len() < PAYOUTS_AT_ONCE;
         Ok(portion)
@@ -104,27 +104,31 @@ impl Ledger {
 }
 
 fn invoice(line: &Commission) -> Option<String> {
-    line.sold().map(|sold| sold.invoice.clone())
+    line.sold_invoice().map(|sold| sold.invoice.clone())
 }
 
-impl Office {
+impl AffiliateService {
     /// Drafts a run that was begun, and compares its charges with the processor's: to the end, where that takes not too
     /// long. The rest is compared afterwards.
     ///
     /// # Errors
     /// [`Refusal`].
-    pub async fn drive_run(&self, account: AccountId, id: PayoutRunId) -> Result<super::Drafted, Refusal> {
+    pub async fn finish_draft(
+        &self,
+        account: AccountId,
+        id: PayoutRunId,
+    ) -> Result<super::DraftResult, AffiliateError> {
         let (ledger, end) = (self.ledger(), self.now().checked_add(WAIT).unwrap_or(Timestamp::MAX));
-        let mut drafted = ledger.drive_run(account, id).await?;
+        let mut drafted = ledger.finish_draft(account, id).await?;
         if drafted.run.is_none() {
             return Ok(drafted);
         }
-        while let Some(next) = ledger.compare_some((account, id), self).await?
+        while let Some(next) = ledger.reconcile_step((account, id), self).await?
             && next < end
         {
             self.hall.clock().sleep_until(next).await;
         }
-        drafted.run = Some(ledger.run(account, id).await?);
+        drafted.run = Some(ledger.get_run(account, id).await?);
         Ok(drafted)
     }
 }

@@ -3,17 +3,17 @@
 use std::collections::BTreeMap;
 
 use mail::affiliate::money::Currency;
-use mail::affiliate::payout::{PayoutRun, Phase, RunStatus};
+use mail::affiliate::payout::{PayoutRun, PayoutRunPhase, PayoutRunStatus};
 use mail::id::{AccountId, PayoutRunId};
 use store::affiliate::payout_run;
-use store::affiliate::payout_work::{self, Work};
+use store::affiliate::payout_work::{self, PayoutJob};
 use store::engine::Batch;
 
-use super::Step;
-use super::draft::later;
+use super::StepOutcome;
+use super::draft::lease_until;
 use crate::ledger::Ledger;
-use crate::office::{Beside, Seen};
-use crate::refusal::{Noun, Obstacle, Refusal};
+use crate::office::{ExtendCommit, IfMatch};
+use crate::refusal::{AffiliateError, AffiliateNoun, ConflictReason};
 
 /// Commits tried, when something is changed meanwhile.
 const TRIES_MAX: usize = 32;
@@ -27,30 +27,30 @@ impl Ledger {
         &self,
         (account, id): (AccountId, PayoutRunId),
         (rev, totals): (u64, &BTreeMap<Currency, i64>),
-        beside: Beside<'_, PayoutRun>,
-    ) -> Result<PayoutRun, Refusal> {
+        beside: ExtendCommit<'_, PayoutRun>,
+    ) -> Result<PayoutRun, AffiliateError> {
         for _ in 0..TRIES_MAX {
-            let before = self.run(account, id).await?;
-            if before.status != RunStatus::Draft {
-                return Err(Obstacle::NoDraft.into());
+            let before = self.get_run(account, id).await?;
+            if before.status != PayoutRunStatus::Draft {
+                return Err(ConflictReason::NoDraft.into());
             }
-            if !before.is_compared() {
-                return Err(Obstacle::RunCompared.into());
+            if !before.is_reconciled() {
+                return Err(ConflictReason::RunCompared.into());
             }
             if before.sifted.is_some() {
                 // Whoever comes first helps.
-                while self.sift_some((account, id)).await? == Step::More {}
+                while self.filter_step((account, id)).await? == StepOutcome::More {}
                 continue;
             }
             if before.rev != rev || before.totals != *totals {
-                return Err(Obstacle::OtherRun.into());
+                return Err(ConflictReason::OtherRun.into());
             }
             if before.payouts == 0 {
-                return Err(Obstacle::NobodyInRun.into());
+                return Err(ConflictReason::NobodyInRun.into());
             }
             let now = self.now();
             let after = PayoutRun {
-                status: RunStatus::Approved,
+                status: PayoutRunStatus::Approved,
                 approved_at: Some(now),
                 rev: before.rev.saturating_add(1),
                 ..before.clone()
@@ -59,14 +59,14 @@ impl Ledger {
             payout_run::update(&mut batch, &before, &after);
             payout_run::close(&mut batch, &before);
             if after.transfers > 0 {
-                payout_work::put(&mut batch, account, Work::Run(id), now);
+                payout_work::schedule(&mut batch, account, PayoutJob::Run(id), now);
             }
             beside(&mut batch, &after);
             if self.commit(batch).await? {
                 return Ok(after);
             }
         }
-        Err(Obstacle::Changed.into())
+        Err(ConflictReason::Changed.into())
     }
 
     /// Cancels a draft: its payouts are gone, and its lines are free when this returns. Where it does not come to its
@@ -77,41 +77,41 @@ impl Ledger {
     pub async fn cancel_run(
         &self,
         (account, id): (AccountId, PayoutRunId),
-        seen: Option<&Seen>,
-        beside: Beside<'_, PayoutRun>,
-    ) -> Result<PayoutRun, Refusal> {
+        seen: Option<&IfMatch>,
+        beside: ExtendCommit<'_, PayoutRun>,
+    ) -> Result<PayoutRun, AffiliateError> {
         for _ in 0..TRIES_MAX {
-            let before = self.run(account, id).await?;
-            Seen::check(seen, before.rev, before.created_at)?;
-            if before.status != RunStatus::Draft {
-                return Err(Obstacle::NoDraft.into());
+            let before = self.get_run(account, id).await?;
+            IfMatch::check(seen, before.rev, before.created_at)?;
+            if before.status != PayoutRunStatus::Draft {
+                return Err(ConflictReason::NoDraft.into());
             }
             let now = self.now();
             let after = PayoutRun {
-                status: RunStatus::Cancelled,
-                phase: Some(Phase::Sweeping),
+                status: PayoutRunStatus::Cancelled,
+                phase: Some(PayoutRunPhase::Sweeping),
                 sifted: None,
                 rev: before.rev.saturating_add(1),
                 ..before.clone()
             };
             let mut batch = Batch::progress();
             payout_run::update(&mut batch, &before, &after);
-            payout_work::put(&mut batch, account, Work::Run(id), later(now));
+            payout_work::schedule(&mut batch, account, PayoutJob::Run(id), lease_until(now));
             beside(&mut batch, &after);
             if self.commit(batch).await? {
-                while self.go_on_with_run(account, id).await? == Step::More {}
-                return self.run(account, id).await;
+                while self.continue_run(account, id).await? == StepOutcome::More {}
+                return self.get_run(account, id).await;
             }
         }
-        Err(Obstacle::Changed.into())
+        Err(ConflictReason::Changed.into())
     }
 
     /// A run that is whole.
     ///
     /// # Errors
     /// There is none; the store cannot be read.
-    pub async fn run(&self, account: AccountId, id: PayoutRunId) -> Result<PayoutRun, Refusal> {
+    pub async fn get_run(&self, account: AccountId, id: PayoutRunId) -> Result<PayoutRun, AffiliateError> {
         let found = payout_run::get(self.store(), account, id).await?;
-        found.filter(PayoutRun::is_whole).ok_or(Refusal::Unknown(Noun::Run))
+        found.filter(PayoutRun::is_drafted).ok_or(AffiliateError::NotFound(AffiliateNoun::Run))
     }
 }

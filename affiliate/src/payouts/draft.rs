@@ -12,21 +12,21 @@ use mail::affiliate::commission::Commission;
 use mail::affiliate::money::Currency;
 use mail::affiliate::partner::Partner;
 use mail::affiliate::payout::{
-    Adjustment, Asking, Compared, Filling, Group, Payout, PayoutRun, PayoutState, Phase, RunStatus, SUM_MAX,
-    SkipReason, Skipped, Trail,
+    Adjustment, LineCursor, Payout, PayoutCandidate, PayoutFillCursor, PayoutRun, PayoutRunPhase, PayoutRunStatus,
+    PayoutState, ReconciliationCursor, SUM_MAX, SkipReason, SkippedPartner, TransferAttempts,
 };
-use mail::affiliate::program::{Processor, Program};
+use mail::affiliate::program::{AffiliateProgram, PaymentProcessor};
 use mail::event::EventKind;
 use mail::id::{AccountId, EventId, PartnerId, PayoutId, PayoutRunId};
-use store::affiliate::commission::Free;
-use store::affiliate::payout_work::{self, Work};
+use store::affiliate::commission::PayableCommission;
+use store::affiliate::payout_work::{self, PayoutJob};
 use store::affiliate::{adjustment, commission, partner, payout, payout_run, program};
 use store::engine::Batch;
 
-use super::{DRIVEN, LINES_AT_ONCE, Step};
-use crate::ledger::{ADJUSTMENTS_MAX, Fault, Ledger, about_payout};
-use crate::office::{Beside, nothing_beside};
-use crate::refusal::{Obstacle, Refusal};
+use super::{DRIVER_LEASE, LINES_AT_ONCE, StepOutcome};
+use crate::ledger::{ADJUSTMENTS_MAX, Ledger, LedgerError, payout_event};
+use crate::office::{ExtendCommit, no_extension};
+use crate::refusal::{AffiliateError, ConflictReason};
 
 /// Commits tried, when something is changed meanwhile.
 const TRIES_MAX: usize = 100;
@@ -35,21 +35,21 @@ const ADJUSTMENTS_AT_ONCE: usize = 5_000;
 /// Partners who are told of as left out, where nobody is paid.
 const SKIPPED_MAX: usize = 10_000;
 
-type Whose = (PartnerId, Currency);
+type PartnerCurrency = (PartnerId, Currency);
 
 /// What drafting came to.
 #[derive(Debug, Clone)]
-pub struct Drafted {
+pub struct DraftResult {
     /// The run; nothing when nobody is to be paid.
     pub run: Option<PayoutRun>,
     /// Where there is none: who is not paid, and why.
-    pub skipped: Vec<Skipped>,
+    pub skipped: Vec<SkippedPartner>,
 }
 
 /// What one step of drafting reads and writes.
-struct Sheet<'l> {
+struct DraftStep<'l> {
     ledger: &'l Ledger,
-    program: Program,
+    program: AffiliateProgram,
     before: PayoutRun,
     run: PayoutRun,
     batch: Batch,
@@ -61,36 +61,39 @@ impl Ledger {
     ///
     /// # Errors
     /// A draft is open; [`Refusal`].
-    pub async fn draft_run(&self, account: AccountId, cutoff: Option<Timestamp>) -> Result<Drafted, Refusal> {
-        let run = self.begin_run(account, cutoff, &nothing_beside).await?;
-        Ok(self.drive_run(account, run).await?)
+    pub async fn draft_run(
+        &self,
+        account: AccountId,
+        cutoff: Option<Timestamp>,
+    ) -> Result<DraftResult, AffiliateError> {
+        let run = self.begin_run(account, cutoff, &no_extension).await?;
+        Ok(self.finish_draft(account, run).await?)
     }
 
     /// Drafts a run that was begun to its end; one that is whole is as it is.
     ///
     /// # Errors
     /// The store cannot be read or written.
-    pub async fn drive_run(&self, account: AccountId, run: PayoutRunId) -> Result<Drafted, Fault> {
+    pub async fn finish_draft(&self, account: AccountId, run: PayoutRunId) -> Result<DraftResult, LedgerError> {
         let mut skipped = Vec::new();
         loop {
             let Some(found) = payout_run::get(self.store(), account, run).await? else {
-                return Ok(Drafted { run: None, skipped });
+                return Ok(DraftResult { run: None, skipped });
             };
             match found.phase {
-                Some(Phase::Drafting { .. }) => {}
-                Some(Phase::Voiding) => {
+                Some(PayoutRunPhase::Drafting { .. }) => {}
+                Some(PayoutRunPhase::Voiding) => {
                     if skipped.is_empty() {
-                        skipped =
-                            payout_run::skipped(self.store(), (account, run), None, SKIPPED_MAX).await?;
+                        skipped = payout_run::list_skipped(self.store(), (account, run), None, SKIPPED_MAX).await?;
                     }
                 }
-                _ if found.is_to_be_sifted() => {
-                    self.sift_some((account, run)).await?;
+                _ if found.needs_method_filter() => {
+                    self.filter_step((account, run)).await?;
                     continue;
                 }
-                _ => return Ok(Drafted { run: Some(found), skipped: Vec::new() }),
+                _ => return Ok(DraftResult { run: Some(found), skipped: Vec::new() }),
             }
-            self.go_on_with_run(account, run).await?;
+            self.continue_run(account, run).await?;
         }
     }
 
@@ -102,27 +105,27 @@ impl Ledger {
         &self,
         account: AccountId,
         cutoff: Option<Timestamp>,
-        beside: Beside<'_, PayoutRunId>,
-    ) -> Result<PayoutRunId, Refusal> {
+        beside: ExtendCommit<'_, PayoutRunId>,
+    ) -> Result<PayoutRunId, AffiliateError> {
         for _ in 0..TRIES_MAX {
-            let program = program::get(self.store(), account).await?.ok_or(Refusal::NotSetUp)?;
-            if let Some(open) = payout_run::open(self.store(), account).await? {
-                if open.phase != Some(Phase::Sweeping) {
-                    return Err(Obstacle::DraftOpen.into());
+            let program = program::get(self.store(), account).await?.ok_or(AffiliateError::NotSetUp)?;
+            if let Some(open) = payout_run::find_open(self.store(), account).await? {
+                if open.phase != Some(PayoutRunPhase::Sweeping) {
+                    return Err(ConflictReason::DraftOpen.into());
                 }
-                self.go_on_with_run(account, open.id).await?;
+                self.continue_run(account, open.id).await?;
                 continue;
             }
             let now = self.now();
             // Younger than all payouts that there are, whatever other nodes' clocks say: lists rely on it.
-            let newest = payout::newest(self.store(), account).await?.map(PayoutId::born_at);
+            let newest = payout::newest_id(self.store(), account).await?.map(PayoutId::born_at);
             let after = newest.and_then(|newest| newest.checked_add(SignedDuration::from_millis(1)).ok());
             let created_at = after.map_or(now, |after| after.max(now));
             let run = PayoutRun {
                 id: PayoutRunId::new(created_at, self.random()),
                 account,
-                status: RunStatus::Draft,
-                phase: Some(Phase::Drafting { after: None, filling: None }),
+                status: PayoutRunStatus::Draft,
+                phase: Some(PayoutRunPhase::Drafting { after: None, filling: None }),
                 sifted: None,
                 is_partial: false,
                 cutoff: cutoff.unwrap_or(now),
@@ -137,89 +140,91 @@ impl Ledger {
                 completed_at: None,
             };
             let mut batch = Batch::intake();
-            program::expect(&mut batch, &program);
+            program::check_unchanged(&mut batch, &program);
             payout_run::create(&mut batch, &run);
-            payout_work::put(&mut batch, account, Work::Run(run.id), later(now));
+            payout_work::schedule(&mut batch, account, PayoutJob::Run(run.id), lease_until(now));
             beside(&mut batch, &run.id);
             if self.commit(batch).await? {
                 return Ok(run.id);
             }
         }
-        Err(Obstacle::Changed.into())
+        Err(ConflictReason::Changed.into())
     }
 
     /// Drafts some more of a run, or takes some more of one apart. What somebody else did meanwhile is no fault: the
     /// next step sees it.
-    pub(super) async fn go_on_with_run(&self, account: AccountId, id: PayoutRunId) -> Result<Step, Fault> {
+    pub(super) async fn continue_run(&self, account: AccountId, id: PayoutRunId) -> Result<StepOutcome, LedgerError> {
         for _ in 0..TRIES_MAX {
-            let Some(run) = payout_run::get(self.store(), account, id).await? else { return Ok(Step::Done) };
+            let Some(run) = payout_run::get(self.store(), account, id).await? else {
+                return Ok(StepOutcome::Done);
+            };
             let done = match run.phase.clone() {
-                None => return Ok(Step::Done),
-                Some(Phase::Drafting { after, filling }) => {
-                    let sheet = self.sheet(run).await?;
+                None => return Ok(StepOutcome::Done),
+                Some(PayoutRunPhase::Drafting { after, filling }) => {
+                    let sheet = self.start_step(run).await?;
                     let batch = match filling {
-                        Some(filling) => sheet.fill(filling).await?,
-                        None => sheet.take_next(after).await?,
+                        Some(filling) => sheet.continue_large_partner(filling).await?,
+                        None => sheet.draft_next_partners(after).await?,
                     };
                     self.commit(batch).await?
                 }
                 // It takes somebody to ask.
-                Some(Phase::Comparing { .. }) => return Ok(Step::Done),
-                Some(Phase::Voiding) => self.void(&run).await?,
-                Some(Phase::Sweeping) => self.sweep(&run).await?,
+                Some(PayoutRunPhase::Comparing { .. }) => return Ok(StepOutcome::Done),
+                Some(PayoutRunPhase::Voiding) => self.delete_empty_run(&run).await?,
+                Some(PayoutRunPhase::Sweeping) => self.release_run_payouts(&run).await?,
             };
             if done {
-                return Ok(Step::More);
+                return Ok(StepOutcome::More);
             }
         }
-        Err(Fault::Contended)
+        Err(LedgerError::Contended)
     }
 
-    async fn sheet(&self, run: PayoutRun) -> Result<Sheet<'_>, Fault> {
-        let program = program::get(self.store(), run.account).await?.ok_or(Fault::NotSetUp)?;
+    async fn start_step(&self, run: PayoutRun) -> Result<DraftStep<'_>, LedgerError> {
+        let program = program::get(self.store(), run.account).await?.ok_or(LedgerError::NotSetUp)?;
         let (batch, now) = (Batch::intake(), self.now());
-        Ok(Sheet { ledger: self, program, before: run.clone(), run, batch, now })
+        Ok(DraftStep { ledger: self, program, before: run.clone(), run, batch, now })
     }
 }
 
 /// When somebody else may go on.
-pub(super) fn later(now: Timestamp) -> Timestamp {
-    now.checked_add(DRIVEN).unwrap_or(Timestamp::MAX)
+pub(super) fn lease_until(now: Timestamp) -> Timestamp {
+    now.checked_add(DRIVER_LEASE).unwrap_or(Timestamp::MAX)
 }
 
-impl Sheet<'_> {
+impl DraftStep<'_> {
     fn account(&self) -> AccountId {
         self.run.account
     }
 
     /// Takes the next partners in.
-    async fn take_next(mut self, after: Option<Whose>) -> Result<Batch, Fault> {
+    async fn draft_next_partners(mut self, after: Option<PartnerCurrency>) -> Result<Batch, LedgerError> {
         let (store, account) = (self.ledger.store(), self.account());
-        let found = commission::free(store, account, after, LINES_AT_ONCE).await?;
+        let found = commission::list_payable(store, account, after, LINES_AT_ONCE).await?;
         let is_last = found.len() < LINES_AT_ONCE;
         let mut groups = grouped(&found);
         let Some(first) = groups.first().map(|(whose, _)| *whose) else {
-            return Ok(self.end());
+            return Ok(self.finish());
         };
         if !is_last && groups.len() == 1 {
-            return self.take_large(first).await;
+            return self.start_large_partner(first).await;
         }
         if !is_last {
             // It may go on beyond what was read.
             groups.pop();
         }
         let last = groups.last().map_or(first, |(whose, _)| *whose);
-        let mut owed = adjustment::free(store, account, (first, last), ADJUSTMENTS_AT_ONCE).await?;
+        let mut owed = adjustment::list_unassigned(store, account, (first, last), ADJUSTMENTS_AT_ONCE).await?;
         if owed.len() == ADJUSTMENTS_AT_ONCE {
             groups.truncate(1);
             owed.retain(|one| (one.partner, one.currency) == first);
         }
         let lines: Vec<_> = groups.iter().flat_map(|(_, lines)| lines.iter().copied()).collect();
-        let mut lines_of: BTreeMap<Whose, Vec<Commission>> = BTreeMap::new();
+        let mut lines_of: BTreeMap<PartnerCurrency, Vec<Commission>> = BTreeMap::new();
         for line in commission::get_each(store, account, &lines).await? {
             lines_of.entry((line.partner, line.currency)).or_default().push(line);
         }
-        let whose: Vec<Whose> = groups.iter().map(|(whose, _)| *whose).collect();
+        let whose: Vec<PartnerCurrency> = groups.iter().map(|(whose, _)| *whose).collect();
         let partners: BTreeSet<PartnerId> = whose.iter().map(|(partner, _)| *partner).collect();
         let partners: Vec<PartnerId> = partners.into_iter().collect();
         let found = partner::get_each(store, account, &partners).await?;
@@ -229,55 +234,60 @@ impl Sheet<'_> {
             let Some(partner) = found.get(&group.0) else { continue };
             let theirs = owed.iter().filter(|one| (one.partner, one.currency) == group);
             let theirs: Vec<Adjustment> = theirs.take(ADJUSTMENTS_MAX).cloned().collect();
-            self.take(partner, group.1, (lines_of.remove(&group).unwrap_or_default(), theirs))?;
+            self.draft_partner(partner, group.1, (lines_of.remove(&group).unwrap_or_default(), theirs))?;
         }
-        found.values().for_each(|partner| partner::expect(&mut self.batch, partner));
-        self.run.phase = Some(Phase::Drafting { after: whose_last(&groups).or(after), filling: None });
-        Ok(self.close(true))
+        found.values().for_each(|partner| partner::check_unchanged(&mut self.batch, partner));
+        self.run.phase = Some(PayoutRunPhase::Drafting { after: last_key(&groups).or(after), filling: None });
+        Ok(self.into_batch(true))
     }
 
     /// Takes a partner in with all that it has in one currency, if it is to be paid.
-    fn take(
+    fn draft_partner(
         &mut self,
         partner: &Partner,
         currency: Currency,
         (lines, owed): (Vec<Commission>, Vec<Adjustment>),
-    ) -> Result<(), Fault> {
-        let mut group = Group { owed: sum(&owed)?, ..Group::default() };
+    ) -> Result<(), LedgerError> {
+        let mut group = PayoutCandidate { owed: sum(&owed)?, ..PayoutCandidate::default() };
         let mut fit = Vec::new();
         for line in lines {
-            if group.count(&line, self.run.cutoff) {
+            if group.add_line(&line, self.run.cutoff) {
                 fit.push(line);
             }
         }
-        if !self.has_room(0, currency, group.earned) {
+        if !self.fits(0, currency, group.earned) {
             tracing::warn!(partner = %partner.id, "a run is too large to pay a partner; the next one does");
             let (amount, reason) = (group.earned, SkipReason::RunFull);
-            self.leave_out(&Skipped { partner: partner.id, currency, amount, reason });
+            self.skip_partner(&SkippedPartner { partner: partner.id, currency, amount, reason });
             return Ok(());
         }
-        let Some(amount) = self.judge(partner, currency, &group)? else { return Ok(()) };
+        let Some(amount) = self.evaluate_group(partner, currency, &group)? else { return Ok(()) };
         let mut payout = self.new_payout(partner, currency);
         for line in &fit {
-            self.enter(&mut payout, line)?;
+            self.add_line(&mut payout, line)?;
         }
-        self.net(&mut payout, &owed)?;
+        self.net_adjustments(&mut payout, &owed)?;
         debug_assert_eq!(payout.amount, amount, "what was judged is what is in it");
         self.write_new(&payout)
     }
 
     /// What a group is paid; and who is left out, and why.
-    fn judge(&mut self, partner: &Partner, currency: Currency, group: &Group) -> Result<Option<i64>, Fault> {
+    fn evaluate_group(
+        &mut self,
+        partner: &Partner,
+        currency: Currency,
+        group: &PayoutCandidate,
+    ) -> Result<Option<i64>, LedgerError> {
         let settings = &self.program.settings;
         let minimum = settings.min_payout.get(&currency).copied().unwrap_or(0);
-        let verdict = group.judge(partner, settings, minimum)?;
+        let verdict = group.decide(partner, settings, minimum)?;
         for (reason, amount) in verdict.skipped {
-            self.leave_out(&Skipped { partner: partner.id, currency, amount, reason });
+            self.skip_partner(&SkippedPartner { partner: partner.id, currency, amount, reason });
         }
         Ok(verdict.pays)
     }
 
-    fn leave_out(&mut self, skipped: &Skipped) {
+    fn skip_partner(&mut self, skipped: &SkippedPartner) {
         payout_run::put_skipped(&mut self.batch, self.run.account, self.run.id, skipped);
     }
 
@@ -299,7 +309,7 @@ impl Sheet<'_> {
             state: PayoutState::Open,
             trail: None,
             transfer: None,
-            asking: Asking { attempt: 1, ..Asking::default() },
+            asking: TransferAttempts { attempt: 1, ..TransferAttempts::default() },
             reference: None,
             failure_reason: None,
             paid_at: None,
@@ -309,21 +319,21 @@ impl Sheet<'_> {
         }
     }
 
-    fn add(&mut self, payout: &mut Payout, amount: i64) -> Result<(), Fault> {
+    fn add(&mut self, payout: &mut Payout, amount: i64) -> Result<(), LedgerError> {
         payout.amount = payout.amount.checked_add(amount).ok_or(ArithmeticError::TooLarge)?;
-        self.run.add(payout.currency, amount).then_some(()).ok_or(ArithmeticError::TooLarge)?;
+        self.run.add_to_total(payout.currency, amount).then_some(()).ok_or(ArithmeticError::TooLarge)?;
         Ok(())
     }
 
     /// Whether a payout, and its run, may come to so much more. What does not fit is left for the next run.
-    fn has_room(&self, payout: i64, currency: Currency, more: i64) -> bool {
+    fn fits(&self, payout: i64, currency: Currency, more: i64) -> bool {
         let run = self.run.totals.get(&currency).copied().unwrap_or(0);
         let fits = |sum: i64| sum.checked_add(more).is_some_and(|sum| sum <= SUM_MAX);
         fits(payout) && fits(run)
     }
 
     /// A line enters a payout.
-    fn enter(&mut self, payout: &mut Payout, line: &Commission) -> Result<(), Fault> {
+    fn add_line(&mut self, payout: &mut Payout, line: &Commission) -> Result<(), LedgerError> {
         let mut entered = line.clone();
         if entered.enter_payout(payout.id, self.now).is_err() {
             return Ok(());
@@ -335,7 +345,7 @@ impl Sheet<'_> {
     }
 
     /// What was adjusted is netted in a payout.
-    fn net(&mut self, payout: &mut Payout, owed: &[Adjustment]) -> Result<(), Fault> {
+    fn net_adjustments(&mut self, payout: &mut Payout, owed: &[Adjustment]) -> Result<(), LedgerError> {
         for before in owed {
             let after = Adjustment { payout: Some(payout.id), ..before.clone() };
             adjustment::update(&mut self.batch, before, &after);
@@ -345,7 +355,7 @@ impl Sheet<'_> {
         Ok(())
     }
 
-    fn write_new(&mut self, payout: &Payout) -> Result<(), Fault> {
+    fn write_new(&mut self, payout: &Payout) -> Result<(), LedgerError> {
         payout::create(&mut self.batch, payout);
         let count = |number: u32| number.checked_add(1).ok_or(ArithmeticError::TooLarge);
         (self.run.payouts, self.run.open) = (count(self.run.payouts)?, count(self.run.open)?);
@@ -353,23 +363,23 @@ impl Sheet<'_> {
             self.run.transfers = count(self.run.transfers)?;
         }
         let id = EventId::new(self.now, self.ledger.random());
-        let telling = about_payout(&self.program, payout);
+        let telling = payout_event(&self.program, payout);
         telling.record(&mut self.batch, EventKind::PayoutCreated, payout.id, (id, self.now));
         Ok(())
     }
 
     /// Begins with a partner who has more lines than a step takes in: all are counted before the first is taken.
-    async fn take_large(mut self, whose: Whose) -> Result<Batch, Fault> {
+    async fn start_large_partner(mut self, whose: PartnerCurrency) -> Result<Batch, LedgerError> {
         let (store, account) = (self.ledger.store(), self.account());
-        let owed = adjustment::free(store, account, (whose, whose), ADJUSTMENTS_MAX).await?;
-        let mut group = Group { owed: sum(&owed)?, ..Group::default() };
+        let owed = adjustment::list_unassigned(store, account, (whose, whose), ADJUSTMENTS_MAX).await?;
+        let mut group = PayoutCandidate { owed: sum(&owed)?, ..PayoutCandidate::default() };
         let mut after = None;
         loop {
-            let found = commission::free_in_group(store, account, (whose, after), LINES_AT_ONCE).await?;
+            let found = commission::list_payable_in_group(store, account, (whose, after), LINES_AT_ONCE).await?;
             after = found.last().map(|free| free.line);
             let lines: Vec<_> = found.iter().map(|free| free.line).collect();
             for line in commission::get_each(store, account, &lines).await? {
-                group.count(&line, self.run.cutoff);
+                group.add_line(&line, self.run.cutoff);
             }
             if found.len() < LINES_AT_ONCE {
                 break;
@@ -378,118 +388,119 @@ impl Sheet<'_> {
         let partner = partner::get(store, account, whose.0).await?;
         let pays = match &partner {
             Some(partner) => {
-                partner::expect(&mut self.batch, partner);
-                self.judge(partner, whose.1, &group)?
+                partner::check_unchanged(&mut self.batch, partner);
+                self.evaluate_group(partner, whose.1, &group)?
             }
             None => None,
         };
         let Some(partner) = partner.filter(|_| pays.is_some()) else {
-            self.run.phase = Some(Phase::Drafting { after: Some(whose), filling: None });
-            return Ok(self.close(true));
+            self.run.phase = Some(PayoutRunPhase::Drafting { after: Some(whose), filling: None });
+            return Ok(self.into_batch(true));
         };
         let mut payout = self.new_payout(&partner, whose.1);
-        let filling = self.fill_some(&mut payout, (whose, None)).await?;
+        let filling = self.fill_lines(&mut payout, (whose, None)).await?;
         self.run.phase = Some(self.phase_after(&mut payout, whose, filling).await?);
         self.write_new(&payout)?;
-        Ok(self.close(true))
+        Ok(self.into_batch(true))
     }
 
     /// Goes on with such a partner.
-    async fn fill(mut self, filling: Filling) -> Result<Batch, Fault> {
+    async fn continue_large_partner(mut self, filling: PayoutFillCursor) -> Result<Batch, LedgerError> {
         let (store, account) = (self.ledger.store(), self.account());
         let before = payout::get(store, account, filling.payout).await?;
         let Some(before) = before.filter(|payout| payout.state == PayoutState::Open) else {
             // It was dropped: what is left of the partner waits for the next run.
             let after = Some((filling.partner, filling.currency));
-            self.run.phase = Some(Phase::Drafting { after, filling: None });
-            return Ok(self.close(true));
+            self.run.phase = Some(PayoutRunPhase::Drafting { after, filling: None });
+            return Ok(self.into_batch(true));
         };
         let whose = (before.partner, before.currency);
         let mut payout = before.clone();
-        let next = self.fill_some(&mut payout, (whose, Some(filling.after))).await?;
+        let next = self.fill_lines(&mut payout, (whose, Some(filling.after))).await?;
         self.run.phase = Some(self.phase_after(&mut payout, whose, next).await?);
         payout.touch(self.now);
         payout::update(&mut self.batch, &before, &payout);
-        Ok(self.close(true))
+        Ok(self.into_batch(true))
     }
 
     /// Lines enter a payout; after which one it goes on, if there are more.
-    async fn fill_some(
+    async fn fill_lines(
         &mut self,
         payout: &mut Payout,
-        (whose, after): (Whose, Option<mail::id::CommissionId>),
-    ) -> Result<Option<Filling>, Fault> {
+        (whose, after): (PartnerCurrency, Option<mail::id::CommissionId>),
+    ) -> Result<Option<PayoutFillCursor>, LedgerError> {
         let (store, account) = (self.ledger.store(), self.account());
-        let found = commission::free_in_group(store, account, (whose, after), LINES_AT_ONCE).await?;
+        let found = commission::list_payable_in_group(store, account, (whose, after), LINES_AT_ONCE).await?;
         let lines: Vec<_> = found.iter().map(|free| free.line).collect();
-        let (mut group, cutoff) = (Group::default(), self.run.cutoff);
+        let (mut group, cutoff) = (PayoutCandidate::default(), self.run.cutoff);
         for line in commission::get_each(store, account, &lines).await? {
-            if group.count(&line, cutoff) && self.has_room(payout.amount, whose.1, line.amount) {
-                self.enter(payout, &line)?;
+            if group.add_line(&line, cutoff) && self.fits(payout.amount, whose.1, line.amount) {
+                self.add_line(payout, &line)?;
             }
         }
         let last = found.last().filter(|_| found.len() == LINES_AT_ONCE);
         let (partner, currency) = whose;
-        Ok(last.map(|free| Filling { partner, currency, payout: payout.id, after: free.line }))
+        Ok(last.map(|free| PayoutFillCursor { partner, currency, payout: payout.id, after: free.line }))
     }
 
     /// Where drafting goes on after a step of such a partner. With the last, what was adjusted is netted.
     async fn phase_after(
         &mut self,
         payout: &mut Payout,
-        whose: Whose,
-        filling: Option<Filling>,
-    ) -> Result<Phase, Fault> {
+        whose: PartnerCurrency,
+        filling: Option<PayoutFillCursor>,
+    ) -> Result<PayoutRunPhase, LedgerError> {
         if filling.is_some() {
             // The group is not done: a step that begins anew begins with it.
-            let Some(Phase::Drafting { after, .. }) = &self.before.phase else {
-                return Ok(Phase::Drafting { after: None, filling });
+            let Some(PayoutRunPhase::Drafting { after, .. }) = &self.before.phase else {
+                return Ok(PayoutRunPhase::Drafting { after: None, filling });
             };
-            return Ok(Phase::Drafting { after: *after, filling });
+            return Ok(PayoutRunPhase::Drafting { after: *after, filling });
         }
         let (store, account) = (self.ledger.store(), self.account());
-        let owed = adjustment::free(store, account, (whose, whose), ADJUSTMENTS_MAX).await?;
-        self.net(payout, &owed)?;
+        let owed = adjustment::list_unassigned(store, account, (whose, whose), ADJUSTMENTS_MAX).await?;
+        self.net_adjustments(payout, &owed)?;
         let minimum = self.program.settings.min_payout.get(&whose.1).copied().unwrap_or(0);
         if payout.amount <= 0 || payout.amount < minimum {
             self.drop_filled(payout)?;
         }
-        Ok(Phase::Drafting { after: Some(whose), filling: None })
+        Ok(PayoutRunPhase::Drafting { after: Some(whose), filling: None })
     }
 
     /// It came to too little while it was filled.
-    fn drop_filled(&mut self, payout: &mut Payout) -> Result<(), Fault> {
+    fn drop_filled(&mut self, payout: &mut Payout) -> Result<(), LedgerError> {
         let amount = payout.amount.max(0);
         let reason = SkipReason::BelowMinimum;
-        self.leave_out(&Skipped { partner: payout.partner, currency: payout.currency, amount, reason });
+        self.skip_partner(&SkippedPartner { partner: payout.partner, currency: payout.currency, amount, reason });
         let less = payout.amount.checked_neg().ok_or(ArithmeticError::TooLarge)?;
-        self.run.add(payout.currency, less).then_some(()).ok_or(ArithmeticError::TooLarge)?;
+        self.run.add_to_total(payout.currency, less).then_some(()).ok_or(ArithmeticError::TooLarge)?;
         self.run.payouts = self.run.payouts.saturating_sub(1);
         self.run.open = self.run.open.saturating_sub(1);
         self.run.transfers = self.run.transfers.saturating_sub(u32::from(!payout.method.is_manual()));
-        (payout.state, payout.trail) = (PayoutState::Dropped, Some(Trail::default()));
-        payout_work::put(&mut self.batch, payout.account, Work::Payout(payout.id), self.now);
+        (payout.state, payout.trail) = (PayoutState::Dropped, Some(LineCursor::default()));
+        payout_work::schedule(&mut self.batch, payout.account, PayoutJob::Payout(payout.id), self.now);
         Ok(())
     }
 
     /// All partners were looked at.
-    fn end(mut self) -> Batch {
+    fn finish(mut self) -> Batch {
         if self.run.payouts == 0 {
-            self.run.phase = Some(Phase::Voiding);
-            return self.close(true);
+            self.run.phase = Some(PayoutRunPhase::Voiding);
+            return self.into_batch(true);
         }
-        let can_ask = self.program.processor.as_ref().is_some_and(Processor::can_be_asked);
-        self.run.phase = can_ask.then(|| Phase::Comparing { after: Compared::default(), tries: 0 });
+        let can_ask = self.program.processor.as_ref().is_some_and(PaymentProcessor::has_api_access);
+        self.run.phase =
+            can_ask.then(|| PayoutRunPhase::Comparing { after: ReconciliationCursor::default(), tries: 0 });
         let goes_on = can_ask || self.run.sifted.is_some();
-        self.close(goes_on)
+        self.into_batch(goes_on)
     }
 
-    fn close(mut self, goes_on: bool) -> Batch {
-        let (account, work) = (self.run.account, Work::Run(self.run.id));
-        program::expect(&mut self.batch, &self.program);
+    fn into_batch(mut self, goes_on: bool) -> Batch {
+        let (account, work) = (self.run.account, PayoutJob::Run(self.run.id));
+        program::check_unchanged(&mut self.batch, &self.program);
         payout_run::update(&mut self.batch, &self.before, &self.run);
         if goes_on {
-            payout_work::put(&mut self.batch, account, work, later(self.now));
+            payout_work::schedule(&mut self.batch, account, work, lease_until(self.now));
         } else {
             payout_work::delete(&mut self.batch, account, work);
         }
@@ -497,8 +508,8 @@ impl Sheet<'_> {
     }
 }
 
-fn grouped(found: &[Free]) -> Vec<(Whose, Vec<mail::id::CommissionId>)> {
-    let mut groups: Vec<(Whose, Vec<_>)> = Vec::new();
+fn grouped(found: &[PayableCommission]) -> Vec<(PartnerCurrency, Vec<mail::id::CommissionId>)> {
+    let mut groups: Vec<(PartnerCurrency, Vec<_>)> = Vec::new();
     for free in found {
         let whose = (free.partner, free.currency);
         match groups.last_mut() {
@@ -509,11 +520,11 @@ fn grouped(found: &[Free]) -> Vec<(Whose, Vec<mail::id::CommissionId>)> {
     groups
 }
 
-fn whose_last<T>(groups: &[(Whose, T)]) -> Option<Whose> {
+fn last_key<T>(groups: &[(PartnerCurrency, T)]) -> Option<PartnerCurrency> {
     groups.last().map(|(whose, _)| *whose)
 }
 
-fn sum(owed: &[Adjustment]) -> Result<i64, Fault> {
+fn sum(owed: &[Adjustment]) -> Result<i64, LedgerError> {
     let sum = owed.iter().try_fold(0_i64, |sum, one| sum.checked_add(one.amount));
     Ok(sum.ok_or(ArithmeticError::TooLarge)?)
 }

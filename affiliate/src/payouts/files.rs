@@ -6,13 +6,13 @@
 use std::collections::{BTreeMap, BTreeSet};
 
 use mail::affiliate::money::Currency;
-use mail::affiliate::payout::{Entry, Format, Payout, PayoutRun, PayoutState};
+use mail::affiliate::payout::{Payout, PayoutFileFormat, PayoutFileRow, PayoutRun, PayoutState};
 use mail::affiliate::program::PayoutMethod;
 use mail::id::{AccountId, PartnerId, PayoutRunId};
 use store::affiliate::{partner, payout};
 
 use crate::ledger::Ledger;
-use crate::refusal::{Obstacle, Refusal};
+use crate::refusal::{AffiliateError, ConflictReason};
 
 /// Payouts that are read at once.
 const ROWS_AT_ONCE: usize = 500;
@@ -21,18 +21,18 @@ pub(super) const PART_MAX: usize = 100_000;
 
 /// Which files.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
-pub struct Selection {
+pub struct FileSelection {
     /// Of this method; of all that people pay by.
     pub method: Option<PayoutMethod>,
     /// Of this currency; of all.
     pub currency: Option<Currency>,
     /// In this form; in the method's own.
-    pub format: Option<Format>,
+    pub format: Option<PayoutFileFormat>,
 }
 
 /// A file.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct File {
+pub struct PayoutFile {
     /// What it may be called.
     pub name: String,
     /// By which way its payouts are paid.
@@ -40,39 +40,39 @@ pub struct File {
     /// In which currency.
     pub currency: Currency,
     /// In which form it is written.
-    pub format: Format,
+    pub format: PayoutFileFormat,
     /// Payouts in it.
     pub rows: usize,
     /// The file.
     pub content: String,
 }
 
-type Kind = (PayoutMethod, Currency);
+type FileKind = (PayoutMethod, Currency);
 
-impl Selection {
-    fn takes(&self, payout: &Payout) -> bool {
+impl FileSelection {
+    fn matches(&self, payout: &Payout) -> bool {
         // What the processor pays is none of a file's, unless it is asked for.
         self.method.map_or(payout.method.is_manual(), |method| method == payout.method)
             && self.currency.is_none_or(|currency| currency == payout.currency)
             && payout.state != PayoutState::Dropped
     }
 
-    fn format_of(&self, method: PayoutMethod) -> Result<Format, Refusal> {
-        let format = self.format.unwrap_or(Format::of(method));
-        if format.takes(method) {
+    fn format_of(&self, method: PayoutMethod) -> Result<PayoutFileFormat, AffiliateError> {
+        let format = self.format.unwrap_or(PayoutFileFormat::for_method(method));
+        if format.accepts_method(method) {
             return Ok(format);
         }
-        Err(Refusal::field("format", format!("payouts by {method} do not go into a file for {format}")))
+        Err(AffiliateError::field("format", format!("payouts by {method} do not go into a file for {format}")))
     }
 }
 
 impl Ledger {
     /// The kinds of files of a run.
-    async fn kinds(&self, run: &PayoutRun, which: &Selection) -> Result<BTreeSet<Kind>, Refusal> {
+    async fn file_kinds(&self, run: &PayoutRun, which: &FileSelection) -> Result<BTreeSet<FileKind>, AffiliateError> {
         let (mut kinds, mut after) = (BTreeSet::new(), None);
         loop {
-            let found = payout::of_run(self.store(), (run.account, run.id), after, ROWS_AT_ONCE).await?;
-            let taken = found.iter().filter(|payout| which.takes(payout));
+            let found = payout::list_by_run(self.store(), (run.account, run.id), after, ROWS_AT_ONCE).await?;
+            let taken = found.iter().filter(|payout| which.matches(payout));
             kinds.extend(taken.map(|payout| (payout.method, payout.currency)));
             after = found.last().map(|last| last.id);
             if found.len() < ROWS_AT_ONCE {
@@ -81,54 +81,56 @@ impl Ledger {
         }
     }
 
-    async fn run_to_pay(&self, account: AccountId, id: PayoutRunId) -> Result<PayoutRun, Refusal> {
-        let run = self.run(account, id).await?;
-        if run.is_approved() { Ok(run) } else { Err(Obstacle::RunNotApproved.into()) }
+    async fn run_to_pay(&self, account: AccountId, id: PayoutRunId) -> Result<PayoutRun, AffiliateError> {
+        let run = self.get_run(account, id).await?;
+        if run.is_approved() { Ok(run) } else { Err(ConflictReason::RunNotApproved.into()) }
     }
 
     /// One file of a run. Where the run has one kind only, that need not be said.
     ///
     /// # Errors
     /// The run is not approved; several kinds fit; the part is none; [`Refusal`].
-    pub async fn file(
+    pub async fn get_file(
         &self,
         (account, id): (AccountId, PayoutRunId),
-        (which, part): (&Selection, usize),
-    ) -> Result<File, Refusal> {
+        (which, part): (&FileSelection, usize),
+    ) -> Result<PayoutFile, AffiliateError> {
         let run = self.run_to_pay(account, id).await?;
         let kind = match (which.method, which.currency) {
             (Some(method), Some(currency)) => (method, currency),
             _ => {
-                let kinds = self.kinds(&run, which).await?;
+                let kinds = self.file_kinds(&run, which).await?;
                 let field = if which.method.is_none() { "method" } else { "currency" };
                 match (kinds.len(), kinds.first()) {
                     (1, Some(kind)) => *kind,
-                    (0, _) => return Err(Refusal::field(field, "the run has no payouts of this kind")),
+                    (0, _) => {
+                        return Err(AffiliateError::field(field, "the run has no payouts of this kind"));
+                    }
                     _ => {
                         let kinds: Vec<_> =
                             kinds.iter().map(|(method, currency)| format!("{method} {currency}")).collect();
                         let why = format!("say which: the run has {}", kinds.join(", "));
-                        return Err(Refusal::field(field, why));
+                        return Err(AffiliateError::field(field, why));
                     }
                 }
             }
         };
         let file = self.write(&run, kind, (which.format_of(kind.0)?, part)).await?;
-        file.ok_or_else(|| Refusal::field("part", "there are not as many parts"))
+        file.ok_or_else(|| AffiliateError::field("part", "there are not as many parts"))
     }
 
     /// All files of a run.
     ///
     /// # Errors
     /// The run is not approved; [`Refusal`].
-    pub async fn files(
+    pub async fn list_files(
         &self,
         (account, id): (AccountId, PayoutRunId),
-        which: &Selection,
-    ) -> Result<Vec<File>, Refusal> {
+        which: &FileSelection,
+    ) -> Result<Vec<PayoutFile>, AffiliateError> {
         let run = self.run_to_pay(account, id).await?;
         let mut files = Vec::new();
-        for kind in self.kinds(&run, which).await? {
+        for kind in self.file_kinds(&run, which).await? {
             let format = which.format_of(kind.0)?;
             for part in 1..=PART_MAX {
                 let Some(file) = self.write(&run, kind, (format, part)).await? else { break };
@@ -142,20 +144,20 @@ impl Ledger {
     async fn write(
         &self,
         run: &PayoutRun,
-        (method, currency): Kind,
-        (format, part): (Format, usize),
-    ) -> Result<Option<File>, Refusal> {
-        let which = Selection { method: Some(method), currency: Some(currency), format: None };
+        (method, currency): FileKind,
+        (format, part): (PayoutFileFormat, usize),
+    ) -> Result<Option<PayoutFile>, AffiliateError> {
+        let which = FileSelection { method: Some(method), currency: Some(currency), format: None };
         let (first, most) = (part.saturating_sub(1).saturating_mul(format.rows_max()), format.rows_max());
         let (mut at, mut rows, mut content, mut after) = (0_usize, 0_usize, String::new(), None);
-        format.begin(&mut content);
+        format.write_header(&mut content);
         let end = first.saturating_add(most);
         loop {
-            let found = payout::of_run(self.store(), (run.account, run.id), after, ROWS_AT_ONCE).await?;
+            let found = payout::list_by_run(self.store(), (run.account, run.id), after, ROWS_AT_ONCE).await?;
             after = found.last().map(|last| last.id);
             let is_last = found.len() < ROWS_AT_ONCE;
             let mut taken: Vec<Payout> = Vec::new();
-            for payout in found.into_iter().filter(|payout| which.takes(payout)) {
+            for payout in found.into_iter().filter(|payout| which.matches(payout)) {
                 // What is settled is not paid again by who fetches the file again.
                 let is_settled = matches!(payout.state, PayoutState::Failed | PayoutState::Paid);
                 if (first..end).contains(&at) && !is_settled {
@@ -173,15 +175,15 @@ impl Ledger {
             return Ok(None);
         }
         let name = format!("{}-{method}-{currency}-{part}.csv", run.id);
-        Ok(Some(File { name, method, currency, format, rows, content }))
+        Ok(Some(PayoutFile { name, method, currency, format, rows, content }))
     }
 
     async fn write_rows(
         &self,
         content: &mut String,
-        format: Format,
+        format: PayoutFileFormat,
         taken: &[Payout],
-    ) -> Result<(), Refusal> {
+    ) -> Result<(), AffiliateError> {
         let Some(account) = taken.first().map(|payout| payout.account) else { return Ok(()) };
         let ids: Vec<PartnerId> = taken.iter().map(|payout| payout.partner).collect();
         let partners = partner::get_each(self.store(), account, &ids).await?;
@@ -190,7 +192,7 @@ impl Ledger {
             let partner = known.get(&payout.partner);
             let name = partner.map(mail::affiliate::partner::Partner::name).unwrap_or_default();
             let email = partner.map(|partner| partner.email.to_string()).unwrap_or_default();
-            format.write(content, Entry { payout, name: &name, email: &email });
+            format.write_row(content, PayoutFileRow { payout, name: &name, email: &email });
         }
         Ok(())
     }

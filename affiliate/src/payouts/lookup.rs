@@ -10,14 +10,14 @@ use std::time::Duration;
 use bytes::Bytes;
 use mail::affiliate::payout::Payout;
 use mail::id::{AccountId, PayoutId, PayoutRunId};
-use queue::courier::http::{Answer, AnswerPermit, Get};
+use queue::courier::http::{HttpGet, HttpResponse, ResponsePermit};
 use tokio::time::timeout;
 use url::form_urlencoded::Serializer;
 
-use super::transfers::{Processor, TIMEOUT, Told, Transfer, unheard};
-use crate::office::Office;
+use super::transfers::{StripeTransfer, TIMEOUT, TransferClient, TransferResponse, response_of_error};
+use crate::office::AffiliateService;
 use crate::offload::offload;
-use crate::processor::{Json, PAGE_BYTES_MAX, Page};
+use crate::processor::{PAGE_BYTES_MAX, ProcessorJson, ResponsePage};
 
 /// Pages that are read: a run of more transfers is not told to have none.
 const PAGES_MAX: usize = 500;
@@ -28,36 +28,36 @@ const LOOKUP_TIMEOUT: Duration = Duration::from_mins(5);
 
 /// Transfers that were found.
 #[derive(Debug, Default)]
-pub(super) struct Lookup {
+pub(super) struct TransferLookup {
     /// The ids of transfers, by payout.
     made: BTreeMap<PayoutId, String>,
     /// Why the others may have been made nevertheless.
-    gap: Option<Told>,
+    gap: Option<TransferResponse>,
 }
 
-impl Lookup {
+impl TransferLookup {
     /// Whether the transfer of a payout was made.
-    pub(super) fn told(&self, payout: PayoutId) -> Told {
+    pub(super) fn response_for(&self, payout: PayoutId) -> TransferResponse {
         match (self.made.get(&payout), &self.gap) {
-            (Some(transfer), _) => Told::Made(transfer.clone()),
+            (Some(transfer), _) => TransferResponse::Created(transfer.clone()),
             (None, Some(gap)) => gap.clone(),
-            (None, None) => Told::Unmade,
+            (None, None) => TransferResponse::NotFound,
         }
     }
 
-    fn gap(&mut self, why: &str) {
-        self.gap = Some(Told::Unanswered(why.to_owned()));
+    fn mark_gap(&mut self, why: &str) {
+        self.gap = Some(TransferResponse::NoResponse(why.to_owned()));
     }
 
     /// Takes on the transfers of a page; gives where the next page begins, if there is one.
     fn read(&mut self, body: &Bytes, wanted: &BTreeSet<PayoutId>) -> Option<String> {
-        let Ok(page) = Page::read(body) else {
-            self.gap("the processor answered a question for transfers with no list");
+        let Ok(page) = ResponsePage::read(body) else {
+            self.mark_gap("the processor answered a question for transfers with no list");
             return None;
         };
         for transfer in &page.objects {
             if transfer.is_too_large() {
-                self.gap("a transfer of the run is larger than is read");
+                self.mark_gap("a transfer of the run is larger than is read");
                 continue;
             }
             let payout = transfer.text_at("metadata.payout_id").and_then(|id| id.parse().ok());
@@ -65,28 +65,28 @@ impl Lookup {
                 (Some(payout), Some(id)) => {
                     self.made.insert(payout, id.into_owned());
                 }
-                (Some(_), None) => self.gap("the transfer has no id"),
+                (Some(_), None) => self.mark_gap("the transfer has no id"),
                 (None, _) => {}
             }
         }
         let next = page.next().map(std::borrow::Cow::into_owned);
         if page.has_more && next.is_none() {
-            self.gap("the last transfer of a page has no id");
+            self.mark_gap("the last transfer of a page has no id");
         }
         next
     }
 }
 
 /// The transfers of a page, and where the next one begins.
-fn read_transfers(body: &Bytes) -> Result<(Vec<Transfer>, Option<String>), Told> {
+fn read_transfers(body: &Bytes) -> Result<(Vec<StripeTransfer>, Option<String>), TransferResponse> {
     let unread =
-        |why: &str| Told::Unanswered(format!("the processor answered a question for transfers with {why}"));
-    let page = Page::read(body).map_err(|_| unread("no list"))?;
-    let read = |transfer: &Json| {
+        |why: &str| TransferResponse::NoResponse(format!("the processor answered a question for transfers with {why}"));
+    let page = ResponsePage::read(body).map_err(|_| unread("no list"))?;
+    let read = |transfer: &ProcessorJson| {
         let amount = transfer.number_in("amount")?;
         let is_reversed = transfer.flag_in("reversed").unwrap_or(false)
             || transfer.number_in("amount_reversed").is_some_and(|reversed| reversed >= amount);
-        Some(Transfer {
+        Some(StripeTransfer {
             id: transfer.id()?.into_owned(),
             payout: transfer.text_at("metadata.payout_id").and_then(|id| id.parse().ok()),
             amount,
@@ -94,7 +94,7 @@ fn read_transfers(body: &Bytes) -> Result<(Vec<Transfer>, Option<String>), Told>
             is_reversed,
         })
     };
-    let transfers: Option<Vec<Transfer>> = page.objects.iter().map(read).collect();
+    let transfers: Option<Vec<StripeTransfer>> = page.objects.iter().map(read).collect();
     let transfers = transfers.ok_or_else(|| unread("one that cannot be read"))?;
     let next = page.next().map(std::borrow::Cow::into_owned);
     if page.has_more && next.is_none() {
@@ -104,7 +104,7 @@ fn read_transfers(body: &Bytes) -> Result<(Vec<Transfer>, Option<String>), Told>
 }
 
 /// A page of the transfers that a filter leaves.
-fn path(filter: (&str, &str), after: Option<&str>) -> String {
+fn list_path(filter: (&str, &str), after: Option<&str>) -> String {
     let mut query = Serializer::new(String::new());
     query.append_pair(filter.0, filter.1);
     query.append_pair("limit", "100");
@@ -114,18 +114,18 @@ fn path(filter: (&str, &str), after: Option<&str>) -> String {
     format!("/v1/transfers?{}", query.finish())
 }
 
-impl Office {
+impl AffiliateService {
     /// Looks up which of the wanted payouts of a run have a transfer.
     pub(super) async fn look_up_run(
         &self,
         (account, run): (AccountId, PayoutRunId),
-        processor: &Processor,
+        processor: &TransferClient,
         wanted: BTreeSet<PayoutId>,
-    ) -> Lookup {
-        let mut lookup = Lookup::default();
+    ) -> TransferLookup {
+        let mut lookup = TransferLookup::default();
         let pages = self.read_pages((account, run), processor, (wanted, &mut lookup));
         if timeout(LOOKUP_TIMEOUT, pages).await.is_err() {
-            lookup.gap("the processor took too long to list the transfers of the run");
+            lookup.mark_gap("the processor took too long to list the transfers of the run");
         }
         lookup
     }
@@ -133,14 +133,14 @@ impl Office {
     async fn read_pages(
         &self,
         (account, run): (AccountId, PayoutRunId),
-        processor: &Processor,
-        (wanted, lookup): (BTreeSet<PayoutId>, &mut Lookup),
+        processor: &TransferClient,
+        (wanted, lookup): (BTreeSet<PayoutId>, &mut TransferLookup),
     ) {
         let mut after = None::<String>;
         for _ in 0..PAGES_MAX {
-            let mut permit = self.hall.answer_permit(account);
-            let path = path(("transfer_group", &run.to_string()), after.as_deref());
-            let body = match self.page(processor, &path, &mut permit).await {
+            let mut permit = self.hall.response_permit(account);
+            let path = list_path(("transfer_group", &run.to_string()), after.as_deref());
+            let body = match self.fetch_page(processor, &path, &mut permit).await {
                 Ok(body) => body,
                 Err(told) => {
                     lookup.gap = Some(told);
@@ -159,20 +159,20 @@ impl Office {
                 None => return,
             }
         }
-        lookup.gap(&format!("the run has more transfers than {PAGES_MAX} pages"));
+        lookup.mark_gap(&format!("the run has more transfers than {PAGES_MAX} pages"));
     }
 
     /// All transfers to the destination of a payout.
     pub(super) async fn list_transfers_to(
         &self,
         payout: &Payout,
-        processor: &Processor,
-    ) -> Result<Vec<Transfer>, Told> {
+        processor: &TransferClient,
+    ) -> Result<Vec<StripeTransfer>, TransferResponse> {
         let (mut all, mut after) = (Vec::new(), None::<String>);
         for _ in 0..DESTINATION_PAGES_MAX {
-            let mut permit = self.hall.answer_permit(payout.account);
-            let path = path(("destination", &payout.destination), after.as_deref());
-            let body = self.page(processor, &path, &mut permit).await?;
+            let mut permit = self.hall.response_permit(payout.account);
+            let path = list_path(("destination", &payout.destination), after.as_deref());
+            let body = self.fetch_page(processor, &path, &mut permit).await?;
             let (transfers, next) = offload(body.len(), move || read_transfers(&body)).await?;
             all.extend(transfers);
             match next {
@@ -180,29 +180,29 @@ impl Office {
                 None => return Ok(all),
             }
         }
-        Err(Told::Unanswered(format!(
+        Err(TransferResponse::NoResponse(format!(
             "there are more transfers than {DESTINATION_PAGES_MAX} pages to its destination"
         )))
     }
 
-    async fn page(
+    async fn fetch_page(
         &self,
-        processor: &Processor,
+        processor: &TransferClient,
         path: &str,
-        permit: &mut AnswerPermit,
-    ) -> Result<Bytes, Told> {
-        let get = Get {
+        permit: &mut ResponsePermit,
+    ) -> Result<Bytes, TransferResponse> {
+        let get = HttpGet {
             url: processor.url(path),
             headers: processor.headers(),
             timeout: TIMEOUT,
-            answer_bytes_max: PAGE_BYTES_MAX,
+            response_bytes_max: PAGE_BYTES_MAX,
         };
-        match self.hall.fetch_within(get, permit).await {
-            Ok(Answer { status: 200, is_whole: true, body, .. }) => Ok(body),
-            Ok(Answer { status, .. }) => Err(Told::Unanswered(format!(
+        match self.hall.fetch_url_with_permit(get, permit).await {
+            Ok(HttpResponse { status: 200, is_complete: true, body, .. }) => Ok(body),
+            Ok(HttpResponse { status, .. }) => Err(TransferResponse::NoResponse(format!(
                 "the processor answered a question for transfers with status {status}"
             ))),
-            Err(error) => Err(unheard(&error)),
+            Err(error) => Err(response_of_error(&error)),
         }
     }
 }
@@ -223,34 +223,29 @@ mod tests {
         );
         let (transfers, next) = read_transfers(&Bytes::from(body)).unwrap();
         let [one, two] = transfers.try_into().unwrap();
-        assert_eq!(
-            (one.payout, one.amount, one.currency.as_str(), one.is_reversed),
-            (Some(id), 2_000, "usd", true)
-        );
+        assert_eq!((one.payout, one.amount, one.currency.as_str(), one.is_reversed), (Some(id), 2_000, "usd", true));
         assert_eq!((two.payout, two.is_reversed, next.as_deref()), (None, false, Some("tr_2")));
-        assert!(
-            read_transfers(&Bytes::from_static(br#"{"has_more":false,"data":[{"id":"tr_1"}]}"#)).is_err()
-        );
+        assert!(read_transfers(&Bytes::from_static(br#"{"has_more":false,"data":[{"id":"tr_1"}]}"#)).is_err());
     }
 
     #[test]
     fn only_a_whole_list_shows_that_there_is_no_transfer() {
         let [one, two] = [1, 2].map(|n| PayoutId::new(Timestamp::UNIX_EPOCH, n));
         let read = |list: &str, has_more: bool| {
-            let mut lookup = Lookup::default();
+            let mut lookup = TransferLookup::default();
             let body = Bytes::from(format!(r#"{{"object":"list","data":[{list}],"has_more":{has_more}}}"#));
             let next = lookup.read(&body, &BTreeSet::from([one, two]));
-            (lookup.told(one), matches!(lookup.told(two), Told::Unmade), next)
+            (lookup.response_for(one), matches!(lookup.response_for(two), TransferResponse::NotFound), next)
         };
-        let made = |id: &str| Told::Made(id.to_owned());
+        let made = |id: &str| TransferResponse::Created(id.to_owned());
         let transfer = format!(r#"{{"id":"tr_1","metadata":{{"payout_id":"{one}"}}}}"#);
         assert_eq!(read(&transfer, false), (made("tr_1"), true, None));
         assert_eq!(read(&transfer, true), (made("tr_1"), true, Some("tr_1".to_owned())));
         let large = format!(r#"{{"id":"tr_0","description":"{}"}}"#, "x".repeat(1 << 17));
         assert_eq!(read(&format!("{large},{transfer}"), false), (made("tr_1"), false, None));
         let (told, is_unmade, _) = read(r#"{"id":"tr_9","metadata":null}"#, false);
-        assert!(told == Told::Unmade && is_unmade);
+        assert!(told == TransferResponse::NotFound && is_unmade);
         let (told, _, next) = read(r#"{"metadata":{}}"#, true);
-        assert!(matches!(told, Told::Unanswered(_)) && next.is_none(), "{told:?}");
+        assert!(matches!(told, TransferResponse::NoResponse(_)) && next.is_none(), "{told:?}");
     }
 }

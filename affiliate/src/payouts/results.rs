@@ -3,18 +3,18 @@
 //! The same file twice changes nothing the second time; what does not fit is told by row, and the rest is done.
 
 use mail::affiliate::payout::PayoutStatus;
-use mail::affiliate::payout::results::{Became, ResultRow};
+use mail::affiliate::payout::results::{PayoutResult, PayoutResultRow};
 use mail::id::{AccountId, PayoutId, PayoutRunId};
 use serde::Serialize;
 
 use crate::ledger::Ledger;
-use crate::office::nothing_beside;
-use crate::payouts::ShownPayout;
-use crate::refusal::Refusal;
+use crate::office::no_extension;
+use crate::payouts::PayoutView;
+use crate::refusal::AffiliateError;
 
 /// What a file came to.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize)]
-pub struct Results {
+pub struct PayoutResults {
     /// Payouts that are paid now.
     pub paid: usize,
     /// Payouts that failed now.
@@ -22,12 +22,12 @@ pub struct Results {
     /// Payouts of which it says what is known, or nothing yet.
     pub unchanged: usize,
     /// Rows that do not fit.
-    pub skipped: Vec<SkippedResult>,
+    pub skipped: Vec<SkippedResultRow>,
 }
 
 /// A row that does not fit.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
-pub struct SkippedResult {
+pub struct SkippedResultRow {
     /// The row, from 1.
     pub row: usize,
     /// The payout, where it names one.
@@ -41,15 +41,15 @@ impl Ledger {
     ///
     /// # Errors
     /// There is no such run; the store cannot be read or written.
-    pub async fn mark_by_file(
+    pub async fn apply_result_file(
         &self,
         (account, run): (AccountId, PayoutRunId),
-        rows: Vec<ResultRow>,
-    ) -> Result<Results, Refusal> {
-        self.run(account, run).await?;
-        let mut results = Results::default();
-        for ResultRow { number, payout: id, became } in rows {
-            let mut skip = |reason: String| results.skipped.push(SkippedResult { row: number, id, reason });
+        rows: Vec<PayoutResultRow>,
+    ) -> Result<PayoutResults, AffiliateError> {
+        self.get_run(account, run).await?;
+        let mut results = PayoutResults::default();
+        for PayoutResultRow { number, payout: id, result: became } in rows {
+            let mut skip = |reason: String| results.skipped.push(SkippedResultRow { row: number, id, reason });
             let (id, became) = match (id, became) {
                 (Some(id), Ok(became)) => (id, became),
                 (_, Err(column)) => {
@@ -61,22 +61,22 @@ impl Ledger {
                     continue;
                 }
             };
-            let shown = match self.payout(account, id).await {
+            let shown = match self.get_payout(account, id).await {
                 Ok(shown) if shown.payout.run == run => shown,
-                Ok(_) | Err(Refusal::Unknown(_)) => {
+                Ok(_) | Err(AffiliateError::NotFound(_)) => {
                     skip("not_in_run".to_owned());
                     continue;
                 }
                 Err(refusal) => return Err(refusal),
             };
-            match self.mark_by_row(&shown, &became).await {
+            match self.apply_result_row(&shown, &became).await {
                 Ok(true) if shown.status == PayoutStatus::Processing => match became {
-                    Became::Paid(_) => results.paid += 1,
-                    Became::Failed(_) | Became::UnderWay => results.failed += 1,
+                    PayoutResult::Paid(_) => results.paid += 1,
+                    PayoutResult::Failed(_) | PayoutResult::UnderWay => results.failed += 1,
                 },
                 Ok(_) => results.unchanged += 1,
-                Err(Refusal::Read(error)) => return Err(error.into()),
-                Err(Refusal::Commit(error)) => return Err(error.into()),
+                Err(AffiliateError::Read(error)) => return Err(error.into()),
+                Err(AffiliateError::Commit(error)) => return Err(error.into()),
                 Err(refusal) => skip(refusal.to_string()),
             }
         }
@@ -84,17 +84,17 @@ impl Ledger {
     }
 
     /// Whether it was said of the payout, now or before.
-    async fn mark_by_row(&self, shown: &ShownPayout, became: &Became) -> Result<bool, Refusal> {
+    async fn apply_result_row(&self, shown: &PayoutView, became: &PayoutResult) -> Result<bool, AffiliateError> {
         let of = (shown.payout.account, shown.payout.id);
         match became {
-            Became::Paid(reference) => {
-                self.mark_paid(of, (reference, None), &nothing_beside::<ShownPayout>).await?;
+            PayoutResult::Paid(reference) => {
+                self.mark_paid(of, (reference, None), &no_extension::<PayoutView>).await?;
             }
-            Became::Failed(_) if shown.status == PayoutStatus::Failed => {}
-            Became::Failed(reason) => {
-                self.fail_payout(of, (reason, None), &nothing_beside).await?;
+            PayoutResult::Failed(_) if shown.status == PayoutStatus::Failed => {}
+            PayoutResult::Failed(reason) => {
+                self.fail_payout(of, (reason, None), &no_extension).await?;
             }
-            Became::UnderWay => return Ok(false),
+            PayoutResult::UnderWay => return Ok(false),
         }
         Ok(true)
     }

@@ -2,18 +2,18 @@
 
 use mail::affiliate::payout::{PayoutState, PayoutStatus};
 use mail::id::{AccountId, PartnerId, PayoutId};
-use store::affiliate::payout_work::{self, Work};
+use store::affiliate::payout_work::{self, PayoutJob};
 use store::affiliate::{commission, partner_link, payout};
 use store::engine::Batch;
 
-use super::{ShownPayout, Step};
-use crate::ledger::{Book, Fault, LINES_AT_ONCE, Ledger, Outlay};
-use crate::office::{Beside, Seen};
-use crate::partners::rest;
-use crate::refusal::{Ban, Noun, Obstacle, Refusal};
-use mail::affiliate::commission::{Reason, Status};
+use super::{PayoutView, StepOutcome};
+use crate::ledger::{LINES_AT_ONCE, Ledger, LedgerError, PayoutOutcome, UnitOfWork};
+use crate::office::{ExtendCommit, IfMatch};
+use crate::partners::retire_links;
+use crate::refusal::{AffiliateError, AffiliateNoun, ConflictReason, ForbiddenReason};
+use mail::affiliate::commission::{CommissionState, ReversalReason};
 use mail::event::EventKind;
-use store::affiliate::listing::Wanted;
+use store::affiliate::listing::ListPageRequest;
 
 /// Commits tried, when something is changed meanwhile.
 const TRIES_MAX: usize = 100;
@@ -26,36 +26,36 @@ impl Ledger {
     pub async fn mark_paid(
         &self,
         (account, id): (AccountId, PayoutId),
-        (reference, seen): (&str, Option<&Seen>),
-        beside: Beside<'_, ShownPayout>,
-    ) -> Result<ShownPayout, Refusal> {
+        (reference, seen): (&str, Option<&IfMatch>),
+        beside: ExtendCommit<'_, PayoutView>,
+    ) -> Result<PayoutView, AffiliateError> {
         for _ in 0..TRIES_MAX {
-            let shown = self.payout(account, id).await?;
-            Seen::check(seen, shown.rev(), shown.payout.updated_at)?;
+            let shown = self.get_payout(account, id).await?;
+            IfMatch::check(seen, shown.rev(), shown.payout.updated_at)?;
             if !shown.payout.method.is_manual() {
-                return Err(Ban::ProcessorPays.into());
+                return Err(ForbiddenReason::ProcessorPays.into());
             }
             match shown.status {
-                PayoutStatus::Draft => return Err(Obstacle::RunNotApproved.into()),
-                PayoutStatus::Failed => return Err(Obstacle::PayoutSettled.into()),
+                PayoutStatus::Draft => return Err(ConflictReason::RunNotApproved.into()),
+                PayoutStatus::Failed => return Err(ConflictReason::PayoutSettled.into()),
                 PayoutStatus::Paid if shown.payout.reference.as_deref() == Some(reference) => {
                     let mut batch = Batch::progress();
-                    payout::expect(&mut batch, &shown.payout);
+                    payout::check_unchanged(&mut batch, &shown.payout);
                     beside(&mut batch, &shown);
                     if batch.is_empty() || self.commit(batch).await? {
                         return Ok(shown);
                     }
                     continue;
                 }
-                PayoutStatus::Paid => return Err(Obstacle::PaidOtherwise.into()),
+                PayoutStatus::Paid => return Err(ConflictReason::PaidOtherwise.into()),
                 PayoutStatus::Processing => {}
             }
-            let outlay = Outlay::Paid { reference: Some(reference.to_owned()), transfer: None };
-            if let Some(shown) = self.settle(&shown, outlay, beside).await? {
+            let outlay = PayoutOutcome::Paid { reference: Some(reference.to_owned()), transfer: None };
+            if let Some(shown) = self.settle_open_payout(&shown, outlay, beside).await? {
                 return Ok(shown);
             }
         }
-        Err(Obstacle::Changed.into())
+        Err(ConflictReason::Changed.into())
     }
 
     /// A payout did not reach its partner: its lines return to the next run.
@@ -65,48 +65,48 @@ impl Ledger {
     pub async fn fail_payout(
         &self,
         (account, id): (AccountId, PayoutId),
-        (reason, seen): (&str, Option<&Seen>),
-        beside: Beside<'_, ShownPayout>,
-    ) -> Result<ShownPayout, Refusal> {
+        (reason, seen): (&str, Option<&IfMatch>),
+        beside: ExtendCommit<'_, PayoutView>,
+    ) -> Result<PayoutView, AffiliateError> {
         for _ in 0..TRIES_MAX {
-            let shown = self.payout(account, id).await?;
-            Seen::check(seen, shown.rev(), shown.payout.updated_at)?;
+            let shown = self.get_payout(account, id).await?;
+            IfMatch::check(seen, shown.rev(), shown.payout.updated_at)?;
             if shown.status != PayoutStatus::Processing {
-                return Err(Obstacle::PayoutSettled.into());
+                return Err(ConflictReason::PayoutSettled.into());
             }
             if shown.payout.asking.since.is_some() {
-                return Err(Obstacle::TransferUnderWay.into());
+                return Err(ConflictReason::TransferUnderWay.into());
             }
-            let outlay = Outlay::Failed { reason: reason.to_owned(), transfer: None };
-            if let Some(shown) = self.settle(&shown, outlay, beside).await? {
+            let outlay = PayoutOutcome::Failed { reason: reason.to_owned(), transfer: None };
+            if let Some(shown) = self.settle_open_payout(&shown, outlay, beside).await? {
                 return Ok(shown);
             }
         }
-        Err(Obstacle::Changed.into())
+        Err(ConflictReason::Changed.into())
     }
 
     /// Settles a payout that was seen under way; nothing when somebody was quicker. All of its lines have followed when
     /// this returns, or they are gone on with later.
-    pub(super) async fn settle(
+    pub(super) async fn settle_open_payout(
         &self,
-        seen: &ShownPayout,
-        outlay: Outlay,
-        beside: Beside<'_, ShownPayout>,
-    ) -> Result<Option<ShownPayout>, Refusal> {
+        seen: &PayoutView,
+        outlay: PayoutOutcome,
+        beside: ExtendCommit<'_, PayoutView>,
+    ) -> Result<Option<PayoutView>, AffiliateError> {
         let (account, id) = (seen.payout.account, seen.payout.id);
-        let mut book = Book::open(self, account).await?;
+        let mut book = UnitOfWork::open(self, account).await?;
         let now = book.payout(id).await?.map(|payout| payout.clone());
         if now.as_ref() != Some(&seen.payout) {
             return Ok(None);
         }
-        let is_failed = matches!(outlay, Outlay::Failed { .. });
+        let is_failed = matches!(outlay, PayoutOutcome::Failed { .. });
         book.settle_payout(id, outlay).await?;
-        Box::pin(book.settle()).await?;
+        Box::pin(book.recompute_all()).await?;
         let Some(payout) = book.payout(id).await?.map(|payout| payout.clone()) else { return Ok(None) };
         let is_trailing = payout.trail.is_some();
         let status = if is_failed { PayoutStatus::Failed } else { PayoutStatus::Paid };
-        let shown = ShownPayout { payout, status, approved_at: seen.approved_at };
-        let mut batch = book.close(Batch::progress()).await?;
+        let shown = PayoutView { payout, status, approved_at: seen.approved_at };
+        let mut batch = book.build_batch(Batch::progress()).await?;
         beside(&mut batch, &shown);
         if !self.commit(batch).await? {
             return Ok(None);
@@ -114,9 +114,9 @@ impl Ledger {
         if is_trailing {
             // It was settled; that its lines follow is nobody's to wait for in vain.
             loop {
-                match self.follow_payout(account, id).await {
-                    Ok(Step::More) => {}
-                    Ok(Step::Done) => break,
+                match self.propagate_payout(account, id).await {
+                    Ok(StepOutcome::More) => {}
+                    Ok(StepOutcome::Done) => break,
                     Err(fault) => {
                         store::warn_unless_away!(self.store(), payout = %id, %fault, "the lines of a payout follow later");
                         break;
@@ -128,25 +128,25 @@ impl Ledger {
     }
 
     /// Some more lines of a payout follow it.
-    pub(super) async fn follow_payout(&self, account: AccountId, id: PayoutId) -> Result<Step, Fault> {
+    pub(super) async fn propagate_payout(&self, account: AccountId, id: PayoutId) -> Result<StepOutcome, LedgerError> {
         for _ in 0..TRIES_MAX {
-            let mut book = Book::open(self, account).await?;
+            let mut book = UnitOfWork::open(self, account).await?;
             let found = book.payout(id).await?.map(|payout| payout.clone());
             if found.is_none_or(|payout| payout.trail.is_none() || payout.state == PayoutState::Open) {
                 let mut batch = Batch::progress();
-                payout_work::delete(&mut batch, account, Work::Payout(id));
+                payout_work::delete(&mut batch, account, PayoutJob::Payout(id));
                 self.commit(batch).await?;
-                return Ok(Step::Done);
+                return Ok(StepOutcome::Done);
             }
-            book.follow(id).await?;
-            Box::pin(book.settle()).await?;
+            book.propagate_to_lines(id).await?;
+            Box::pin(book.recompute_all()).await?;
             let is_done = book.payout(id).await?.is_none_or(|payout| payout.trail.is_none());
-            book.note_work(Work::Payout(id), (!is_done).then(|| self.now()));
-            if self.commit(book.close(Batch::progress()).await?).await? {
-                return Ok(if is_done { Step::Done } else { Step::More });
+            book.schedule_job(PayoutJob::Payout(id), (!is_done).then(|| self.now()));
+            if self.commit(book.build_batch(Batch::progress()).await?).await? {
+                return Ok(if is_done { StepOutcome::Done } else { StepOutcome::More });
             }
         }
-        Err(Fault::Contended)
+        Err(LedgerError::Contended)
     }
 
     /// Takes back lines of a partner who is deleted, in a book that is open: at most so many as one commit holds; whether
@@ -154,13 +154,16 @@ impl Ledger {
     ///
     /// # Errors
     /// One is in a payout that is under way.
-    pub(crate) async fn take_back(book: &mut Book<'_>, partner: PartnerId) -> Result<bool, Refusal> {
-        let filter = commission::Filter {
+    pub(crate) async fn reverse_partner_lines(
+        book: &mut UnitOfWork<'_>,
+        partner: PartnerId,
+    ) -> Result<bool, AffiliateError> {
+        let filter = commission::CommissionFilter {
             partner: Some(partner),
             statuses: vec![commission::CommissionStatus::Pending, commission::CommissionStatus::Earned],
-            ..commission::Filter::default()
+            ..commission::CommissionFilter::default()
         };
-        let mut wanted = Wanted { before: None, limit: LINES_AT_ONCE, from: None };
+        let mut wanted = ListPageRequest { before: None, limit: LINES_AT_ONCE, from: None };
         let mut taken = 0;
         loop {
             let store = book.ledger.store().clone();
@@ -170,12 +173,12 @@ impl Ledger {
                     return Ok(false);
                 }
                 let Some(mut line) = book.line(found.id).await? else { continue };
-                if matches!(line.status, Status::InPayout { .. }) {
-                    return Err(Obstacle::InPayout.into());
+                if matches!(line.status, CommissionState::InPayout { .. }) {
+                    return Err(ConflictReason::InPayout.into());
                 }
                 let now = book.now;
-                if line.reverse(Reason::PartnerDeleted, now)? {
-                    book.write_line(line, [EventKind::CommissionReversed]);
+                if line.reverse(ReversalReason::PartnerDeleted, now)? {
+                    book.put_line(line, [EventKind::CommissionReversed]);
                 }
                 taken += 1;
             }
@@ -192,40 +195,40 @@ impl Ledger {
     ///
     /// # Errors
     /// The store cannot be read or written.
-    pub(crate) async fn clear_after(&self, account: AccountId, id: PartnerId) -> Result<(), Fault> {
-        while self.take_back_more(account, id).await? == Step::More {}
+    pub(crate) async fn clean_up_deleted_partner(&self, account: AccountId, id: PartnerId) -> Result<(), LedgerError> {
+        while self.reverse_more_lines(account, id).await? == StepOutcome::More {}
         Ok(())
     }
 
-    async fn take_back_more(&self, account: AccountId, id: PartnerId) -> Result<Step, Fault> {
+    async fn reverse_more_lines(&self, account: AccountId, id: PartnerId) -> Result<StepOutcome, LedgerError> {
         for _ in 0..TRIES_MAX {
-            let mut book = Book::open(self, account).await?;
-            let is_whole = match Self::take_back(&mut book, id).await {
+            let mut book = UnitOfWork::open(self, account).await?;
+            let is_whole = match Self::reverse_partner_lines(&mut book, id).await {
                 Ok(is_whole) => is_whole,
-                Err(Refusal::Read(error)) => return Err(error.into()),
+                Err(AffiliateError::Read(error)) => return Err(error.into()),
                 Err(refusal) => {
                     tracing::warn!(partner = %id, %refusal, "a deleted partner's lines cannot be taken back");
-                    return Ok(Step::Done);
+                    return Ok(StepOutcome::Done);
                 }
             };
-            book.note_work(Work::Partner(id), (!is_whole).then(|| self.now()));
-            let mut batch = book.close(Batch::progress()).await?;
-            rest(&mut batch, &partner_link::all(self.store(), account, id).await?, self.now());
+            book.schedule_job(PayoutJob::Partner(id), (!is_whole).then(|| self.now()));
+            let mut batch = book.build_batch(Batch::progress()).await?;
+            retire_links(&mut batch, &partner_link::list(self.store(), account, id).await?, self.now());
             if self.commit(batch).await? {
-                return Ok(if is_whole { Step::Done } else { Step::More });
+                return Ok(if is_whole { StepOutcome::Done } else { StepOutcome::More });
             }
         }
-        Err(Fault::Contended)
+        Err(LedgerError::Contended)
     }
 
     /// A payout that is there for everybody.
     ///
     /// # Errors
     /// There is none; the store cannot be read.
-    pub async fn payout(&self, account: AccountId, id: PayoutId) -> Result<ShownPayout, Refusal> {
-        let unknown = || Refusal::Unknown(Noun::Payout);
+    pub async fn get_payout(&self, account: AccountId, id: PayoutId) -> Result<PayoutView, AffiliateError> {
+        let unknown = || AffiliateError::NotFound(AffiliateNoun::Payout);
         let payout = payout::get(self.store(), account, id).await?.ok_or_else(unknown)?;
         let run = store::affiliate::payout_run::get(self.store(), account, payout.run).await?;
-        run.and_then(|run| ShownPayout::of(payout, &run)).ok_or_else(unknown)
+        run.and_then(|run| PayoutView::from_payout(payout, &run)).ok_or_else(unknown)
     }
 }

@@ -5,16 +5,16 @@
 //! settings ─►[ program + mark on the draft ] ─► some payouts leave ─► … ─► the mark is gone
 //! ```
 
-use mail::affiliate::payout::{PayoutRun, Phase, RunStatus, Sifted, SkipReason};
-use mail::affiliate::program::Program;
+use mail::affiliate::payout::{MethodFilterCursor, PayoutRun, PayoutRunPhase, PayoutRunStatus, SkipReason};
+use mail::affiliate::program::AffiliateProgram;
 use mail::id::{AccountId, PayoutRunId};
-use store::affiliate::payout_work::{self, Work};
+use store::affiliate::payout_work::{self, PayoutJob};
 use store::affiliate::{payout, payout_run};
 use store::engine::Batch;
 
-use super::draft::later;
-use super::{LINES_AT_ONCE, Step};
-use crate::ledger::{self, Book, Fault, Ledger};
+use super::draft::lease_until;
+use super::{LINES_AT_ONCE, StepOutcome};
+use crate::ledger::{self, Ledger, LedgerError, UnitOfWork};
 
 /// Payouts that one commit looks at.
 const PAYOUTS_AT_ONCE: usize = 400;
@@ -31,28 +31,29 @@ impl Ledger {
     pub async fn mark_draft(
         &self,
         batch: &mut Batch,
-        (before, after): (&Program, &Program),
-    ) -> Result<Option<PayoutRunId>, Fault> {
+        (before, after): (&AffiliateProgram, &AffiliateProgram),
+    ) -> Result<Option<PayoutRunId>, LedgerError> {
         let allowed = &after.settings.allowed_methods;
         if before.settings.allowed_methods.iter().all(|method| allowed.contains(method)) {
             return Ok(None);
         }
         let account = after.account;
-        let open = payout_run::open(self.store(), account).await?;
-        payout_run::expect_open(batch, account, open.as_ref().map(|open| open.id));
-        let is_draft = |run: &PayoutRun| run.status == RunStatus::Draft && run.phase != Some(Phase::Voiding);
+        let open = payout_run::find_open(self.store(), account).await?;
+        payout_run::check_open(batch, account, open.as_ref().map(|open| open.id));
+        let is_draft =
+            |run: &PayoutRun| run.status == PayoutRunStatus::Draft && run.phase != Some(PayoutRunPhase::Voiding);
         let Some(run) = open.filter(is_draft) else { return Ok(None) };
-        payout_run::update(batch, &run, &PayoutRun { sifted: Some(Sifted::default()), ..run.clone() });
-        payout_work::put(batch, account, Work::Run(run.id), later(self.now()));
+        payout_run::update(batch, &run, &PayoutRun { sifted: Some(MethodFilterCursor::default()), ..run.clone() });
+        payout_work::schedule(batch, account, PayoutJob::Run(run.id), lease_until(self.now()));
         Ok(Some(run.id))
     }
 
     /// Takes payouts by methods that are allowed no more out of a draft: to the end, where that is not far.
-    pub async fn sift(&self, of: (AccountId, PayoutRunId)) {
+    pub async fn filter_by_methods(&self, of: (AccountId, PayoutRunId)) {
         for _ in 0..STEPS_MAX {
-            match self.sift_some(of).await {
-                Ok(Step::More) => {}
-                Ok(Step::Done) => return,
+            match self.filter_step(of).await {
+                Ok(StepOutcome::More) => {}
+                Ok(StepOutcome::Done) => return,
                 Err(fault) => {
                     store::warn_unless_away!(self.store(), account = %of.0, run = %of.1, %fault, "a draft does not follow the settings yet");
                     return;
@@ -62,40 +63,40 @@ impl Ledger {
     }
 
     /// Takes some out.
-    pub(super) async fn sift_some(&self, of: (AccountId, PayoutRunId)) -> Result<Step, Fault> {
+    pub(super) async fn filter_step(&self, of: (AccountId, PayoutRunId)) -> Result<StepOutcome, LedgerError> {
         for _ in 0..TRIES_MAX {
-            let mut book = Book::open(self, of.0).await?;
-            book.no_drafting().await?;
-            let run = book.run(of.1).await?.filter(|run| run.is_to_be_sifted());
-            let Some(sifted) = run.and_then(|run| run.sifted) else { return Ok(Step::Done) };
-            let next = self.sift_page(&mut book, (of, sifted)).await?;
+            let mut book = UnitOfWork::open(self, of.0).await?;
+            book.require_no_drafting().await?;
+            let run = book.run(of.1).await?.filter(|run| run.needs_method_filter());
+            let Some(sifted) = run.and_then(|run| run.sifted) else { return Ok(StepOutcome::Done) };
+            let next = self.filter_page(&mut book, (of, sifted)).await?;
             let now = book.now;
-            let Some(run) = book.run(of.1).await? else { return Ok(Step::Done) };
+            let Some(run) = book.run(of.1).await? else { return Ok(StepOutcome::Done) };
             run.sifted = next;
-            let due = match (next, run.is_compared()) {
-                (Some(_), _) => Some(later(now)),
+            let due = match (next, run.is_reconciled()) {
+                (Some(_), _) => Some(lease_until(now)),
                 (None, false) => Some(now),
                 (None, true) => None,
             };
-            book.note_work(Work::Run(of.1), due);
-            if self.commit(book.close(Batch::progress()).await?).await? {
-                return Ok(if next.is_some() { Step::More } else { Step::Done });
+            book.schedule_job(PayoutJob::Run(of.1), due);
+            if self.commit(book.build_batch(Batch::progress()).await?).await? {
+                return Ok(if next.is_some() { StepOutcome::More } else { StepOutcome::Done });
             }
         }
-        Err(Fault::Contended)
+        Err(LedgerError::Contended)
     }
 
     /// How far it is then; nothing at the end.
-    async fn sift_page(
+    async fn filter_page(
         &self,
-        book: &mut Book<'_>,
-        ((account, run), sifted): ((AccountId, PayoutRunId), Sifted),
-    ) -> Result<Option<Sifted>, Fault> {
-        let found = payout::of_run(self.store(), (account, run), sifted.after, PAYOUTS_AT_ONCE).await?;
+        book: &mut UnitOfWork<'_>,
+        ((account, run), sifted): ((AccountId, PayoutRunId), MethodFilterCursor),
+    ) -> Result<Option<MethodFilterCursor>, LedgerError> {
+        let found = payout::list_by_run(self.store(), (account, run), sifted.after, PAYOUTS_AT_ONCE).await?;
         let (mut room, mut after) = (LINES_AT_ONCE, sifted.after);
         for one in &found {
             if room == 0 {
-                return Ok(Some(Sifted { after }));
+                return Ok(Some(MethodFilterCursor { after }));
             }
             let allowed = book.program.settings.allowed_methods.clone();
             // It may go another way since it was found.
@@ -103,13 +104,13 @@ impl Ledger {
                 && let Some(now) = book.payout(one.id).await?
                 && !allowed.contains(&now.method)
             {
-                book.leave_draft(one.id, SkipReason::NotReady).await?;
+                book.remove_from_draft(one.id, SkipReason::NotReady).await?;
                 let lines = usize::try_from(one.lines).unwrap_or(usize::MAX);
                 room = room.saturating_sub(lines.clamp(1, ledger::LINES_AT_ONCE));
             }
             after = Some(one.id);
         }
         let is_last = found.len() < PAYOUTS_AT_ONCE;
-        Ok((!is_last).then_some(Sifted { after }))
+        Ok((!is_last).then_some(MethodFilterCursor { after }))
     }
 }

@@ -1,13 +1,13 @@
 //! Taking a run apart: one that was cancelled, and one in which nobody is paid.
 
 use mail::affiliate::payout::{Adjustment, PayoutRun};
-use store::affiliate::payout_work::{self, Work};
+use store::affiliate::payout_work::{self, PayoutJob};
 use store::affiliate::{adjustment, commission, payout, payout_run};
 use store::engine::Batch;
 
 use super::LINES_AT_ONCE;
-use super::draft::later;
-use crate::ledger::{ADJUSTMENTS_MAX, Fault, Ledger};
+use super::draft::lease_until;
+use crate::ledger::{ADJUSTMENTS_MAX, Ledger, LedgerError};
 
 /// Payouts that one commit takes away.
 const PAYOUTS_AT_ONCE: usize = 200;
@@ -16,13 +16,13 @@ const SKIPPED_AT_ONCE: usize = 1_000;
 
 impl Ledger {
     /// Takes some payouts of a cancelled run away, and frees their lines. False: somebody else was quicker.
-    pub(super) async fn sweep(&self, run: &PayoutRun) -> Result<bool, Fault> {
+    pub(super) async fn release_run_payouts(&self, run: &PayoutRun) -> Result<bool, LedgerError> {
         let (store, account, now) = (self.store(), run.account, self.now());
         let mut batch = Batch::progress();
-        let found = payout::of_run(store, (account, run.id), None, PAYOUTS_AT_ONCE).await?;
+        let found = payout::list_by_run(store, (account, run.id), None, PAYOUTS_AT_ONCE).await?;
         let (mut room, is_last) = (LINES_AT_ONCE, found.is_empty());
         for one in found {
-            let lines = commission::of_payout(store, (account, one.id), None, room + 1).await?;
+            let lines = commission::list_by_payout(store, (account, one.id), None, room + 1).await?;
             let is_whole = lines.len() <= room;
             for line in lines.iter().take(room) {
                 let mut freed = line.clone();
@@ -35,38 +35,38 @@ impl Ledger {
                 break;
             }
             room -= lines.len();
-            for before in adjustment::of_payout(store, (account, one.id), ADJUSTMENTS_MAX).await? {
+            for before in adjustment::list_by_payout(store, (account, one.id), ADJUSTMENTS_MAX).await? {
                 adjustment::update(&mut batch, &before, &Adjustment { payout: None, ..before.clone() });
             }
-            payout_work::delete(&mut batch, account, Work::Payout(one.id));
+            payout_work::delete(&mut batch, account, PayoutJob::Payout(one.id));
             payout::delete(&mut batch, &one);
             if room == 0 {
                 break;
             }
         }
-        payout_run::expect(&mut batch, run);
+        payout_run::check_unchanged(&mut batch, run);
         if is_last {
             payout_run::update(&mut batch, run, &PayoutRun { phase: None, ..run.clone() });
             payout_run::close(&mut batch, run);
-            payout_work::delete(&mut batch, account, Work::Run(run.id));
+            payout_work::delete(&mut batch, account, PayoutJob::Run(run.id));
         } else {
-            payout_work::put(&mut batch, account, Work::Run(run.id), later(now));
+            payout_work::schedule(&mut batch, account, PayoutJob::Run(run.id), lease_until(now));
         }
         Ok(self.commit(batch).await?)
     }
 
     /// Forgets some of what was noted of a run in which nobody is paid, and in the end the run. False: somebody else was
     /// quicker.
-    pub(super) async fn void(&self, run: &PayoutRun) -> Result<bool, Fault> {
+    pub(super) async fn delete_empty_run(&self, run: &PayoutRun) -> Result<bool, LedgerError> {
         let (store, account) = (self.store(), run.account);
         let mut batch = Batch::progress();
-        let found = payout_run::skipped(store, (account, run.id), None, SKIPPED_AT_ONCE).await?;
+        let found = payout_run::list_skipped(store, (account, run.id), None, SKIPPED_AT_ONCE).await?;
         found.iter().for_each(|one| payout_run::delete_skipped(&mut batch, account, run.id, one));
-        payout_run::expect(&mut batch, run);
+        payout_run::check_unchanged(&mut batch, run);
         if found.len() < SKIPPED_AT_ONCE {
             payout_run::close(&mut batch, run);
             payout_run::delete(&mut batch, run);
-            payout_work::delete(&mut batch, account, Work::Run(run.id));
+            payout_work::delete(&mut batch, account, PayoutJob::Run(run.id));
         }
         Ok(self.commit(batch).await?)
     }

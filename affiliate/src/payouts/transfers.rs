@@ -25,21 +25,21 @@ use std::time::Duration;
 
 use futures_util::future::join_all;
 use jiff::{SignedDuration, Timestamp};
-use mail::affiliate::payout::{Doubt, Payout, PayoutState, PayoutStatus, RunStatus};
+use mail::affiliate::payout::{Payout, PayoutRunStatus, PayoutState, PayoutStatus, TransferDoubt};
 use mail::id::{AccountId, PayoutId, PayoutRunId};
-use queue::courier::http::{Again, Answer, Post, PostError};
-use store::affiliate::payout_work::{self, Work};
+use queue::courier::http::{HttpClientError, HttpPost, HttpResponse, RequestIdempotency};
+use store::affiliate::payout_work::{self, PayoutJob};
 use store::affiliate::{payout, payout_run, program};
 use store::engine::Batch;
 use store::queue_hold::{self, Hold};
 use url::form_urlencoded::Serializer;
 
-use super::ShownPayout;
-use super::lookup::Lookup;
-use crate::ledger::{Fault, Ledger, Outlay};
-use crate::office::{Office, nothing_beside};
-use crate::processor::{OBJECT_BYTES_MAX, TransferAnswer};
-use crate::refusal::Refusal;
+use super::PayoutView;
+use super::lookup::TransferLookup;
+use crate::ledger::{Ledger, LedgerError, PayoutOutcome};
+use crate::office::{AffiliateService, no_extension};
+use crate::processor::{OBJECT_BYTES_MAX, TransferResponseBody};
+use crate::refusal::AffiliateError;
 
 /// Transfers that are asked for side by side.
 const AT_ONCE: usize = 8;
@@ -66,21 +66,21 @@ const REASON_CHARS_MAX: usize = 500;
 
 /// A transfer to be made.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Order {
+pub struct TransferRequest {
     /// The payout as it is.
     pub payout: Payout,
     /// What makes asking again harmless.
     pub key: String,
 }
 
-impl Order {
-    fn of(payout: &Payout) -> Self {
+impl TransferRequest {
+    fn from_payout(payout: &Payout) -> Self {
         Self { key: format!("{}:{}", payout.id, payout.asking.attempt), payout: payout.clone() }
     }
 
     /// The body of the request.
     #[must_use]
-    pub fn form(&self) -> String {
+    pub fn request_body(&self) -> String {
         let Payout { id, partner, run, amount, currency, destination, .. } = &self.payout;
         let mut form = Serializer::new(String::new());
         form.append_pair("amount", &amount.to_string());
@@ -94,43 +94,43 @@ impl Order {
     }
 
     /// Whether the transfer is looked up before it is asked for.
-    fn is_looked_up_first(&self, now: Timestamp) -> bool {
-        self.payout.asking.doubt.is_some() || self.is_old(now)
+    fn needs_lookup_first(&self, now: Timestamp) -> bool {
+        self.payout.asking.doubt.is_some() || self.may_key_be_forgotten(now)
     }
 
     /// Whether the processor may have forgotten the key.
-    fn is_old(&self, now: Timestamp) -> bool {
+    fn may_key_be_forgotten(&self, now: Timestamp) -> bool {
         self.payout.asking.since.is_some_and(|since| now.duration_since(since) > KEY_KEPT)
     }
 
     /// Whether it may be asked for, with the same key, once a lookup has found no transfer.
-    fn is_askable_when_unmade(&self, now: Timestamp) -> bool {
-        self.payout.asking.doubt == Some(Doubt::StoreRestored) && !self.is_old(now)
+    fn may_retry_if_not_found(&self, now: Timestamp) -> bool {
+        self.payout.asking.doubt == Some(TransferDoubt::StoreRestored) && !self.may_key_be_forgotten(now)
     }
 }
 
 /// What the processor said.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub enum Told {
+pub enum TransferResponse {
     /// The transfer is made: its id.
-    Made(String),
+    Created(String),
     /// It is not, and will not be with this key.
-    Refused(String),
+    Rejected(String),
     /// The key was used before, with other figures: whether a transfer was made then is to be looked up.
-    KeyUsed(String),
+    IdempotencyKeyReused(String),
     /// There is not enough money; nothing was made.
-    Short,
+    InsufficientFunds,
     /// Nobody knows whether it was made.
-    Unanswered(String),
+    NoResponse(String),
     /// It was not asked: there is no key, or none that it takes, or its address will not do.
-    Unasked(String),
+    NotSent(String),
     /// There is no such transfer (of one that was looked up).
-    Unmade,
+    NotFound,
 }
 
 /// A transfer as the processor lists it.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Transfer {
+pub struct StripeTransfer {
     /// Its id.
     pub id: String,
     /// The payout that it names.
@@ -144,52 +144,57 @@ pub struct Transfer {
 }
 
 /// Who makes transfers.
-pub trait Pays: Sync {
+pub trait PayoutGateway: Sync {
     /// Asks for a transfer.
-    fn transfer(&self, order: &Order) -> impl Future<Output = Told> + Send;
+    fn transfer(&self, order: &TransferRequest) -> impl Future<Output = TransferResponse> + Send;
     /// Looks transfers of one run up, in the order of `orders`.
-    fn look_up(&self, orders: &[Order]) -> impl Future<Output = Vec<Told>> + Send;
+    fn look_up(&self, orders: &[TransferRequest]) -> impl Future<Output = Vec<TransferResponse>> + Send;
     /// All transfers to the destination of an order; the error is why they are not known.
-    fn transfers_to(&self, order: &Order) -> impl Future<Output = Result<Vec<Transfer>, Told>> + Send;
+    fn list_transfers_to_destination(
+        &self,
+        order: &TransferRequest,
+    ) -> impl Future<Output = Result<Vec<StripeTransfer>, TransferResponse>> + Send;
 }
 
 /// What it says that there was no answer.
-pub(super) fn unheard(error: &PostError) -> Told {
+pub(super) fn response_of_error(error: &HttpClientError) -> TransferResponse {
     match error {
-        PostError::Url(_) | PostError::NotPublic(_) => Told::Unasked(error.to_string()),
-        PostError::Lost(_) | PostError::Timeout(_) | PostError::Budget(_) => {
-            Told::Unanswered(error.to_string())
+        HttpClientError::Url(_) | HttpClientError::NotPublic(_) => TransferResponse::NotSent(error.to_string()),
+        HttpClientError::ConnectionFailed(_) | HttpClientError::Timeout(_) | HttpClientError::Budget(_) => {
+            TransferResponse::NoResponse(error.to_string())
         }
     }
 }
 
 /// What an answer says.
 #[must_use]
-pub fn told(status: u16, body: &[u8]) -> Told {
-    let said = TransferAnswer::read(body);
+pub fn read_response(status: u16, body: &[u8]) -> TransferResponse {
+    let said = TransferResponseBody::read(body);
     let reason = || -> String {
         let reason = said.message.clone().or(said.code.clone()).unwrap_or_else(|| format!("status {status}"));
         reason.chars().filter(|c| !c.is_control()).take(REASON_CHARS_MAX).collect()
     };
     match status {
         200..=299 => match said.id.clone() {
-            Some(id) => Told::Made(id),
-            None => Told::Unanswered("the answer has no id".to_owned()),
+            Some(id) => TransferResponse::Created(id),
+            None => TransferResponse::NoResponse("the answer has no id".to_owned()),
         },
         // The program's key is not good, or may not do this: the processor did not look at the order at all.
-        401 | 403 => Told::Unasked(reason()),
+        401 | 403 => TransferResponse::NotSent(reason()),
         // Another request with the same key, or too many: nothing was said of the transfer.
-        408 | 409 | 425 | 429 => Told::Unanswered(reason()),
-        400..=499 if said.kind.as_deref() == Some("idempotency_error") => Told::KeyUsed(reason()),
-        400..=499 if said.code.as_deref() == Some("balance_insufficient") => Told::Short,
-        400..=499 => Told::Refused(reason()),
-        _ => Told::Unanswered(reason()),
+        408 | 409 | 425 | 429 => TransferResponse::NoResponse(reason()),
+        400..=499 if said.kind.as_deref() == Some("idempotency_error") => {
+            TransferResponse::IdempotencyKeyReused(reason())
+        }
+        400..=499 if said.code.as_deref() == Some("balance_insufficient") => TransferResponse::InsufficientFunds,
+        400..=499 => TransferResponse::Rejected(reason()),
+        _ => TransferResponse::NoResponse(reason()),
     }
 }
 
 /// What came of a slice of a run.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
-pub struct Transferred {
+pub struct TransferCounts {
     /// Payouts that are paid now.
     pub paid: usize,
     /// Payouts that failed.
@@ -204,73 +209,74 @@ impl Ledger {
     ///
     /// # Errors
     /// The store cannot be read or written.
-    pub async fn transfer_some(
+    pub async fn transfer_due_payouts(
         &self,
         (account, id): (AccountId, PayoutRunId),
-        processor: &impl Pays,
-    ) -> Result<Transferred, Fault> {
+        processor: &impl PayoutGateway,
+    ) -> Result<TransferCounts, LedgerError> {
         let (store, now) = (self.store(), self.now());
-        let mut came = Transferred::default();
+        let mut came = TransferCounts::default();
         let Some(run) = payout_run::get(store, account, id).await? else { return Ok(came) };
         if !run.is_approved() {
             return Ok(came);
         }
-        let hold = queue_hold::of_queue(store).await?;
-        if hold.is_some_and(|hold| hold.is_on()) {
+        let hold = queue_hold::get_queue_hold(store).await?;
+        if hold.is_some_and(|hold| hold.is_active()) {
             let mut batch = Batch::progress();
             let due = now.checked_add(HELD_WAIT).unwrap_or(Timestamp::MAX);
-            payout_work::put(&mut batch, account, Work::Run(id), due);
+            payout_work::schedule(&mut batch, account, PayoutJob::Run(id), due);
             self.commit(batch).await?;
             return Ok(came);
         }
         self.begin_processing(&run.id, account).await?;
         let (mut after, mut next, mut room) = (None, None::<Timestamp>, SLICE);
         loop {
-            let found = payout::to_transfer(store, (account, id), after, SLICE).await?;
+            let found = payout::list_to_transfer(store, (account, id), after, SLICE).await?;
             after = found.last().map(|last| last.id);
             let is_last = found.len() < SLICE;
             let (due, later): (Vec<_>, Vec<_>) =
                 found.into_iter().partition(|one| one.asking.not_before.is_none_or(|at| at <= now));
             next = later.iter().filter_map(|one| one.asking.not_before).chain(next).min();
-            room = room.saturating_sub(self.transfer_due(due, (hold, processor), &mut came).await?);
+            room = room.saturating_sub(self.transfer_slice(due, (hold, processor), &mut came).await?);
             if is_last || room == 0 {
                 let due = if room == 0 {
-                    Some(wake(now, came.waiting > 0 && came.paid + came.failed == 0))
+                    Some(next_wake(now, came.waiting > 0 && came.paid + came.failed == 0))
                 } else {
                     next
                 };
-                return self.end_slice((account, id), (is_last, due), came).await;
+                return self.finish_slice((account, id), (is_last, due), came).await;
             }
         }
     }
 
     /// Looks up and asks for transfers that are due; gives how much of a slice that was.
-    async fn transfer_due(
+    async fn transfer_slice(
         &self,
         due: Vec<Payout>,
-        (hold, processor): (Option<Hold>, &impl Pays),
-        came: &mut Transferred,
-    ) -> Result<usize, Fault> {
+        (hold, processor): (Option<Hold>, &impl PayoutGateway),
+        came: &mut TransferCounts,
+    ) -> Result<usize, LedgerError> {
         let (now, count) = (self.now(), due.len());
-        let (doubtful, mut plain): (Vec<_>, Vec<_>) =
-            due.into_iter().partition(|one| Order::of(&doubted(one, hold, now)).is_looked_up_first(now));
+        let (doubtful, mut plain): (Vec<_>, Vec<_>) = due
+            .into_iter()
+            .partition(|one| TransferRequest::from_payout(&with_restore_doubt(one, hold, now)).needs_lookup_first(now));
         let mut looked_up = Vec::new();
         for seen in &doubtful {
-            looked_up.extend(self.begin_asking(seen, &doubted(seen, hold, now)).await?);
+            looked_up.extend(self.begin_request(seen, &with_restore_doubt(seen, hold, now)).await?);
         }
         let (restored, used): (Vec<_>, Vec<_>) =
-            looked_up.into_iter().partition(|order| order.payout.asking.doubt == Some(Doubt::StoreRestored));
+            looked_up.into_iter().partition(|order| order.payout.asking.doubt == Some(TransferDoubt::StoreRestored));
         let mut told = self.look_up(used, processor).await;
         for order in restored {
             let compared = self.compare_with_transfers(&order, processor).await?;
             told.push((order, compared));
         }
         for (order, told) in told {
-            if told == Told::Unmade && order.is_askable_when_unmade(now) {
+            if told == TransferResponse::NotFound && order.may_retry_if_not_found(now) {
                 // The next request is what clears the doubt on disk.
                 plain.push(order.payout);
             } else {
-                came.add(self.hear_told(&order.payout, told).await?);
+                came.add(self.apply_response(&order.payout, told).await?);
             }
         }
         let mut used = Vec::new();
@@ -287,12 +293,16 @@ impl Ledger {
             }
         }
         for (order, told) in self.look_up(used, processor).await {
-            came.add(self.hear_told(&order.payout, told).await?);
+            came.add(self.apply_response(&order.payout, told).await?);
         }
         Ok(count)
     }
 
-    async fn look_up(&self, orders: Vec<Order>, processor: &impl Pays) -> Vec<(Order, Told)> {
+    async fn look_up(
+        &self,
+        orders: Vec<TransferRequest>,
+        processor: &impl PayoutGateway,
+    ) -> Vec<(TransferRequest, TransferResponse)> {
         if orders.is_empty() {
             return Vec::new();
         }
@@ -300,33 +310,33 @@ impl Ledger {
         orders.into_iter().zip(told).collect()
     }
 
-    async fn end_slice(
+    async fn finish_slice(
         &self,
         (account, id): (AccountId, PayoutRunId),
         (is_last, due): (bool, Option<Timestamp>),
-        came: Transferred,
-    ) -> Result<Transferred, Fault> {
+        came: TransferCounts,
+    ) -> Result<TransferCounts, LedgerError> {
         let now = self.now();
-        let left = payout::to_transfer(self.store(), (account, id), None, SLICE).await?;
+        let left = payout::list_to_transfer(self.store(), (account, id), None, SLICE).await?;
         let mut batch = Batch::progress();
         if left.is_empty() {
-            payout_work::delete(&mut batch, account, Work::Run(id));
+            payout_work::delete(&mut batch, account, PayoutJob::Run(id));
         } else {
             let first = left.iter().map(|one| one.asking.not_before.unwrap_or(now)).min();
             let due = due.filter(|_| !is_last || left.len() == SLICE).or(first).unwrap_or(now);
-            payout_work::put(&mut batch, account, Work::Run(id), due);
+            payout_work::schedule(&mut batch, account, PayoutJob::Run(id), due);
         }
         self.commit(batch).await?;
         Ok(came)
     }
 
     /// Money is under way.
-    async fn begin_processing(&self, id: &PayoutRunId, account: AccountId) -> Result<(), Fault> {
+    async fn begin_processing(&self, id: &PayoutRunId, account: AccountId) -> Result<(), LedgerError> {
         while let Some(run) = payout_run::get(self.store(), account, *id).await?
-            && run.status == RunStatus::Approved
+            && run.status == PayoutRunStatus::Approved
         {
             let mut after = run.clone();
-            after.status = RunStatus::Processing;
+            after.status = PayoutRunStatus::Processing;
             after.rev = after.rev.saturating_add(1);
             let mut batch = Batch::progress();
             payout_run::update(&mut batch, &run, &after);
@@ -336,14 +346,18 @@ impl Ledger {
     }
 
     /// Compares a payout of a restored store with what was transferred to its destination.
-    async fn compare_with_transfers(&self, order: &Order, processor: &impl Pays) -> Result<Told, Fault> {
+    async fn compare_with_transfers(
+        &self,
+        order: &TransferRequest,
+        processor: &impl PayoutGateway,
+    ) -> Result<TransferResponse, LedgerError> {
         let Payout { id, account, amount, currency, .. } = &order.payout;
-        let transfers = match processor.transfers_to(order).await {
+        let transfers = match processor.list_transfers_to_destination(order).await {
             Ok(transfers) => transfers,
             Err(told) => return Ok(told),
         };
         if let Some(own) = transfers.iter().find(|transfer| transfer.payout == Some(*id)) {
-            return Ok(Told::Made(own.id.clone()));
+            return Ok(TransferResponse::Created(own.id.clone()));
         }
         let mut unaccounted = Vec::new();
         for transfer in transfers.into_iter().filter(|transfer| !transfer.is_reversed) {
@@ -352,20 +366,19 @@ impl Ledger {
             let is_under_way = payout::get(self.store(), *account, named)
                 .await?
                 .is_some_and(|payout| payout.state == PayoutState::Open);
-            if !is_under_way && payout::of_transfer(self.store(), *account, &transfer.id).await?.is_none() {
+            if !is_under_way && payout::find_by_transfer(self.store(), *account, &transfer.id).await?.is_none() {
                 unaccounted.push(transfer);
             }
         }
-        let is_same =
-            |transfer: &&Transfer| transfer.amount == *amount && transfer.currency == currency.as_str();
+        let is_same = |transfer: &&StripeTransfer| transfer.amount == *amount && transfer.currency == currency.as_str();
         Ok(match (unaccounted.iter().find(is_same), unaccounted.first()) {
-            (Some(same), _) => Told::Made(same.id.clone()),
-            (None, Some(Transfer { id, amount, currency, .. })) => Told::Refused(format!(
+            (Some(same), _) => TransferResponse::Created(same.id.clone()),
+            (None, Some(StripeTransfer { id, amount, currency, .. })) => TransferResponse::Rejected(format!(
                 "the transfer {id} of {amount} {currency} (minor units) to this destination was made after the backup that \
                  the server was restored from, and no payout accounts for it: reverse it at the processor, and what is \
                  due is in the next run"
             )),
-            (None, None) => Told::Unmade,
+            (None, None) => TransferResponse::NotFound,
         })
     }
 
@@ -373,25 +386,25 @@ impl Ledger {
     async fn transfer_one(
         &self,
         seen: &Payout,
-        processor: &impl Pays,
-    ) -> Result<(Transferred, Option<Order>), Fault> {
+        processor: &impl PayoutGateway,
+    ) -> Result<(TransferCounts, Option<TransferRequest>), LedgerError> {
         let mut undoubted = seen.clone();
         undoubted.asking.doubt = None;
-        let Some(order) = self.begin_asking(seen, &undoubted).await? else {
-            return Ok((Transferred::default(), None));
+        let Some(order) = self.begin_request(seen, &undoubted).await? else {
+            return Ok((TransferCounts::default(), None));
         };
         match processor.transfer(&order).await {
             // The payout has not failed: its lines would be paid by another one, beside the transfer that was made.
-            told @ Told::KeyUsed(_) => {
-                let waiting = self.try_again(&order.payout, &told).await?;
-                Ok((Transferred::default(), waiting.map(|payout| Order::of(&payout))))
+            told @ TransferResponse::IdempotencyKeyReused(_) => {
+                let waiting = self.schedule_retry(&order.payout, &told).await?;
+                Ok((TransferCounts::default(), waiting.map(|payout| TransferRequest::from_payout(&payout))))
             }
-            told => Ok((self.hear_told(&order.payout, told).await?, None)),
+            told => Ok((self.apply_response(&order.payout, told).await?, None)),
         }
     }
 
     /// Writes that the processor is being asked, before it is; nothing when the payout was changed meanwhile.
-    async fn begin_asking(&self, seen: &Payout, doubted: &Payout) -> Result<Option<Order>, Fault> {
+    async fn begin_request(&self, seen: &Payout, doubted: &Payout) -> Result<Option<TransferRequest>, LedgerError> {
         let now = self.now();
         let mut asked = doubted.clone();
         if asked.asking.since.is_none() {
@@ -405,37 +418,41 @@ impl Ledger {
         asked.touch(now);
         let mut batch = Batch::progress();
         payout::update(&mut batch, seen, &asked);
-        Ok(self.commit(batch).await?.then(|| Order::of(&asked)))
+        Ok(self.commit(batch).await?.then(|| TransferRequest::from_payout(&asked)))
     }
 
     /// What the processor said becomes of the payout. It may have been settled meanwhile: then it stays so.
-    async fn hear_told(&self, asked: &Payout, told: Told) -> Result<Transferred, Fault> {
+    async fn apply_response(&self, asked: &Payout, told: TransferResponse) -> Result<TransferCounts, LedgerError> {
         let (account, id) = (asked.account, asked.id);
-        let mut came = Transferred::default();
+        let mut came = TransferCounts::default();
         let outlay = match told {
-            Told::Made(transfer) => Outlay::Paid { reference: None, transfer: Some(transfer) },
-            Told::Refused(reason) => Outlay::Failed { reason, transfer: None },
-            Told::Short if asked.asking.short >= SHORT_MAX => {
+            TransferResponse::Created(transfer) => PayoutOutcome::Paid { reference: None, transfer: Some(transfer) },
+            TransferResponse::Rejected(reason) => PayoutOutcome::Failed { reason, transfer: None },
+            TransferResponse::InsufficientFunds if asked.asking.short >= SHORT_MAX => {
                 let reason = "There was not enough money at the processor".to_owned();
-                Outlay::Failed { reason, transfer: None }
+                PayoutOutcome::Failed { reason, transfer: None }
             }
-            Told::Short | Told::Unmade | Told::KeyUsed(_) | Told::Unanswered(_) | Told::Unasked(_) => {
+            TransferResponse::InsufficientFunds
+            | TransferResponse::NotFound
+            | TransferResponse::IdempotencyKeyReused(_)
+            | TransferResponse::NoResponse(_)
+            | TransferResponse::NotSent(_) => {
                 came.waiting = 1;
-                self.try_again(asked, &told).await?;
+                self.schedule_retry(asked, &told).await?;
                 return Ok(came);
             }
         };
-        let is_failed = matches!(outlay, Outlay::Failed { .. });
+        let is_failed = matches!(outlay, PayoutOutcome::Failed { .. });
         for _ in 0..TRIES_MAX {
-            let shown = match self.payout(account, id).await {
+            let shown = match self.get_payout(account, id).await {
                 Ok(shown) => shown,
-                Err(Refusal::Read(error)) => return Err(error.into()),
+                Err(AffiliateError::Read(error)) => return Err(error.into()),
                 Err(_) => return Ok(came),
             };
             if shown.status != PayoutStatus::Processing {
                 return Ok(came);
             }
-            let settled = self.settle(&shown, outlay.clone(), &nothing_beside::<ShownPayout>).await;
+            let settled = self.settle_open_payout(&shown, outlay.clone(), &no_extension::<PayoutView>).await;
             match settled {
                 Ok(None) => {}
                 Ok(Some(_)) => {
@@ -443,8 +460,8 @@ impl Ledger {
                     came.paid = usize::from(!is_failed);
                     return Ok(came);
                 }
-                Err(Refusal::Read(error)) => return Err(error.into()),
-                Err(Refusal::Commit(error)) => return Err(error.into()),
+                Err(AffiliateError::Read(error)) => return Err(error.into()),
+                Err(AffiliateError::Commit(error)) => return Err(error.into()),
                 Err(refusal) => {
                     tracing::error!(payout = %id, %refusal, "a transfer cannot be booked; it is asked for again");
                     came.waiting = 1;
@@ -452,27 +469,27 @@ impl Ledger {
                 }
             }
         }
-        Err(Fault::Contended)
+        Err(LedgerError::Contended)
     }
 
     /// Writes when the processor is asked again; gives the payout as it is then, unless it was changed meanwhile.
-    async fn try_again(&self, asked: &Payout, told: &Told) -> Result<Option<Payout>, Fault> {
+    async fn schedule_retry(&self, asked: &Payout, told: &TransferResponse) -> Result<Option<Payout>, LedgerError> {
         let now = self.now();
         let mut after = asked.clone();
         let asking = &mut after.asking;
         asking.not_before = Some(backoff(now, asking.tries));
         match told {
-            Told::Short => {
+            TransferResponse::InsufficientFunds => {
                 // Nothing was made, for good: another key the next time.
                 asking.short = asking.short.saturating_add(1);
                 asking.next_attempt();
                 asking.not_before = now.checked_add(SHORT_WAIT).ok();
             }
-            Told::Unmade if Order::of(asked).is_old(now) => {
+            TransferResponse::NotFound if TransferRequest::from_payout(asked).may_key_be_forgotten(now) => {
                 asking.next_attempt();
                 asking.not_before = None;
             }
-            Told::Unasked(_) => {
+            TransferResponse::NotSent(_) => {
                 asking.not_before = now.checked_add(UNASKED_WAIT).ok();
                 asking.tries = asking.tries.saturating_sub(1);
                 if asking.tries == 0 && asking.doubt.is_none() {
@@ -480,10 +497,13 @@ impl Ledger {
                     asking.since = None;
                 }
             }
-            Told::KeyUsed(_) => asking.doubt = Some(Doubt::KeyUsed),
-            Told::Unmade | Told::Made(_) | Told::Refused(_) | Told::Unanswered(_) => {}
+            TransferResponse::IdempotencyKeyReused(_) => asking.doubt = Some(TransferDoubt::KeyUsed),
+            TransferResponse::NotFound
+            | TransferResponse::Created(_)
+            | TransferResponse::Rejected(_)
+            | TransferResponse::NoResponse(_) => {}
         }
-        if let Some(why) = obstacle(told) {
+        if let Some(why) = retry_reason(told) {
             tracing::warn!(payout = %asked.id, why, "the processor has not made a transfer; it is asked again later");
             after.asking.obstacle = Some(why.to_owned());
         }
@@ -495,31 +515,35 @@ impl Ledger {
 }
 
 /// A payout as it is to be asked for. What it pays may have been paid after the backup that the store was restored from.
-fn doubted(payout: &Payout, hold: Option<Hold>, now: Timestamp) -> Payout {
+fn with_restore_doubt(payout: &Payout, hold: Option<Hold>, now: Timestamp) -> Payout {
     let mut payout = payout.clone();
     let is_restored = hold.is_some_and(|Hold { since: restored_at, .. }| {
         let is_lately = now.duration_since(restored_at) < RESTORE_COMPARED;
         is_lately && payout.asking.since.is_none_or(|asked_at| asked_at < restored_at)
     });
     if is_restored && payout.asking.doubt.is_none() {
-        payout.asking.doubt = Some(Doubt::StoreRestored);
+        payout.asking.doubt = Some(TransferDoubt::StoreRestored);
     }
     payout
 }
 
 /// Why a transfer is not made yet, in words for the owner.
-fn obstacle(told: &Told) -> Option<&str> {
+fn retry_reason(told: &TransferResponse) -> Option<&str> {
     match told {
-        Told::Unanswered(why) | Told::Unasked(why) | Told::KeyUsed(why) => Some(why),
-        Told::Short => Some("there is not enough money at the processor; it is asked again in a day"),
-        Told::Unmade | Told::Made(_) | Told::Refused(_) => None,
+        TransferResponse::NoResponse(why)
+        | TransferResponse::NotSent(why)
+        | TransferResponse::IdempotencyKeyReused(why) => Some(why),
+        TransferResponse::InsufficientFunds => {
+            Some("there is not enough money at the processor; it is asked again in a day")
+        }
+        TransferResponse::NotFound | TransferResponse::Created(_) | TransferResponse::Rejected(_) => None,
     }
 }
 
 /// Commits tried, when something is changed meanwhile.
 const TRIES_MAX: usize = 100;
 
-impl Transferred {
+impl TransferCounts {
     fn add(&mut self, other: Self) {
         self.paid += other.paid;
         self.failed += other.failed;
@@ -534,17 +558,17 @@ fn backoff(now: Timestamp, tries: u32) -> Timestamp {
 }
 
 /// When a run that has more to do is looked at again: at once, or in a while where nobody answers.
-fn wake(now: Timestamp, is_silent: bool) -> Timestamp {
+fn next_wake(now: Timestamp, is_silent: bool) -> Timestamp {
     if is_silent { backoff(now, 1) } else { now }
 }
 
 /// The processor of a program: where it is asked, and with which key.
-pub(super) struct Processor {
+pub(super) struct TransferClient {
     api_base: String,
     key: String,
 }
 
-impl Processor {
+impl TransferClient {
     pub(super) fn headers(&self) -> Vec<(&'static str, String)> {
         vec![("authorization", format!("Bearer {}", self.key)), ("accept", "application/json".to_owned())]
     }
@@ -554,70 +578,71 @@ impl Processor {
     }
 }
 
-impl Office {
+impl AffiliateService {
     /// The processor that pays a payout; none where no key was given, or where another account than the connected one was
     /// asked and may have paid.
-    async fn processor_of(&self, order: &Order) -> Result<Processor, Told> {
+    async fn transfer_client_for(&self, order: &TransferRequest) -> Result<TransferClient, TransferResponse> {
         let found = program::get(self.store(), order.payout.account).await;
-        let found = found.map_err(|error| Told::Unasked(error.to_string()))?;
+        let found = found.map_err(|error| TransferResponse::NotSent(error.to_string()))?;
         let asked = found.and_then(|program| {
             let processor = program.processor?;
             let key = self.open(&program.id.to_bytes(), &processor.restricted_key?)?;
-            Some((processor.account_id, Processor { api_base: processor.api_base, key }))
+            Some((processor.account_id, TransferClient { api_base: processor.api_base, key }))
         });
-        let none = || Told::Unasked("there is no key to ask the processor with".to_owned());
+        let none = || TransferResponse::NotSent("there is no key to ask the processor with".to_owned());
         let (account, processor) = asked.ok_or_else(none)?;
         let first = &order.payout.asking.of;
         if first.is_some() && *first != account {
             let why = "another account of the processor was asked for it, and has not answered";
-            return Err(Told::Unasked(why.to_owned()));
+            return Err(TransferResponse::NotSent(why.to_owned()));
         }
         Ok(processor)
     }
 }
 
-impl Pays for Office {
-    async fn transfers_to(&self, order: &Order) -> Result<Vec<Transfer>, Told> {
-        let processor = self.processor_of(order).await?;
+impl PayoutGateway for AffiliateService {
+    async fn list_transfers_to_destination(
+        &self,
+        order: &TransferRequest,
+    ) -> Result<Vec<StripeTransfer>, TransferResponse> {
+        let processor = self.transfer_client_for(order).await?;
         self.list_transfers_to(&order.payout, &processor).await
     }
 
-    async fn transfer(&self, order: &Order) -> Told {
-        let processor = match self.processor_of(order).await {
+    async fn transfer(&self, order: &TransferRequest) -> TransferResponse {
+        let processor = match self.transfer_client_for(order).await {
             Ok(processor) => processor,
             Err(told) => return told,
         };
         let mut headers = processor.headers();
         headers.push(("content-type", "application/x-www-form-urlencoded".to_owned()));
         headers.push(("idempotency-key", order.key.clone()));
-        let post = Post {
+        let post = HttpPost {
             url: processor.url("/v1/transfers"),
             headers,
-            body: order.form().into(),
+            body: order.request_body().into(),
             timeout: TIMEOUT,
-            again: Again::Harmless,
+            idempotency: RequestIdempotency::Idempotent,
         };
-        match self.hall.submit(post, OBJECT_BYTES_MAX).await {
-            Ok(Answer { status, body, .. }) => told(status, &body),
-            Err(error) => unheard(&error),
+        match self.hall.post_url(post, OBJECT_BYTES_MAX).await {
+            Ok(HttpResponse { status, body, .. }) => read_response(status, &body),
+            Err(error) => response_of_error(&error),
         }
     }
 
-    async fn look_up(&self, orders: &[Order]) -> Vec<Told> {
-        let mut lookup = Lookup::default();
+    async fn look_up(&self, orders: &[TransferRequest]) -> Vec<TransferResponse> {
+        let mut lookup = TransferLookup::default();
         let mut processors = Vec::new();
         for order in orders {
-            processors.push(self.processor_of(order).await);
+            processors.push(self.transfer_client_for(order).await);
         }
         // The run of all of them is one, and so is its program.
-        if let (Some(Ok(processor)), Some(order)) =
-            (processors.iter().find(|one| one.is_ok()), orders.first())
-        {
+        if let (Some(Ok(processor)), Some(order)) = (processors.iter().find(|one| one.is_ok()), orders.first()) {
             let wanted = orders.iter().map(|order| order.payout.id).collect();
             lookup = self.look_up_run((order.payout.account, order.payout.run), processor, wanted).await;
         }
         let told = orders.iter().zip(processors);
-        told.map(|(order, processor)| processor.map_or_else(|told| told, |_| lookup.told(order.payout.id)))
+        told.map(|(order, processor)| processor.map_or_else(|told| told, |_| lookup.response_for(order.payout.id)))
             .collect()
     }
 }
@@ -628,34 +653,34 @@ mod tests {
 
     #[test]
     fn answers_are_told_apart() {
-        let refused = |text: &str| Told::Refused(text.to_owned());
-        let unanswered = |text: &str| Told::Unanswered(text.to_owned());
+        let refused = |text: &str| TransferResponse::Rejected(text.to_owned());
+        let unanswered = |text: &str| TransferResponse::NoResponse(text.to_owned());
         for (status, body, wanted) in [
-            (200, r#"{"id":"tr_1","object":"transfer"}"#, Told::Made("tr_1".to_owned())),
+            (200, r#"{"id":"tr_1","object":"transfer"}"#, TransferResponse::Created("tr_1".to_owned())),
             (200, "{", unanswered("the answer has no id")),
             (200, r#"{"id":""}"#, unanswered("the answer has no id")),
-            (400, r#"{"error":{"code":"balance_insufficient","message":"too little"}}"#, Told::Short),
             (
                 400,
-                r#"{"error":{"code":"x","message":"No such destination"}}"#,
-                refused("No such destination"),
+                r#"{"error":{"code":"balance_insufficient","message":"too little"}}"#,
+                TransferResponse::InsufficientFunds,
             ),
+            (400, r#"{"error":{"code":"x","message":"No such destination"}}"#, refused("No such destination")),
             (402, r#"{"error":{"code":"declined"}}"#, refused("declined")),
             (
                 400,
                 r#"{"error":{"type":"idempotency_error","message":"Keys can only be used once"}}"#,
-                Told::KeyUsed("Keys can only be used once".to_owned()),
+                TransferResponse::IdempotencyKeyReused("Keys can only be used once".to_owned()),
             ),
             (404, "", refused("status 404")),
-            (401, "", Told::Unasked("status 401".to_owned())),
-            (403, r#"{"error":{"message":"no permission"}}"#, Told::Unasked("no permission".to_owned())),
+            (401, "", TransferResponse::NotSent("status 401".to_owned())),
+            (403, r#"{"error":{"message":"no permission"}}"#, TransferResponse::NotSent("no permission".to_owned())),
             (409, r#"{"error":{"message":"key in use"}}"#, unanswered("key in use")),
             (429, "", unanswered("status 429")),
             (500, "<html>", unanswered("status 500")),
             (503, "", unanswered("status 503")),
             (302, "", unanswered("status 302")),
         ] {
-            assert_eq!(told(status, body.as_bytes()), wanted, "{status} {body}");
+            assert_eq!(read_response(status, body.as_bytes()), wanted, "{status} {body}");
         }
     }
 

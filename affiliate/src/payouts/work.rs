@@ -7,15 +7,15 @@ use futures_util::future::BoxFuture;
 use jiff::{SignedDuration, Timestamp};
 use mail::id::{AccountId, PayoutId, PayoutRunId};
 use store::affiliate::payout_run;
-use store::affiliate::payout_work::{self, Item, Work};
+use store::affiliate::payout_work::{self, PayoutJob, QueuedPayoutJob};
 use store::engine::Batch;
 
-use super::Step;
-use super::transfers::Pays;
-use crate::comparing::Compares;
-use crate::lanes::{Job, Lanes};
-use crate::ledger::{Fault, Ledger};
-use crate::office::Office;
+use super::StepOutcome;
+use super::transfers::PayoutGateway;
+use crate::comparing::Reconciler;
+use crate::lanes::{AccountJob, FairExecutor};
+use crate::ledger::{Ledger, LedgerError};
+use crate::office::AffiliateService;
 
 /// How often it is looked for.
 const EVERY: SignedDuration = SignedDuration::from_secs(2);
@@ -28,15 +28,15 @@ const LANES_OF_EACH: usize = 2;
 
 /// What was done.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
-pub struct Worked {
+pub struct JobCounts {
     /// Items that went on.
     pub done: usize,
     /// Items that could not: they are tried again.
     pub failed: usize,
 }
 
-impl Worked {
-    fn of(done: Vec<bool>) -> Self {
+impl JobCounts {
+    fn from_results(done: Vec<bool>) -> Self {
         let failed = done.iter().filter(|is_done| !**is_done).count();
         Self { done: done.len().saturating_sub(failed), failed }
     }
@@ -47,26 +47,25 @@ impl Ledger {
     ///
     /// # Errors
     /// The store cannot be read.
-    pub async fn go_on_with_payouts(
+    pub async fn run_due_jobs(
         &self,
         partitions: RangeInclusive<u16>,
         now: Timestamp,
-        processor: &(impl Pays + Compares),
-    ) -> Result<Worked, Fault> {
-        let due = self.due_work(partitions, now).await?;
-        let begin = |job| self.go_on(job, processor);
-        Ok(Worked::of(Lanes::new(LANES, LANES_OF_EACH).run(due, begin, pending()).await))
+        processor: &(impl PayoutGateway + Reconciler),
+    ) -> Result<JobCounts, LedgerError> {
+        let due = self.due_jobs(partitions, now).await?;
+        let begin = |job| self.run_job(job, processor);
+        Ok(JobCounts::from_results(FairExecutor::new(LANES, LANES_OF_EACH).run(due, begin, pending()).await))
     }
 
-    async fn due_work(
+    async fn due_jobs(
         &self,
         partitions: RangeInclusive<u16>,
         now: Timestamp,
-    ) -> Result<Vec<Job<Work>>, Fault> {
-        let (mut due, mut after) = (Vec::new(), None::<Item>);
+    ) -> Result<Vec<AccountJob<PayoutJob>>, LedgerError> {
+        let (mut due, mut after) = (Vec::new(), None::<QueuedPayoutJob>);
         loop {
-            let found =
-                payout_work::list(self.store(), partitions.clone(), after.as_ref(), ITEMS_AT_ONCE).await?;
+            let found = payout_work::list(self.store(), partitions.clone(), after.as_ref(), ITEMS_AT_ONCE).await?;
             let is_last = found.len() < ITEMS_AT_ONCE;
             due.extend(found.iter().filter(|item| item.due <= now).map(|item| (item.account, item.work)));
             after = found.into_iter().next_back();
@@ -77,11 +76,15 @@ impl Ledger {
     }
 
     /// Goes on with it. Whether it could.
-    async fn go_on(&self, (account, work): Job<Work>, processor: &(impl Pays + Compares)) -> bool {
+    async fn run_job(
+        &self,
+        (account, work): AccountJob<PayoutJob>,
+        processor: &(impl PayoutGateway + Reconciler),
+    ) -> bool {
         let done = match work {
-            Work::Run(id) => self.go_on_with(account, id, processor).await,
-            Work::Payout(id) => self.follow_to_the_end(account, id).await,
-            Work::Partner(id) => self.clear_after(account, id).await,
+            PayoutJob::Run(id) => self.continue_run_job(account, id, processor).await,
+            PayoutJob::Payout(id) => self.propagate_to_end(account, id).await,
+            PayoutJob::Partner(id) => self.clean_up_deleted_partner(account, id).await,
         };
         done.inspect_err(
             |fault| store::warn_unless_away!(self.store(), %account, ?work, %fault, "payouts do not go on"),
@@ -89,42 +92,38 @@ impl Ledger {
         .is_ok()
     }
 
-    async fn follow_to_the_end(&self, account: AccountId, id: PayoutId) -> Result<(), Fault> {
-        while self.follow_payout(account, id).await? == Step::More {}
+    async fn propagate_to_end(&self, account: AccountId, id: PayoutId) -> Result<(), LedgerError> {
+        while self.propagate_payout(account, id).await? == StepOutcome::More {}
         Ok(())
     }
 
-    async fn go_on_with(
+    async fn continue_run_job(
         &self,
         account: AccountId,
         id: PayoutRunId,
-        processor: &(impl Pays + Compares),
-    ) -> Result<(), Fault> {
+        processor: &(impl PayoutGateway + Reconciler),
+    ) -> Result<(), LedgerError> {
         let run = payout_run::get(self.store(), account, id).await?;
         match run {
-            Some(run) if run.is_to_be_sifted() => {
-                while self.sift_some((account, id)).await? == Step::More {}
+            Some(run) if run.needs_method_filter() => {
+                while self.filter_step((account, id)).await? == StepOutcome::More {}
                 Ok(())
             }
-            Some(run) if !run.is_compared() => {
+            Some(run) if !run.is_reconciled() => {
                 // Where there is no answer it waits for its next turn.
-                while self
-                    .compare_some((account, id), processor)
-                    .await?
-                    .is_some_and(|next| next <= self.now())
-                {}
+                while self.reconcile_step((account, id), processor).await?.is_some_and(|next| next <= self.now()) {}
                 Ok(())
             }
             Some(run) if run.phase.is_some() => {
-                while self.go_on_with_run(account, id).await? == Step::More {}
+                while self.continue_run(account, id).await? == StepOutcome::More {}
                 Ok(())
             }
-            Some(run) if run.is_approved() => self.transfer_some((account, id), processor).await.map(|_| ()),
+            Some(run) if run.is_approved() => self.transfer_due_payouts((account, id), processor).await.map(|_| ()),
             run => {
                 let mut batch = Batch::progress();
                 // Nobody gave it other work meanwhile.
-                run.iter().for_each(|run| payout_run::expect(&mut batch, run));
-                payout_work::delete(&mut batch, account, Work::Run(id));
+                run.iter().for_each(|run| payout_run::check_unchanged(&mut batch, run));
+                payout_work::delete(&mut batch, account, PayoutJob::Run(id));
                 self.commit(batch).await?;
                 Ok(())
             }
@@ -132,16 +131,16 @@ impl Ledger {
     }
 }
 
-impl Office {
+impl AffiliateService {
     /// Goes on with what is due on this node, as long as it is polled.
-    pub fn keep_paying_out(&self) -> BoxFuture<'_, ()> {
+    pub fn run_payout_jobs(&self) -> BoxFuture<'_, ()> {
         Box::pin(async move {
-            let mut lanes = Lanes::new(LANES, LANES_OF_EACH);
+            let mut lanes = FairExecutor::new(LANES, LANES_OF_EACH);
             loop {
                 let now = self.now();
                 let mut due = Vec::new();
-                for partitions in self.hall.partitions() {
-                    match self.ledger().due_work(partitions, now).await {
+                for partitions in self.hall.partition_ranges() {
+                    match self.ledger().due_jobs(partitions, now).await {
                         Ok(more) => due.extend(more),
                         Err(fault) => {
                             store::warn_unless_away!(self.store(), %fault, "work on payouts cannot be looked for")
@@ -149,9 +148,9 @@ impl Office {
                     }
                 }
                 let next = now.checked_add(EVERY).unwrap_or(Timestamp::MAX);
-                let begin = |job| async move { self.ledger().go_on(job, self).await };
+                let begin = |job| async move { self.ledger().run_job(job, self).await };
                 lanes.run(due, begin, self.hall.clock().sleep_until(next)).await;
-                if lanes.are_free() {
+                if lanes.is_idle() {
                     self.hall.clock().sleep_until(next).await;
                 }
             }

@@ -8,19 +8,19 @@ use std::collections::BTreeMap;
 
 use jiff::tz::TimeZone;
 use jiff::{SignedDuration, Timestamp};
-use mail::affiliate::balance::{Balance, Part};
+use mail::affiliate::balance::{Balance, BalancePart};
 use mail::affiliate::commission::Commission;
 use mail::affiliate::money::Currency;
 use mail::affiliate::partner::{Partner, PartnerLink};
-use mail::affiliate::referral::{Brought, Referral};
+use mail::affiliate::referral::{Referral, ReferralCounts};
 use mail::id::PartnerLinkId;
 use mail::metric::Hour;
-use store::affiliate::brought::ByLink;
-use store::affiliate::listing::Wanted;
+use store::affiliate::brought::ReferralCountsByLink;
+use store::affiliate::listing::ListPageRequest;
 use store::affiliate::{commission, referral};
 
-use crate::office::Office;
-use crate::refusal::Refusal;
+use crate::office::AffiliateService;
+use crate::refusal::AffiliateError;
 
 /// Rows that are summed.
 pub const ROWS_MAX: usize = 20_000;
@@ -33,7 +33,7 @@ pub const TAGS_MAX: usize = 200;
 
 /// What a partner has.
 #[derive(Debug, Clone, Default)]
-pub struct Purse {
+pub struct PartnerBalances {
     /// By currency.
     pub balances: BTreeMap<Currency, Balance>,
     /// What each of the last days brought, the oldest first, by currency; what was taken back is left out.
@@ -44,16 +44,16 @@ pub struct Purse {
 
 /// What came of a partner's referrals.
 #[derive(Debug, Clone, Default)]
-pub struct Following {
+pub struct ReferralStatistics {
     /// By the partner's own tag; without one, by the empty text.
-    pub by_tag: BTreeMap<String, Brought>,
+    pub by_tag: BTreeMap<String, ReferralCounts>,
     /// Whether older referrals, or further tags, were left out.
     pub is_cut: bool,
 }
 
 /// Clicks on a partner's links.
 #[derive(Debug, Clone, Default)]
-pub struct Clicks {
+pub struct ClickStatistics {
     /// All of them.
     pub all: u64,
     /// By link.
@@ -73,26 +73,25 @@ pub fn day_of(at: Timestamp, now: Timestamp) -> Option<usize> {
     (DAYS - 1).checked_sub(ago)
 }
 
-impl Office {
+impl AffiliateService {
     /// What a partner has.
     ///
     /// # Errors
     /// The store cannot be read.
-    pub async fn purse(&self, partner: &Partner) -> Result<Purse, Refusal> {
+    pub async fn partner_balances(&self, partner: &Partner) -> Result<PartnerBalances, AffiliateError> {
         let now = self.now();
         let balances = self.ledger().balances((partner.account, partner.id)).await?;
-        let mut purse = Purse { balances, ..Purse::default() };
-        let since = i64::try_from(DAYS)
-            .ok()
-            .and_then(|days| now.checked_sub(SignedDuration::from_hours(24 * days)).ok());
-        let filter = commission::Filter {
+        let mut purse = PartnerBalances { balances, ..PartnerBalances::default() };
+        let since =
+            i64::try_from(DAYS).ok().and_then(|days| now.checked_sub(SignedDuration::from_hours(24 * days)).ok());
+        let filter = commission::CommissionFilter {
             partner: Some(partner.id),
             created_after: since,
-            ..commission::Filter::default()
+            ..commission::CommissionFilter::default()
         };
         let mut before = None;
         for _ in 0..ROWS_MAX / SLICE {
-            let wanted = Wanted { before, limit: SLICE, from: None };
+            let wanted = ListPageRequest { before, limit: SLICE, from: None };
             let page = commission::list(self.store(), partner.account, &filter, wanted).await?;
             page.rows.iter().for_each(|line| purse.count(line, now));
             before = page.next;
@@ -108,20 +107,20 @@ impl Office {
     ///
     /// # Errors
     /// The store cannot be read or written.
-    pub async fn brought(&self, partner: &Partner) -> Result<ByLink, Refusal> {
-        Ok(self.ledger().brought((partner.account, partner.id)).await?)
+    pub async fn referral_counts(&self, partner: &Partner) -> Result<ReferralCountsByLink, AffiliateError> {
+        Ok(self.ledger().referral_counts((partner.account, partner.id)).await?)
     }
 
     /// What came of a partner's referrals.
     ///
     /// # Errors
     /// The store cannot be read.
-    pub async fn following(&self, partner: &Partner) -> Result<Following, Refusal> {
-        let mut following = Following::default();
-        let filter = referral::Filter { partner: Some(partner.id), ..referral::Filter::default() };
+    pub async fn referral_statistics(&self, partner: &Partner) -> Result<ReferralStatistics, AffiliateError> {
+        let mut following = ReferralStatistics::default();
+        let filter = referral::ReferralFilter { partner: Some(partner.id), ..referral::ReferralFilter::default() };
         let mut before = None;
         for _ in 0..ROWS_MAX / SLICE {
-            let wanted = Wanted { before, limit: SLICE, from: None };
+            let wanted = ListPageRequest { before, limit: SLICE, from: None };
             let page = referral::list(self.store(), partner.account, &filter, wanted).await?;
             page.rows.iter().for_each(|referral| following.count(referral));
             before = page.next;
@@ -137,16 +136,20 @@ impl Office {
     ///
     /// # Errors
     /// The store cannot be read.
-    pub async fn clicks(&self, partner: &Partner, links: &[PartnerLink]) -> Result<Clicks, Refusal> {
-        let counts = self.clicks_of(partner.id, links).await?;
+    pub async fn click_statistics(
+        &self,
+        partner: &Partner,
+        links: &[PartnerLink],
+    ) -> Result<ClickStatistics, AffiliateError> {
+        let counts = self.count_clicks_of_links(partner.id, links).await?;
         let by_link: BTreeMap<_, _> = links.iter().map(|link| link.id).zip(counts).collect();
         let all = by_link.values().sum();
-        let mut clicks = Clicks { all, by_link, by_tag: BTreeMap::new(), days: vec![0; DAYS] };
+        let mut clicks = ClickStatistics { all, by_link, by_tag: BTreeMap::new(), days: vec![0; DAYS] };
         let now = self.now();
-        let today = Hour::of(now).day();
+        let today = Hour::containing(now).day();
         let days = i64::try_from(DAYS).unwrap_or(0);
         let range = Hour(today.0 - 24 * (days - 1))..Hour(today.0 + 24);
-        for row in self.clicks_by_day((partner.account, partner.id), range).await? {
+        for row in self.list_clicks_by_day((partner.account, partner.id), range).await? {
             *clicks.by_tag.entry(row.sub_id).or_default() += row.clicks;
             let day = day_of(row.day.begins_at(), now);
             if let Some(sum) = day.and_then(|day| clicks.days.get_mut(day)) {
@@ -157,9 +160,9 @@ impl Office {
     }
 }
 
-impl Purse {
+impl PartnerBalances {
     fn count(&mut self, line: &Commission, now: Timestamp) {
-        if Part::of(line).is_none() {
+        if BalancePart::of_commission(line).is_none() {
             return;
         }
         if let Some(day) = day_of(line.created_at, now) {
@@ -171,11 +174,11 @@ impl Purse {
     }
 }
 
-impl Following {
+impl ReferralStatistics {
     fn count(&mut self, referral: &Referral) {
         let tag = referral.sub_id.clone().unwrap_or_default();
         if self.by_tag.len() < TAGS_MAX || self.by_tag.contains_key(&tag) {
-            self.by_tag.entry(tag).or_default().add(&Brought::of(referral));
+            self.by_tag.entry(tag).or_default().add(&ReferralCounts::for_referral(referral));
         } else {
             self.is_cut = true;
         }

@@ -3,17 +3,17 @@
 //! A host is judged when it is set and whenever it is used: it ends with the domain, whether that was deleted, lost its
 //! records or went to another account, and comes back with it.
 
-use mail::address::Name;
+use mail::address::DomainName;
 use mail::affiliate::origin;
-use mail::affiliate::program::Program;
-use mail::domain::{Domain, DomainState};
+use mail::affiliate::program::AffiliateProgram;
+use mail::domain::{DomainState, SendingDomain};
 use mail::id::AccountId;
 use mail::setup::RETURN_PATH_LABEL;
 use store::affiliate::program;
 use store::engine::ReadError;
 use thiserror::Error;
 
-use crate::office::Office;
+use crate::office::AffiliateService;
 
 /// The labels that a host may have: each is looked up among the domains.
 const LABELS_MAX: usize = 12;
@@ -22,7 +22,7 @@ const POLICY_LABEL: &str = "mta-sts";
 
 /// Why a host is not the portal's.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Error)]
-pub enum HostFault {
+pub enum PortalHostError {
     /// No domain of the account's covers it.
     #[error("must be at or below a verified domain of the account; verify the domain first")]
     Unverified,
@@ -46,43 +46,43 @@ pub enum HostFault {
     Malformed,
 }
 
-impl Office {
+impl AffiliateService {
     /// Judges a host for the portal of an account's program.
     ///
     /// # Errors
     /// The store cannot be read.
-    pub async fn judge_host(
+    pub async fn check_portal_host(
         &self,
         account: AccountId,
-        host: &Name,
-    ) -> Result<Result<(), HostFault>, ReadError> {
+        host: &DomainName,
+    ) -> Result<Result<(), PortalHostError>, ReadError> {
         if host.as_str().split('.').count() > LABELS_MAX || host.as_str().contains('_') {
-            return Ok(Err(HostFault::Malformed));
+            return Ok(Err(PortalHostError::Malformed));
         }
         if self.is_of_service(host) {
-            return Ok(Err(HostFault::Service));
+            return Ok(Err(PortalHostError::Service));
         }
         // The nearest verified domain covers it; what stands above may have put a host of its own there.
         let (mut covering, mut next) = (None, Some(host.clone()));
         while let Some(name) = next {
-            if let Some(domain) = store::domain::by_name(self.store(), &name).await?
+            if let Some(domain) = store::domain::find_by_name(self.store(), &name).await?
                 && domain.state == DomainState::Verified
             {
-                if let Some(fault) = fault_by(&domain, host) {
+                if let Some(fault) = host_error_by_domain(&domain, host) {
                     return Ok(Err(fault));
                 }
                 covering = covering.or(Some(domain.account));
             }
             next = name.parent();
         }
-        Ok(if covering == Some(account) { Ok(()) } else { Err(HostFault::Unverified) })
+        Ok(if covering == Some(account) { Ok(()) } else { Err(PortalHostError::Unverified) })
     }
 
     /// Whether a host is one of the service's own, by which its mail, its API and its pages are known.
-    fn is_of_service(&self, host: &Name) -> bool {
-        let base = self.hall.base_url().and_then(origin::host);
+    fn is_of_service(&self, host: &DomainName) -> bool {
+        let base = self.hall.base_url().and_then(origin::host_of);
         base.is_some_and(|base| base.eq_ignore_ascii_case(host.as_str()))
-            || self.hall.domains().facts().is_own(host)
+            || self.hall.domains().facts().is_service_host(host)
             || self.hall.service_domain().as_ref() == Some(host)
     }
 
@@ -90,28 +90,28 @@ impl Office {
     ///
     /// # Errors
     /// The store cannot be read.
-    pub async fn portal_host(&self, program: &Program) -> Result<Option<Name>, ReadError> {
+    pub async fn portal_host(&self, program: &AffiliateProgram) -> Result<Option<DomainName>, ReadError> {
         let Some(host) = &program.settings.portal_domain else { return Ok(None) };
-        Ok(self.judge_host(program.account, host).await?.ok().map(|()| host.clone()))
+        Ok(self.check_portal_host(program.account, host).await?.ok().map(|()| host.clone()))
     }
 
     /// Why the host of a program's portal does not hold, if it has one that does not.
     ///
     /// # Errors
     /// The store cannot be read.
-    pub async fn portal_fault(&self, program: &Program) -> Result<Option<HostFault>, ReadError> {
+    pub async fn portal_host_error(&self, program: &AffiliateProgram) -> Result<Option<PortalHostError>, ReadError> {
         let Some(host) = &program.settings.portal_domain else { return Ok(None) };
-        Ok(self.judge_host(program.account, host).await?.err())
+        Ok(self.check_portal_host(program.account, host).await?.err())
     }
 
     /// Another account's program that has a host which is not its own any more.
-    pub(crate) async fn former_of_host(
+    pub(crate) async fn former_program_of_host(
         &self,
         account: AccountId,
-        host: &Name,
-    ) -> Result<Option<Program>, ReadError> {
-        let Some(holder) = program::of_host(self.store(), host).await? else { return Ok(None) };
-        if holder.account == account || self.judge_host(holder.account, host).await?.is_ok() {
+        host: &DomainName,
+    ) -> Result<Option<AffiliateProgram>, ReadError> {
+        let Some(holder) = program::find_by_host(self.store(), host).await? else { return Ok(None) };
+        if holder.account == account || self.check_portal_host(holder.account, host).await?.is_ok() {
             return Ok(None);
         }
         Ok(Some(holder))
@@ -119,15 +119,15 @@ impl Office {
 }
 
 /// What a verified domain at or above a host has there itself.
-fn fault_by(domain: &Domain, host: &Name) -> Option<HostFault> {
+fn host_error_by_domain(domain: &SendingDomain, host: &DomainName) -> Option<PortalHostError> {
     let below = host.as_str().strip_suffix(domain.name.as_str()).and_then(|rest| rest.strip_suffix('.'));
     if domain.delivery.tracking_host.as_ref() == Some(host) {
-        return Some(HostFault::Tracking);
+        return Some(PortalHostError::Tracking);
     }
     match below {
-        Some(RETURN_PATH_LABEL) => Some(HostFault::ReturnPath),
-        Some(POLICY_LABEL) => Some(HostFault::Policy),
-        None if domain.inbound_enabled => Some(HostFault::Inbound),
+        Some(RETURN_PATH_LABEL) => Some(PortalHostError::ReturnPath),
+        Some(POLICY_LABEL) => Some(PortalHostError::Policy),
+        None if domain.inbound_enabled => Some(PortalHostError::Inbound),
         _ => None,
     }
 }

@@ -4,29 +4,29 @@
 //! the same. Of who waits for an answer the owner is told by mail.
 
 use mail::affiliate::campaign::{Campaign, Visibility};
-use mail::affiliate::partner::{Move, Partner, PartnerSource, PartnerStatus, Token};
-use mail::affiliate::program::Program;
+use mail::affiliate::partner::{Partner, PartnerAction, PartnerLinkToken, PartnerSource, PartnerStatus};
+use mail::affiliate::program::AffiliateProgram;
 use mail::id::{AccountId, CampaignId, PartnerId};
-use mail::owner_notice::About;
+use mail::owner_notice::AlertSubject;
 use store::affiliate::{campaign, partner, partner_link};
 use store::engine::Batch;
 
-use crate::office::{Office, nothing_beside};
-use crate::partners::{Moving, PartnerDraft, Shown};
-use crate::refusal::{Obstacle, Refusal};
+use crate::office::{AffiliateService, no_extension};
+use crate::partners::{PartnerDraft, PartnerStatusChange, PartnerView};
+use crate::refusal::{AffiliateError, ConflictReason};
 
 /// What the form says.
 #[derive(Debug, Clone)]
-pub struct Application {
+pub struct PartnerApplication {
     /// Who, and where from; its campaign, status, source, token and recruiter are decided here.
     pub draft: PartnerDraft,
     /// The token of who recruited them.
-    pub via: Option<Token>,
+    pub via: Option<PartnerLinkToken>,
     /// The program's terms were accepted with it.
     pub accepts_terms: bool,
 }
 
-impl Office {
+impl AffiliateService {
     /// The campaign that somebody joins by the form: the one named, if it is not private; else the default one, or the
     /// newest, of those that are public. None when the program takes nobody by itself.
     ///
@@ -34,18 +34,17 @@ impl Office {
     /// The store cannot be read.
     pub async fn campaign_to_join(
         &self,
-        program: &Program,
+        program: &AffiliateProgram,
         named: Option<CampaignId>,
-    ) -> Result<Option<Campaign>, Refusal> {
+    ) -> Result<Option<Campaign>, AffiliateError> {
         let account = program.account;
         if let Some(id) = named {
             let found = campaign::get(self.store(), account, id).await?;
-            let is_open = |campaign: &Campaign| {
-                campaign.visibility != Visibility::Private && campaign.archived_at.is_none()
-            };
+            let is_open =
+                |campaign: &Campaign| campaign.visibility != Visibility::Private && campaign.archived_at.is_none();
             return Ok(found.filter(is_open));
         }
-        let all = campaign::all(self.store(), account).await?;
+        let all = campaign::list(self.store(), account).await?;
         let mut open = all
             .into_iter()
             .filter(|campaign| campaign.visibility == Visibility::Public && campaign.archived_at.is_none());
@@ -63,13 +62,13 @@ impl Office {
     /// [`Refusal`]; nothing about who is a partner already.
     pub async fn apply_by_form(
         &self,
-        program: &Program,
+        program: &AffiliateProgram,
         campaign: &Campaign,
-        application: &Application,
-    ) -> Result<(), Refusal> {
+        application: &PartnerApplication,
+    ) -> Result<(), AffiliateError> {
         let account = program.account;
         let parent = match &application.via {
-            Some(token) => self.recruiter(account, token).await?,
+            Some(token) => self.find_recruiter(account, token).await?,
             None => None,
         };
         let draft = PartnerDraft {
@@ -82,27 +81,33 @@ impl Office {
             terms_accepted: application.accepts_terms,
             ..application.draft.clone()
         };
-        let place = self.hall.notice_place();
-        let tell_owner = |batch: &mut Batch, shown: &Shown| {
+        let place = self.hall.alert_partition();
+        let tell_owner = |batch: &mut Batch, shown: &PartnerView| {
             let Partner { id: affiliate, email, status, .. } = &shown.partner;
             if *status == PartnerStatus::Pending {
-                let about = About::Application { affiliate: *affiliate, applicant: email.clone() };
-                self.hall.notice(batch, place, (account, about));
+                let about = AlertSubject::Application { affiliate: *affiliate, applicant: email.clone() };
+                self.hall.put_owner_alert(batch, place, (account, about));
             }
         };
         match self.create_partner(account, &draft, &tell_owner).await {
             Ok(_) => {
-                self.hall.noticed(place);
+                self.hall.notify_owner_alert(place);
                 Ok(())
             }
-            Err(Refusal::Obstacle(Obstacle::EmailTaken)) => self.ask_for_link(program, &draft.email).await,
+            Err(AffiliateError::Conflict(ConflictReason::EmailTaken)) => {
+                self.request_login_link(program, &draft.email).await
+            }
             Err(refusal) => Err(refusal),
         }
     }
 
     /// The partner who recruits by a token.
-    async fn recruiter(&self, account: AccountId, token: &Token) -> Result<Option<PartnerId>, Refusal> {
-        let Some(link) = partner_link::with_token(self.store(), account, token).await? else {
+    async fn find_recruiter(
+        &self,
+        account: AccountId,
+        token: &PartnerLinkToken,
+    ) -> Result<Option<PartnerId>, AffiliateError> {
+        let Some(link) = partner_link::find_by_token(self.store(), account, token).await? else {
             return Ok(None);
         };
         let found = partner::get(self.store(), account, link.partner).await?;
@@ -113,8 +118,8 @@ impl Office {
     ///
     /// # Errors
     /// It is not invited; [`Refusal`].
-    pub async fn accept_invitation(&self, partner: &Partner) -> Result<Shown, Refusal> {
-        let moving = Moving { action: Move::Accept, seen: None, reason: None, send_email: false };
-        self.move_partner((partner.account, partner.id), &moving, &nothing_beside).await
+    pub async fn accept_invitation(&self, partner: &Partner) -> Result<PartnerView, AffiliateError> {
+        let moving = PartnerStatusChange { action: PartnerAction::Accept, seen: None, reason: None, send_email: false };
+        self.change_partner_status((partner.account, partner.id), &moving, &no_extension).await
     }
 }

@@ -5,21 +5,21 @@
 //! ```
 
 use mail::affiliate::partner::{Partner, PartnerStatus, PayoutDestination};
-use mail::affiliate::partner_letter::Tells;
-use mail::affiliate::portal::{LinkSecret, Purpose};
-use mail::affiliate::program::{PayoutMethod, Program};
+use mail::affiliate::partner_letter::PartnerEmailKind;
+use mail::affiliate::portal::{PortalLinkPurpose, PortalLinkSecret};
+use mail::affiliate::program::{AffiliateProgram, PayoutMethod};
 use store::affiliate::{partner, portal_link};
 use store::engine::Batch;
 
-use super::entrance::Door;
-use crate::office::{Committed, Office};
-use crate::partners::Shown;
-use crate::refusal::{Obstacle, Refusal};
+use super::entrance::LoginTarget;
+use crate::office::{AffiliateService, CommitResult};
+use crate::partners::PartnerView;
+use crate::refusal::{AffiliateError, ConflictReason};
 
 /// The ways of payment that a partner may choose: those that the program allows, but for accounts at the processor, which
 /// the owner connects.
 #[must_use]
-pub fn choices(program: &Program) -> Vec<PayoutMethod> {
+pub fn payout_methods(program: &AffiliateProgram) -> Vec<PayoutMethod> {
     let allowed = &program.settings.allowed_methods;
     allowed.iter().copied().filter(|method| method.is_manual()).collect()
 }
@@ -28,35 +28,35 @@ pub fn choices(program: &Program) -> Vec<PayoutMethod> {
 ///
 /// # Errors
 /// What is wrong with it.
-pub fn payout_wish(
-    program: &Program,
+pub fn parse_payout_destination(
+    program: &AffiliateProgram,
     (method, destination): (&str, &str),
-) -> Result<PayoutDestination, Refusal> {
-    let method = PayoutMethod::of_word(method).filter(|method| choices(program).contains(method));
-    let method = method.ok_or_else(|| Refusal::field("method", "is none that this program pays by"))?;
-    PayoutDestination::new(method, destination).map_err(|why| Refusal::field("destination", why))
+) -> Result<PayoutDestination, AffiliateError> {
+    let method = PayoutMethod::from_word(method).filter(|method| payout_methods(program).contains(method));
+    let method = method.ok_or_else(|| AffiliateError::field("method", "is none that this program pays by"))?;
+    PayoutDestination::new(method, destination).map_err(|why| AffiliateError::field("destination", why))
 }
 
-impl Office {
+impl AffiliateService {
     /// Has a letter written by which a partner confirms another destination of its payouts.
     ///
     /// # Errors
     /// It could not be mailed; [`Refusal`].
-    pub async fn ask_payout_change(
+    pub async fn request_payout_change(
         &self,
-        (partner, program): (&Partner, &Program),
+        (partner, program): (&Partner, &AffiliateProgram),
         payout: PayoutDestination,
-    ) -> Result<(), Refusal> {
+    ) -> Result<(), AffiliateError> {
         if !self.answers_by_mail(program).await? {
-            return Err(Obstacle::NoMail.into());
+            return Err(ConflictReason::NoMail.into());
         }
         let PayoutDestination { method, destination, .. } = payout;
         let mut batch = Batch::intake();
-        partner::expect(&mut batch, partner);
-        self.write_to(&mut batch, partner, Tells::ConfirmPayout { method, destination });
+        partner::check_unchanged(&mut batch, partner);
+        self.queue_email(&mut batch, partner, PartnerEmailKind::ConfirmPayout { method, destination });
         match self.commit(batch).await? {
-            Committed::Done => Ok(()),
-            Committed::Beaten(_) => Err(Obstacle::Changed.into()),
+            CommitResult::Committed => Ok(()),
+            CommitResult::Conflict(_) => Err(ConflictReason::Changed.into()),
         }
     }
 
@@ -64,12 +64,14 @@ impl Office {
     ///
     /// # Errors
     /// The store cannot be read.
-    pub async fn payout_change(
+    pub async fn find_payout_change(
         &self,
-        secret: &LinkSecret,
-    ) -> Result<Option<(Door, PayoutDestination)>, Refusal> {
-        let Some(door) = self.behind(secret).await? else { return Ok(None) };
-        let Purpose::Payout { method, destination } = door.link.purpose.clone() else { return Ok(None) };
+        secret: &PortalLinkSecret,
+    ) -> Result<Option<(LoginTarget, PayoutDestination)>, AffiliateError> {
+        let Some(door) = self.find_login_target(secret).await? else { return Ok(None) };
+        let PortalLinkPurpose::Payout { method, destination } = door.link.purpose.clone() else {
+            return Ok(None);
+        };
         let payout = PayoutDestination { method, destination, is_able: true };
         Ok(Some((door, payout)))
     }
@@ -78,13 +80,14 @@ impl Office {
     ///
     /// # Errors
     /// The link was used, or is too old, or the partner is not active any more; [`Refusal`].
-    pub async fn confirm_payout_change(&self, secret: &LinkSecret) -> Result<Shown, Refusal> {
-        let over = || Refusal::from(Obstacle::LinkOver);
-        let (Door { link, partner, program }, payout) = self.payout_change(secret).await?.ok_or_else(over)?;
-        if partner.status != PartnerStatus::Active || !choices(&program).contains(&payout.method) {
+    pub async fn confirm_payout_change(&self, secret: &PortalLinkSecret) -> Result<PartnerView, AffiliateError> {
+        let over = || AffiliateError::from(ConflictReason::PortalLinkExpired);
+        let (LoginTarget { link, partner, program }, payout) =
+            self.find_payout_change(secret).await?.ok_or_else(over)?;
+        if partner.status != PartnerStatus::Active || !payout_methods(&program).contains(&payout.method) {
             return Err(over());
         }
-        let using = |batch: &mut Batch, _: &Shown| portal_link::use_up(batch, secret, &link);
-        self.set_payout((link.account, link.partner), (&payout, None), &using).await
+        let using = |batch: &mut Batch, _: &PartnerView| portal_link::consume(batch, secret, &link);
+        self.set_payout_destination((link.account, link.partner), (&payout, None), &using).await
     }
 }

@@ -7,14 +7,14 @@ use mail::affiliate::money::Currency;
 use mail::affiliate::partner::Partner;
 use mail::affiliate::payout::PayoutStatus;
 use mail::id::PayoutId;
-use store::affiliate::listing::Wanted;
+use store::affiliate::listing::ListPageRequest;
 use store::affiliate::{adjustment, commission, payout};
 use store::engine::ReadError;
 
-use crate::letters::ToldPayout;
-use crate::office::Office;
-use crate::payouts::show::{PayoutPage, ShownPayout, Wish};
-use crate::refusal::Refusal;
+use crate::letters::PayoutEmailDetails;
+use crate::office::AffiliateService;
+use crate::payouts::show::{PayoutPage, PayoutQuery, PayoutView};
+use crate::refusal::AffiliateError;
 
 /// Lines that a receipt shows.
 pub const LINES_MAX: usize = 500;
@@ -25,36 +25,40 @@ const ADJUSTMENTS_MAX: usize = 500;
 #[derive(Debug, Clone)]
 pub struct Receipt {
     /// The payout.
-    pub shown: ShownPayout,
+    pub shown: PayoutView,
     /// The first of its lines, with what each came to in it.
     pub lines: Vec<(Commission, i64)>,
 }
 
-impl Office {
+impl AffiliateService {
     /// A page of a partner's payouts, newest first. Drafts are the program's own affair, and left out.
     ///
     /// # Errors
     /// The store cannot be read.
-    pub async fn payouts_of(&self, partner: &Partner, wanted: Wanted) -> Result<PayoutPage, Refusal> {
+    pub async fn list_partner_payouts(
+        &self,
+        partner: &Partner,
+        wanted: ListPageRequest,
+    ) -> Result<PayoutPage, AffiliateError> {
         let statuses = vec![PayoutStatus::Processing, PayoutStatus::Paid, PayoutStatus::Failed];
-        let wish = Wish { statuses, partner: Some(partner.id), run: None };
-        Ok(self.ledger().payouts(partner.account, &wish, wanted).await?)
+        let wish = PayoutQuery { statuses, partner: Some(partner.id), run: None };
+        Ok(self.ledger().list_payouts(partner.account, &wish, wanted).await?)
     }
 
     /// A payout of a partner, and the first lines of it; none when it is not the partner's.
     ///
     /// # Errors
     /// The store cannot be read.
-    pub async fn receipt_of(&self, partner: &Partner, id: PayoutId) -> Result<Option<Receipt>, Refusal> {
-        let shown = match self.ledger().payout(partner.account, id).await {
+    pub async fn get_receipt(&self, partner: &Partner, id: PayoutId) -> Result<Option<Receipt>, AffiliateError> {
+        let shown = match self.ledger().get_payout(partner.account, id).await {
             Ok(shown) => shown,
-            Err(Refusal::Unknown(_)) => return Ok(None),
+            Err(AffiliateError::NotFound(_)) => return Ok(None),
             Err(refusal) => return Err(refusal),
         };
         if shown.payout.partner != partner.id || shown.status == PayoutStatus::Draft {
             return Ok(None);
         }
-        let items = payout::items(self.store(), (partner.account, id), None, LINES_MAX).await?;
+        let items = payout::list_items(self.store(), (partner.account, id), None, LINES_MAX).await?;
         let mut lines = Vec::with_capacity(items.len());
         for (line, amount) in items {
             let found = commission::get(self.store(), partner.account, line).await?;
@@ -67,15 +71,15 @@ impl Office {
     ///
     /// # Errors
     /// The store cannot be read.
-    pub async fn corrections_of(
+    pub async fn pending_corrections(
         &self,
         partner: &Partner,
         currencies: impl Iterator<Item = Currency>,
-    ) -> Result<BTreeMap<Currency, i64>, Refusal> {
+    ) -> Result<BTreeMap<Currency, i64>, AffiliateError> {
         let mut owed = BTreeMap::new();
         for currency in currencies {
             let of = (partner.id, currency);
-            let found = adjustment::free(self.store(), partner.account, (of, of), ADJUSTMENTS_MAX).await?;
+            let found = adjustment::list_unassigned(self.store(), partner.account, (of, of), ADJUSTMENTS_MAX).await?;
             let sum = found.iter().fold(0_i64, |sum, one| sum.saturating_add(one.amount));
             if sum != 0 {
                 owed.insert(currency, sum);
@@ -85,13 +89,13 @@ impl Office {
     }
 
     /// What a letter tells of a payout.
-    pub(crate) async fn told_payout(
+    pub(crate) async fn payout_email_details(
         &self,
         partner: &Partner,
         id: PayoutId,
-    ) -> Result<Option<ToldPayout>, ReadError> {
+    ) -> Result<Option<PayoutEmailDetails>, ReadError> {
         let found = payout::get(self.store(), partner.account, id).await?;
-        Ok(found.map(|payout| ToldPayout {
+        Ok(found.map(|payout| PayoutEmailDetails {
             amount: payout.amount,
             currency: payout.currency,
             method: payout.method,

@@ -6,11 +6,11 @@ use mail::id::{AccountId, PartnerId};
 use store::affiliate::partner;
 use store::engine::Batch;
 
-use crate::office::{Committed, Office, TRIES_MAX};
-use crate::partners::Shown;
-use crate::refusal::{Obstacle, Refusal};
+use crate::office::{AffiliateService, CommitResult, TRIES_MAX};
+use crate::partners::PartnerView;
+use crate::refusal::{AffiliateError, ConflictReason};
 
-impl Office {
+impl AffiliateService {
     /// Gives a partner's postbacks a new secret, which is shown now and to the partner never again.
     ///
     /// # Errors
@@ -18,10 +18,10 @@ impl Office {
     pub async fn rotate_postback_secret(
         &self,
         (account, id): (AccountId, PartnerId),
-    ) -> Result<String, Refusal> {
+    ) -> Result<String, AffiliateError> {
         for _ in 0..TRIES_MAX {
-            let Shown { partner: before, links, program, .. } = self.show_partner(account, id).await?;
-            let secret = mail::webhook::secret_text(&self.hall.entropy().secret());
+            let PartnerView { partner: before, links, program, .. } = self.get_partner_view(account, id).await?;
+            let secret = mail::webhook::format_secret(&self.hall.entropy().secret());
             let after = Partner {
                 postback_secret: self.seal(&id.to_bytes(), &secret)?,
                 rev: before.rev.saturating_add(1),
@@ -30,12 +30,12 @@ impl Office {
             };
             let mut batch = Batch::progress();
             partner::update(&mut batch, &before, &after);
-            let shown = Shown::of(after, links, program);
-            self.tell_of_partner(&mut batch, EventKind::AffiliateUpdated, &shown);
-            if matches!(self.commit(batch).await?, Committed::Done) {
+            let shown = PartnerView::of(after, links, program);
+            self.record_partner_event(&mut batch, EventKind::AffiliateUpdated, &shown);
+            if matches!(self.commit(batch).await?, CommitResult::Committed) {
                 return Ok(secret);
             }
         }
-        Err(Obstacle::Changed.into())
+        Err(ConflictReason::Changed.into())
     }
 }

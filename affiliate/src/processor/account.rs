@@ -1,7 +1,7 @@
 //! A partner's account at the processor, as `account.updated` tells and `GET /v1/accounts/{id}` answers.
 
-use super::as_of::AsOf;
-use super::reading::{Object, Reading, Unreadable};
+use super::as_of::StateVersion;
+use super::reading::{JsonReadError, ProcessorJsonObject, ReadContext};
 
 /// A connected account. All of it is state.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -11,7 +11,7 @@ pub struct ConnectedAccount {
     /// Whether money can be transferred to it.
     pub takes_transfers: bool,
     /// As of when this holds.
-    pub as_of: AsOf,
+    pub as_of: StateVersion,
 }
 
 impl ConnectedAccount {
@@ -19,13 +19,13 @@ impl ConnectedAccount {
     ///
     /// # Errors
     /// A field that matters cannot be read.
-    pub fn read(json: &str, reading: &Reading<'_>) -> Result<Self, Unreadable> {
-        Self::of(&Object::of(json, "")?, reading)
+    pub fn read(json: &str, reading: &ReadContext<'_>) -> Result<Self, JsonReadError> {
+        Self::of(&ProcessorJsonObject::of(json, "")?, reading)
     }
 
-    pub(super) fn of(object: &Object<'_>, reading: &Reading<'_>) -> Result<Self, Unreadable> {
+    pub(super) fn of(object: &ProcessorJsonObject<'_>, reading: &ReadContext<'_>) -> Result<Self, JsonReadError> {
         Ok(Self {
-            id: object.needed_id("id")?,
+            id: object.required_id("id")?,
             takes_transfers: object.text("capabilities.transfers")?.as_deref() == Some("active"),
             as_of: reading.as_of,
         })

@@ -9,17 +9,17 @@ use serde::{Deserialize, Serialize};
 /// is of one second is put in the order of its [`Step`]s. Where those are the same too, the fact says which wins
 /// ([`super::Charge`]), or it does not matter.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
-pub struct AsOf {
+pub struct StateVersion {
     /// By the processor's clock.
     pub at: Timestamp,
     /// What can have come before it in the same second.
-    pub step: Step,
+    pub step: ObjectStage,
 }
 
 /// Where in an object's life an account of it stands.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
-pub enum Step {
+pub enum ObjectStage {
     /// It was asked for: of the answer's second, what happened last it may not know.
     Fetched,
     /// It was made.
@@ -30,14 +30,14 @@ pub enum Step {
     Ended,
 }
 
-impl AsOf {
+impl StateVersion {
     /// Of an event of this type, created then.
     #[must_use]
     pub fn event(kind: &str, created: Timestamp) -> Self {
         let step = match kind.rsplit('.').next() {
-            Some("created") => Step::Begun,
-            Some("deleted" | "closed" | "voided" | "failed") => Step::Ended,
-            _ => Step::Changed,
+            Some("created") => ObjectStage::Begun,
+            Some("deleted" | "closed" | "voided" | "failed") => ObjectStage::Ended,
+            _ => ObjectStage::Changed,
         };
         Self { at: created, step }
     }
@@ -46,12 +46,12 @@ impl AsOf {
     /// ahead, and then events of the meantime would seem older than the answer.
     #[must_use]
     pub fn fetched(answered_at: Timestamp) -> Self {
-        Self { at: answered_at, step: Step::Fetched }
+        Self { at: answered_at, step: ObjectStage::Fetched }
     }
 
     /// The same, of an object that turns out to have ended.
     pub(super) fn ended(self) -> Self {
-        Self { step: Step::Ended, ..self }
+        Self { step: ObjectStage::Ended, ..self }
     }
 }
 
@@ -63,11 +63,11 @@ mod tests {
     fn what_is_of_one_second_has_an_order() {
         let (now, then) = (Timestamp::from_second(100).unwrap(), Timestamp::from_second(99).unwrap());
         let order = [
-            AsOf::event("customer.subscription.deleted", then),
-            AsOf::fetched(now),
-            AsOf::event("customer.subscription.created", now),
-            AsOf::event("customer.subscription.updated", now),
-            AsOf::event("customer.subscription.deleted", now),
+            StateVersion::event("customer.subscription.deleted", then),
+            StateVersion::fetched(now),
+            StateVersion::event("customer.subscription.created", now),
+            StateVersion::event("customer.subscription.updated", now),
+            StateVersion::event("customer.subscription.deleted", now),
         ];
         assert!(order.is_sorted_by(|a, b| a < b));
     }

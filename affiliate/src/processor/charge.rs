@@ -2,10 +2,10 @@
 
 use mail::affiliate::money::Currency;
 
-use super::as_of::AsOf;
+use super::as_of::StateVersion;
 use super::dispute::ChargeDispute;
-use super::marks::Marks;
-use super::reading::{Object, Reading, Unreadable};
+use super::marks::ReferralMetadata;
+use super::reading::{JsonReadError, ProcessorJsonObject, ReadContext};
 use super::refund::{ChargeFigure, Refund};
 
 /// A charge. All of it is state: `amount_refunded` is what was refunded so far.
@@ -30,13 +30,13 @@ pub struct Charge {
     /// Whether there ever was a dispute. Its status only a [`ChargeDispute`] tells.
     pub is_disputed: bool,
     /// What the metadata say.
-    pub marks: Marks,
+    pub marks: ReferralMetadata,
     /// Those of its refunds that stand in it.
     pub refunds: Vec<Refund>,
     /// Its dispute, where that stands in it.
     pub dispute: Option<ChargeDispute>,
     /// As of when this holds.
-    pub as_of: AsOf,
+    pub as_of: StateVersion,
 }
 
 impl Charge {
@@ -44,23 +44,23 @@ impl Charge {
     ///
     /// # Errors
     /// A field that matters cannot be read.
-    pub fn read(json: &str, reading: &Reading<'_>) -> Result<Self, Unreadable> {
-        Self::of(&Object::of(json, "")?, reading)
+    pub fn read(json: &str, reading: &ReadContext<'_>) -> Result<Self, JsonReadError> {
+        Self::of(&ProcessorJsonObject::of(json, "")?, reading)
     }
 
-    pub(super) fn of(object: &Object<'_>, reading: &Reading<'_>) -> Result<Self, Unreadable> {
+    pub(super) fn of(object: &ProcessorJsonObject<'_>, reading: &ReadContext<'_>) -> Result<Self, JsonReadError> {
         let refunds = object.objects("refunds")?;
         let dispute = object.expanded("dispute")?;
         Ok(Self {
-            id: object.needed_id("id")?,
+            id: object.required_id("id")?,
             payment_intent: object.id("payment_intent")?,
             invoice: object.first_id(&["invoice", "payment_intent.invoice"])?,
             customer: object.id("customer")?,
-            amount: object.needed_share("amount")?,
-            amount_refunded: object.needed_share("amount_refunded")?,
-            currency: object.needed_currency()?,
-            is_disputed: object.is("disputed")? || object.id("dispute")?.is_some(),
-            marks: Marks::read(object, &["metadata"], reading),
+            amount: object.required_non_negative_amount("amount")?,
+            amount_refunded: object.required_non_negative_amount("amount_refunded")?,
+            currency: object.required_currency()?,
+            is_disputed: object.is_set("disputed")? || object.id("dispute")?.is_some(),
+            marks: ReferralMetadata::read(object, &["metadata"], reading),
             refunds: refunds.iter().map(|refund| Refund::of(&refund?, reading)).collect::<Result<_, _>>()?,
             dispute: dispute.map(|dispute| ChargeDispute::of(&dispute, reading)).transpose()?,
             as_of: reading.as_of,
@@ -69,7 +69,7 @@ impl Charge {
 
     /// Whether nothing follows from it: nothing went back, nobody disputes it, and no flag excludes it.
     #[must_use]
-    pub fn is_plain(&self) -> bool {
+    pub fn has_no_effect(&self) -> bool {
         self.amount_refunded == 0 && !self.is_disputed && !self.marks.excluded && self.refunds.is_empty()
     }
 

@@ -5,9 +5,9 @@ use jiff::Timestamp;
 use mail::affiliate::money::Currency;
 use mail::affiliate::sale::{Sale, SaleLine};
 
-use super::as_of::AsOf;
-use super::marks::{Marks, ReferralHint};
-use super::reading::{Object, Reading, Unreadable};
+use super::as_of::StateVersion;
+use super::marks::{ReferralHint, ReferralMetadata};
+use super::reading::{JsonReadError, ProcessorJsonObject, ReadContext};
 
 /// A checkout session that was completed.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -19,7 +19,7 @@ pub struct Checkout {
     /// Their address, in lower case.
     pub email: Option<String>,
     /// Whom they came by: the `client_reference_id`, then the metadata; and whether it is to earn nothing.
-    pub marks: Marks,
+    pub marks: ReferralMetadata,
     /// The invoice, where there is one. With the payment intent it tells which payment paid it.
     pub invoice: Option<String>,
     /// The subscription, where one was begun.
@@ -37,7 +37,7 @@ pub struct Checkout {
     /// When the session was begun.
     pub created_at: Option<Timestamp>,
     /// As of when this holds.
-    pub as_of: AsOf,
+    pub as_of: StateVersion,
 }
 
 impl Checkout {
@@ -45,23 +45,23 @@ impl Checkout {
     ///
     /// # Errors
     /// A field that matters cannot be read.
-    pub fn read(json: &str, reading: &Reading<'_>) -> Result<Self, Unreadable> {
-        Self::of(&Object::of(json, "")?, reading)
+    pub fn read(json: &str, reading: &ReadContext<'_>) -> Result<Self, JsonReadError> {
+        Self::of(&ProcessorJsonObject::of(json, "")?, reading)
     }
 
-    pub(super) fn of(object: &Object<'_>, reading: &Reading<'_>) -> Result<Self, Unreadable> {
+    pub(super) fn of(object: &ProcessorJsonObject<'_>, reading: &ReadContext<'_>) -> Result<Self, JsonReadError> {
         let named = object.text("client_reference_id")?.and_then(|text| ReferralHint::read(&text));
         Ok(Self {
-            id: object.needed_id("id")?,
+            id: object.required_id("id")?,
             customer: object.id("customer")?,
             email: object.email(&["customer_details.email", "customer_email", "customer.email"])?,
-            marks: Marks::read(object, &["metadata"], reading).preferring(named),
+            marks: ReferralMetadata::read(object, &["metadata"], reading).with_first_hint(named),
             invoice: object.id("invoice")?,
             subscription: object.id("subscription")?,
             payment_intent: object.id("payment_intent")?,
             is_paid: object.text("payment_status")?.as_deref() == Some("paid"),
             total: object.amount("amount_total")?,
-            tax: object.share("total_details.amount_tax")?.unwrap_or(0),
+            tax: object.non_negative_amount("total_details.amount_tax")?.unwrap_or(0),
             currency: object.currency("currency")?,
             created_at: object.time("created")?,
             as_of: reading.as_of,

@@ -3,8 +3,8 @@
 
 use mail::affiliate::money::Currency;
 
-use super::as_of::{AsOf, Step};
-use super::reading::{Object, Problem, Reading, Unreadable};
+use super::as_of::{ObjectStage, StateVersion};
+use super::reading::{FieldProblem, JsonReadError, ProcessorJsonObject, ReadContext};
 
 /// A credit note. State: a void one gives nothing back.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -19,7 +19,7 @@ pub struct CreditNote {
     /// in it, since the charge counts that; nor is what it took off before the invoice was paid, since then less was paid.
     pub given_back: i64,
     /// As of when this holds.
-    pub as_of: AsOf,
+    pub as_of: StateVersion,
 }
 
 impl CreditNote {
@@ -27,29 +27,31 @@ impl CreditNote {
     ///
     /// # Errors
     /// A field that matters cannot be read.
-    pub fn read(json: &str, reading: &Reading<'_>) -> Result<Self, Unreadable> {
-        Self::of(&Object::of(json, "")?, reading)
+    pub fn read(json: &str, reading: &ReadContext<'_>) -> Result<Self, JsonReadError> {
+        Self::of(&ProcessorJsonObject::of(json, "")?, reading)
     }
 
-    pub(super) fn of(object: &Object<'_>, reading: &Reading<'_>) -> Result<Self, Unreadable> {
-        let is_void = reading.as_of.step == Step::Ended || object.text("status")?.as_deref() == Some("void");
+    pub(super) fn of(object: &ProcessorJsonObject<'_>, reading: &ReadContext<'_>) -> Result<Self, JsonReadError> {
+        let is_void = reading.as_of.step == ObjectStage::Ended || object.text("status")?.as_deref() == Some("void");
         let given_back = given_back(object)?;
         Ok(Self {
-            id: object.needed_id("id")?,
-            invoice: object.needed_id("invoice")?,
-            currency: object.needed_currency()?,
+            id: object.required_id("id")?,
+            invoice: object.required_id("invoice")?,
+            currency: object.required_currency()?,
             given_back: if is_void { 0 } else { given_back },
             as_of: if is_void { reading.as_of.ended() } else { reading.as_of },
         })
     }
 }
 
-fn given_back(object: &Object<'_>) -> Result<i64, Unreadable> {
-    let outside = object.share("out_of_band_amount")?.unwrap_or(0);
-    let after_payment = match object.share("post_payment_amount")? {
+fn given_back(object: &ProcessorJsonObject<'_>) -> Result<i64, JsonReadError> {
+    let outside = object.non_negative_amount("out_of_band_amount")?.unwrap_or(0);
+    let after_payment = match object.non_negative_amount("post_payment_amount")? {
         Some(amount) => amount,
         // An older shape: a note is all one or all the other.
-        None if object.text("type")?.as_deref() == Some("post_payment") => object.needed_share("total")?,
+        None if object.text("type")?.as_deref() == Some("post_payment") => {
+            object.required_non_negative_amount("total")?
+        }
         None => outside,
     };
     let refunds = object.objects("refunds")?;
@@ -61,10 +63,10 @@ fn given_back(object: &Object<'_>) -> Result<i64, Unreadable> {
         let mut sum = 0_i64;
         for refund in refunds.iter() {
             let refund = refund?;
-            let amount = refund.share("amount_refunded")?.unwrap_or(0);
+            let amount = refund.non_negative_amount("amount_refunded")?.unwrap_or(0);
             sum = sum
                 .checked_add(amount)
-                .ok_or_else(|| refund.wrong("amount_refunded", Problem::AmountTooLarge))?;
+                .ok_or_else(|| refund.error_at("amount_refunded", FieldProblem::AmountTooLarge))?;
         }
         sum
     };

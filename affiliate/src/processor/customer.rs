@@ -2,9 +2,9 @@
 
 use jiff::Timestamp;
 
-use super::as_of::AsOf;
-use super::marks::Marks;
-use super::reading::{Object, Reading, Unreadable};
+use super::as_of::StateVersion;
+use super::marks::ReferralMetadata;
+use super::reading::{JsonReadError, ProcessorJsonObject, ReadContext};
 
 /// A customer.
 ///
@@ -16,11 +16,11 @@ pub struct Customer {
     /// The address, in lower case.
     pub email: Option<String>,
     /// What the metadata say.
-    pub marks: Marks,
+    pub marks: ReferralMetadata,
     /// When it was made, where that is said.
     pub created_at: Option<Timestamp>,
     /// As of when this holds.
-    pub as_of: AsOf,
+    pub as_of: StateVersion,
 }
 
 impl Customer {
@@ -28,15 +28,15 @@ impl Customer {
     ///
     /// # Errors
     /// A field that matters cannot be read.
-    pub fn read(json: &str, reading: &Reading<'_>) -> Result<Self, Unreadable> {
-        Self::of(&Object::of(json, "")?, reading)
+    pub fn read(json: &str, reading: &ReadContext<'_>) -> Result<Self, JsonReadError> {
+        Self::of(&ProcessorJsonObject::of(json, "")?, reading)
     }
 
-    pub(super) fn of(object: &Object<'_>, reading: &Reading<'_>) -> Result<Self, Unreadable> {
+    pub(super) fn of(object: &ProcessorJsonObject<'_>, reading: &ReadContext<'_>) -> Result<Self, JsonReadError> {
         Ok(Self {
-            id: object.needed_id("id")?,
+            id: object.required_id("id")?,
             email: object.email(&["email"])?,
-            marks: Marks::read(object, &["metadata"], reading),
+            marks: ReferralMetadata::read(object, &["metadata"], reading),
             created_at: object.time("created")?,
             as_of: reading.as_of,
         })

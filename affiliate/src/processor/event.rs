@@ -4,10 +4,10 @@
 //! names it in the list of those that failed; only then is the object read.
 
 use jiff::Timestamp;
-use mail::affiliate::program::Mode;
+use mail::affiliate::program::ProcessorMode;
 
 use super::account::ConnectedAccount;
-use super::as_of::AsOf;
+use super::as_of::StateVersion;
 use super::charge::Charge;
 use super::checkout::Checkout;
 use super::credit_note::CreditNote;
@@ -15,27 +15,27 @@ use super::customer::Customer;
 use super::dispute::ChargeDispute;
 use super::invoice::{Invoice, InvoicePayment};
 use super::marks::MetadataKeys;
-use super::reading::{Object, Problem, Reading, Unreadable, body_is, json};
+use super::reading::{FieldProblem, JsonReadError, ProcessorJsonObject, ReadContext, body_error, json};
 use super::refund::Refund;
 use super::subscription::Subscription;
 use super::transfer::ReversedTransfer;
 
 /// The body of an event that nobody sent: an object as it was asked for, as of that time.
 #[must_use]
-pub fn event_about(object: &str, (id, kind): (&str, &str), (at, mode): (Timestamp, Mode)) -> String {
+pub fn synthesize_event(object: &str, (id, kind): (&str, &str), (at, mode): (Timestamp, ProcessorMode)) -> String {
     let quoted = serde_json::Value::from;
     format!(
         r#"{{"id":{},"object":"event","type":{},"created":{},"livemode":{},"data":{{"object":{object}}}}}"#,
         quoted(id),
         quoted(kind),
         at.as_second(),
-        mode == Mode::Live
+        mode == ProcessorMode::Live
     )
 }
 
 /// An event, its object not read yet.
 #[derive(Debug, Clone, PartialEq)]
-pub struct Event {
+pub struct WebhookEvent {
     /// The processor's id: one event, however often it is sent.
     pub id: String,
     /// Its type: `invoice.paid`.
@@ -52,7 +52,7 @@ pub struct Event {
 
 /// What an event tells.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub enum Fact {
+pub enum WebhookFact {
     /// `checkout.session.completed`, `.async_payment_succeeded`
     CheckoutCompleted(Box<Checkout>),
     /// `customer.created`, `.updated`
@@ -80,22 +80,22 @@ pub enum Fact {
     Other(String),
 }
 
-impl Event {
+impl WebhookEvent {
     /// Reads the body of a webhook, or an event of a [`super::Page`]. Its signature is [`super::signature`]'s, its size the
     /// caller's to bound.
     ///
     /// # Errors
     /// It is no JSON, or no event: without id, type or time.
-    pub fn read(body: &[u8]) -> Result<Self, Unreadable> {
+    pub fn read(body: &[u8]) -> Result<Self, JsonReadError> {
         // It is kept when it fails, and others may make a tree of it.
         if mail::json::has_reserved_name(body) {
-            return Err(body_is(Problem::ReservedName));
+            return Err(body_error(FieldProblem::ReservedName));
         }
-        let event = Object::of(json(body)?, "")?;
+        let event = ProcessorJsonObject::of(json(body)?, "")?;
         Ok(Self {
-            id: event.needed_id("id")?,
-            kind: event.needed_id("type")?,
-            created: event.needed("created", event.time("created")?)?,
+            id: event.required_id("id")?,
+            kind: event.required_id("type")?,
+            created: event.required("created", event.time("created")?)?,
             livemode: event.flag("livemode")?,
             account: event.id("account")?,
             object: event.find("data.object").map(Into::into),
@@ -118,47 +118,47 @@ impl Event {
     ///
     /// # Errors
     /// The object is of a kind that matters and cannot be read.
-    pub fn fact(&self, keys: &MetadataKeys) -> Result<Fact, Unreadable> {
-        let reading = &Reading { keys, as_of: AsOf::event(&self.kind, self.created) };
+    pub fn read_fact(&self, keys: &MetadataKeys) -> Result<WebhookFact, JsonReadError> {
+        let reading = &ReadContext { keys, as_of: StateVersion::event(&self.kind, self.created) };
         let object = || {
-            let missing = || Unreadable { field: "data.object".to_owned(), problem: Problem::Missing };
-            Object::of(self.object.as_deref().ok_or_else(missing)?, "data.object")
+            let missing = || JsonReadError { field: "data.object".to_owned(), problem: FieldProblem::Missing };
+            ProcessorJsonObject::of(self.object.as_deref().ok_or_else(missing)?, "data.object")
         };
         Ok(match self.kind.as_str() {
             "checkout.session.completed" | "checkout.session.async_payment_succeeded" => {
-                Fact::CheckoutCompleted(Box::new(Checkout::of(&object()?, reading)?))
+                WebhookFact::CheckoutCompleted(Box::new(Checkout::of(&object()?, reading)?))
             }
-            "customer.created" | "customer.updated" => Fact::Customer(Customer::of(&object()?, reading)?),
-            "customer.subscription.created"
-            | "customer.subscription.updated"
-            | "customer.subscription.deleted" => Fact::Subscription(Subscription::of(&object()?, reading)?),
+            "customer.created" | "customer.updated" => WebhookFact::Customer(Customer::of(&object()?, reading)?),
+            "customer.subscription.created" | "customer.subscription.updated" | "customer.subscription.deleted" => {
+                WebhookFact::Subscription(Subscription::of(&object()?, reading)?)
+            }
             "invoice.paid" | "invoice.payment_succeeded" => {
-                Fact::InvoicePaid(Box::new(Invoice::of(&object()?, reading)?))
+                WebhookFact::InvoicePaid(Box::new(Invoice::of(&object()?, reading)?))
             }
-            "invoice_payment.paid" => Fact::InvoicePayment(InvoicePayment::of(&object()?, reading)?),
-            "charge.refunded" => Fact::Charge(Box::new(Charge::of(&object()?, reading)?)),
+            "invoice_payment.paid" => WebhookFact::InvoicePayment(InvoicePayment::of(&object()?, reading)?),
+            "charge.refunded" => WebhookFact::Charge(Box::new(Charge::of(&object()?, reading)?)),
             "charge.succeeded" | "charge.updated" => {
                 let charge = Charge::of(&object()?, reading)?;
                 // One is kept for each payment; those that say nothing new are not.
-                if charge.is_plain() {
-                    return Ok(Fact::Other(self.kind.clone()));
+                if charge.has_no_effect() {
+                    return Ok(WebhookFact::Other(self.kind.clone()));
                 }
-                Fact::Charge(Box::new(charge))
+                WebhookFact::Charge(Box::new(charge))
             }
             "refund.created" | "refund.updated" | "refund.failed" | "charge.refund.updated" => {
-                Fact::Refund(Refund::of(&object()?, reading)?)
+                WebhookFact::Refund(Refund::of(&object()?, reading)?)
             }
             "credit_note.created" | "credit_note.updated" | "credit_note.voided" => {
-                Fact::CreditNote(CreditNote::of(&object()?, reading)?)
+                WebhookFact::CreditNote(CreditNote::of(&object()?, reading)?)
             }
             "charge.dispute.created"
             | "charge.dispute.updated"
             | "charge.dispute.closed"
             | "charge.dispute.funds_withdrawn"
-            | "charge.dispute.funds_reinstated" => Fact::Dispute(ChargeDispute::of(&object()?, reading)?),
-            "transfer.reversed" => Fact::TransferReversed(ReversedTransfer::of(&object()?, reading)?),
-            "account.updated" => Fact::AccountUpdated(ConnectedAccount::of(&object()?, reading)?),
-            other => Fact::Other(other.to_owned()),
+            | "charge.dispute.funds_reinstated" => WebhookFact::Dispute(ChargeDispute::of(&object()?, reading)?),
+            "transfer.reversed" => WebhookFact::TransferReversed(ReversedTransfer::of(&object()?, reading)?),
+            "account.updated" => WebhookFact::AccountUpdated(ConnectedAccount::of(&object()?, reading)?),
+            other => WebhookFact::Other(other.to_owned()),
         })
     }
 }

@@ -7,10 +7,10 @@ use jiff::Timestamp;
 use mail::affiliate::sale::{Sale, SaleLine};
 
 pub use self::payment::{InvoicePayment, Payment};
-use super::as_of::{AsOf, Step};
+use super::as_of::{ObjectStage, StateVersion};
 use super::charge::Charge;
-use super::marks::Marks;
-use super::reading::{Object, Reading, Unreadable};
+use super::marks::ReferralMetadata;
+use super::reading::{JsonReadError, ProcessorJsonObject, ReadContext};
 
 /// A description is cut to so many characters.
 const DESCRIPTION_CHARS_MAX: usize = 200;
@@ -29,7 +29,7 @@ pub struct Invoice {
     /// The subscription that it is of.
     pub subscription: Option<String>,
     /// What the subscription's metadata and its own say.
-    pub marks: Marks,
+    pub marks: ReferralMetadata,
     /// The payments that paid it, as far as it says.
     pub payments: Vec<Payment>,
     /// Those of the payments' charges that stand in it in full.
@@ -41,7 +41,7 @@ pub struct Invoice {
     /// earns goes by its total.
     pub has_all_lines: bool,
     /// As of when this holds.
-    pub as_of: AsOf,
+    pub as_of: StateVersion,
 }
 
 impl Invoice {
@@ -49,17 +49,17 @@ impl Invoice {
     ///
     /// # Errors
     /// A field that matters cannot be read.
-    pub fn read(json: &str, reading: &Reading<'_>) -> Result<Self, Unreadable> {
-        Self::of(&Object::of(json, "")?, reading)
+    pub fn read(json: &str, reading: &ReadContext<'_>) -> Result<Self, JsonReadError> {
+        Self::of(&ProcessorJsonObject::of(json, "")?, reading)
     }
 
-    pub(super) fn of(object: &Object<'_>, reading: &Reading<'_>) -> Result<Self, Unreadable> {
-        let is_told = reading.as_of.step != Step::Fetched;
+    pub(super) fn of(object: &ProcessorJsonObject<'_>, reading: &ReadContext<'_>) -> Result<Self, JsonReadError> {
+        let is_told = reading.as_of.step != ObjectStage::Fetched;
         let is_paid = match object.text("status")?.as_deref() {
             Some(status) => status == "paid",
             None => object.flag("paid")?.unwrap_or(is_told),
         };
-        let has_all_lines = !object.is("lines.has_more")?;
+        let has_all_lines = !object.is_set("lines.has_more")?;
         let lines: Vec<SaleLine> =
             object.objects("lines")?.iter().map(|line| line::read(&line?)).collect::<Result<_, _>>()?;
         let metadata = ["subscription_details.metadata", "parent.subscription_details.metadata", "metadata"];
@@ -68,19 +68,19 @@ impl Invoice {
             customer: object.id("customer")?,
             email: object.email(&["customer_email", "customer.email"])?,
             subscription: object.first_id(&["subscription", "parent.subscription_details.subscription"])?,
-            marks: Marks::read(object, &metadata, reading),
-            payments: payment::of_invoice(object)?,
+            marks: ReferralMetadata::read(object, &metadata, reading),
+            payments: payment::payments_of_invoice(object)?,
             charges: charges(object, reading)?,
             description: description(object)?,
             has_all_lines,
             as_of: reading.as_of,
             sale: Sale {
-                invoice: object.needed_id("id")?,
-                currency: object.needed_currency()?,
-                total: object.needed_amount("total")?,
+                invoice: object.required_id("id")?,
+                currency: object.required_currency()?,
+                total: object.required_amount("total")?,
                 total_excluding_tax: object.amount("total_excluding_tax")?,
                 tax: tax(object)?,
-                amount_paid: object.needed_amount("amount_paid")?,
+                amount_paid: object.required_amount("amount_paid")?,
                 paid_at: paid_at(object, reading)?,
                 lines: if has_all_lines { lines } else { Vec::new() },
             },
@@ -92,12 +92,12 @@ impl Invoice {
 ///
 /// # Errors
 /// A field that matters cannot be read.
-pub fn invoice_line(json: &str, nth: usize) -> Result<SaleLine, Unreadable> {
-    line::read(&Object::of(json, &format!("data.object.lines.data[{nth}]"))?)
+pub fn invoice_line(json: &str, nth: usize) -> Result<SaleLine, JsonReadError> {
+    line::read(&ProcessorJsonObject::of(json, &format!("data.object.lines.data[{nth}]"))?)
 }
 
 /// The tax in `total`. An empty list says nothing: processors send it beside a `tax` that is not zero.
-fn tax(object: &Object<'_>) -> Result<i64, Unreadable> {
+fn tax(object: &ProcessorJsonObject<'_>) -> Result<i64, JsonReadError> {
     for list in ["total_taxes", "total_tax_amounts"] {
         if let Some(tax) = object.sum(list, |_| true)? {
             return Ok(tax);
@@ -107,18 +107,18 @@ fn tax(object: &Object<'_>) -> Result<i64, Unreadable> {
 }
 
 /// When it was paid, by the processor's clock: an answer that does not say so was made at some time after.
-fn paid_at(object: &Object<'_>, reading: &Reading<'_>) -> Result<Timestamp, Unreadable> {
+fn paid_at(object: &ProcessorJsonObject<'_>, reading: &ReadContext<'_>) -> Result<Timestamp, JsonReadError> {
     if let Some(paid_at) = object.time("status_transitions.paid_at")? {
         return Ok(paid_at);
     }
-    let created = if reading.as_of.step == Step::Fetched { object.time("created")? } else { None };
+    let created = if reading.as_of.step == ObjectStage::Fetched { object.time("created")? } else { None };
     Ok(created.unwrap_or(reading.as_of.at))
 }
 
 /// The charges that stand in it in full.
-fn charges(object: &Object<'_>, reading: &Reading<'_>) -> Result<Vec<Charge>, Unreadable> {
+fn charges(object: &ProcessorJsonObject<'_>, reading: &ReadContext<'_>) -> Result<Vec<Charge>, JsonReadError> {
     let mut charges = Vec::new();
-    let mut add = |holder: &Object<'_>, places: [&str; 2]| {
+    let mut add = |holder: &ProcessorJsonObject<'_>, places: [&str; 2]| {
         for place in places {
             if let Some(charge) = holder.expanded(place)? {
                 charges.push(Charge::of(&charge, reading)?);
@@ -133,7 +133,7 @@ fn charges(object: &Object<'_>, reading: &Reading<'_>) -> Result<Vec<Charge>, Un
     Ok(charges)
 }
 
-fn description(object: &Object<'_>) -> Result<Option<String>, Unreadable> {
+fn description(object: &ProcessorJsonObject<'_>) -> Result<Option<String>, JsonReadError> {
     let mut description = object.text("description")?;
     if let Some(line) = object.objects("lines")?.iter().next() {
         description = description.or(line?.text("description")?);

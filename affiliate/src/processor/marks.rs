@@ -3,7 +3,7 @@
 use mail::id::{ReferralId, VisitId};
 use serde::{Deserialize, Serialize};
 
-use super::reading::{Object, Reading, field_of, text_in};
+use super::reading::{ProcessorJsonObject, ReadContext, field_of, text_in};
 
 /// The names of the metadata fields that the program looks at.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -42,16 +42,16 @@ impl ReferralHint {
 
 /// What an object's metadata say to the program. State: as the metadata stand now.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
-pub struct Marks {
+pub struct ReferralMetadata {
     /// Who may have brought the customer, in the order in which they are to be tried.
     pub hints: Vec<ReferralHint>,
     /// Whether it is to earn nothing.
     pub excluded: bool,
 }
 
-impl Marks {
+impl ReferralMetadata {
     /// Reads the metadata that stand at these places; what is no metadata says nothing.
-    pub(super) fn read(object: &Object<'_>, places: &[&str], reading: &Reading<'_>) -> Self {
+    pub(super) fn read(object: &ProcessorJsonObject<'_>, places: &[&str], reading: &ReadContext<'_>) -> Self {
         let mut marks = Self::default();
         for metadata in places.iter().filter_map(|place| object.find(place)) {
             let hint = text_in(metadata, &reading.keys.referral);
@@ -69,7 +69,7 @@ impl Marks {
     }
 
     /// Puts a hint before all others.
-    pub(super) fn preferring(mut self, hint: Option<ReferralHint>) -> Self {
+    pub(super) fn with_first_hint(mut self, hint: Option<ReferralHint>) -> Self {
         if let Some(hint) = hint {
             self.hints.retain(|other| *other != hint);
             self.hints.insert(0, hint);

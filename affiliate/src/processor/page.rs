@@ -8,25 +8,26 @@ use std::borrow::Cow;
 use bytes::Bytes;
 
 use super::reading::{
-    OBJECT_BYTES_MAX, Object, PAGE_OBJECTS, Problem, Unreadable, body_is, elements, field_of, json, text_in,
+    FieldProblem, JsonReadError, OBJECT_BYTES_MAX, PAGE_OBJECTS, ProcessorJsonObject, body_error, elements, field_of,
+    json, text_in,
 };
 
 /// The JSON of an object, as it came.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Json {
+pub struct ProcessorJson {
     bytes: Bytes,
     /// It is larger than is read: nothing is kept of it but its id.
     is_too_large: bool,
 }
 
-impl Json {
+impl ProcessorJson {
     /// Reads an answer that is one object.
     ///
     /// # Errors
     /// It is no JSON, or larger than an object may be.
-    pub fn read(body: Bytes) -> Result<Self, Unreadable> {
+    pub fn read(body: Bytes) -> Result<Self, JsonReadError> {
         if body.len() > OBJECT_BYTES_MAX {
-            return Err(body_is(Problem::TooLarge));
+            return Err(body_error(FieldProblem::TooLarge));
         }
         json(&body)?;
         Ok(Self { bytes: body, is_too_large: false })
@@ -89,12 +90,12 @@ impl Json {
     ///
     /// # Errors
     /// It is.
-    pub fn check_size(&self) -> Result<(), Unreadable> {
+    pub fn check_size(&self) -> Result<(), JsonReadError> {
         if !self.is_too_large {
             return Ok(());
         }
         let field = self.id().map_or_else(|| "an object without an id".to_owned(), Cow::into_owned);
-        Err(Unreadable { field, problem: Problem::TooLarge })
+        Err(JsonReadError { field, problem: FieldProblem::TooLarge })
     }
 
     /// Whether it is larger than an object may be.
@@ -106,27 +107,27 @@ impl Json {
 
 /// A page of a list.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Page {
+pub struct ResponsePage {
     /// Its objects, each for the reader of its kind.
-    pub objects: Vec<Json>,
+    pub objects: Vec<ProcessorJson>,
     /// Whether there are more behind them.
     pub has_more: bool,
 }
 
-impl Page {
+impl ResponsePage {
     /// Reads an answer.
     ///
     /// # Errors
     /// It is no list, or one of more objects than a page has.
-    pub fn read(body: &Bytes) -> Result<Self, Unreadable> {
-        let page = Object::of(json(body)?, "")?;
-        let has_more = page.is("has_more")?;
-        let list = page.needed("data", page.find("data"))?;
+    pub fn read(body: &Bytes) -> Result<Self, JsonReadError> {
+        let page = ProcessorJsonObject::of(json(body)?, "")?;
+        let has_more = page.is_set("has_more")?;
+        let list = page.required("data", page.find("data"))?;
         if !list.starts_with('[') {
-            return Err(page.wrong("data", Problem::NotAList));
+            return Err(page.error_at("data", FieldProblem::NotAList));
         }
-        let list = elements(list, PAGE_OBJECTS).ok_or_else(|| page.wrong("data", Problem::PageTooLong))?;
-        let objects = list.into_iter().map(|text| Json::of_page(body, text)).collect();
+        let list = elements(list, PAGE_OBJECTS).ok_or_else(|| page.error_at("data", FieldProblem::PageTooLong))?;
+        let objects = list.into_iter().map(|text| ProcessorJson::of_page(body, text)).collect();
         Ok(Self { objects, has_more })
     }
 

@@ -13,7 +13,7 @@ use serde::de::{Deserialize, Deserializer as _, Error as _, IgnoredAny, MapAcces
 use serde_json::value::RawValue;
 use thiserror::Error;
 
-use super::as_of::AsOf;
+use super::as_of::StateVersion;
 use super::marks::MetadataKeys;
 
 /// Ids are not longer (Stripe says 255).
@@ -36,16 +36,16 @@ pub const PAGE_BYTES_MAX: usize = PAGE_OBJECTS * OBJECT_BYTES_MAX + (64 << 10);
 /// What the processor sent cannot be read.
 #[derive(Debug, Clone, PartialEq, Eq, Error)]
 #[error("{field} {problem}")]
-pub struct Unreadable {
+pub struct JsonReadError {
     /// Where, from the body's root: `data.object.lines.data[2].amount`; `body` for all of it.
     pub field: String,
     /// Why.
-    pub problem: Problem,
+    pub problem: FieldProblem,
 }
 
 /// Why something cannot be read.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Error)]
-pub enum Problem {
+pub enum FieldProblem {
     /// No JSON at all, or nested too deep.
     #[error("is no JSON")]
     NotJson,
@@ -101,70 +101,70 @@ pub enum Problem {
 
 /// What a reader needs besides the object.
 #[derive(Debug, Clone, Copy)]
-pub struct Reading<'a> {
+pub struct ReadContext<'a> {
     /// Which metadata matter.
     pub keys: &'a MetadataKeys,
     /// As of when the object stood so.
-    pub as_of: AsOf,
+    pub as_of: StateVersion,
 }
 
 /// The error that all of a body is.
-pub(super) fn body_is(problem: Problem) -> Unreadable {
-    Unreadable { field: "body".to_owned(), problem }
+pub(super) fn body_error(problem: FieldProblem) -> JsonReadError {
+    JsonReadError { field: "body".to_owned(), problem }
 }
 
 /// The text of a body that is JSON.
-pub(super) fn json(body: &[u8]) -> Result<&str, Unreadable> {
+pub(super) fn json(body: &[u8]) -> Result<&str, JsonReadError> {
     let text = std::str::from_utf8(body).ok();
     let read = text.and_then(|text| serde_json::from_str::<&RawValue>(text).ok());
-    read.map(RawValue::get).ok_or_else(|| body_is(Problem::NotJson))
+    read.map(RawValue::get).ok_or_else(|| body_error(FieldProblem::NotJson))
 }
 
 /// A text; it is copied only where something in it is escaped.
 #[derive(serde::Deserialize)]
-struct Text<'a>(#[serde(borrow)] Cow<'a, str>);
+struct JsonString<'a>(#[serde(borrow)] Cow<'a, str>);
 
-fn text_of(json: &str) -> Option<Cow<'_, str>> {
-    Some(serde_json::from_str::<Text<'_>>(json).ok()?.0)
+fn parse_text(json: &str) -> Option<Cow<'_, str>> {
+    Some(serde_json::from_str::<JsonString<'_>>(json).ok()?.0)
 }
 
 /// The fields of an object, in their order.
-struct Fields<'a>(Vec<(Cow<'a, str>, &'a str)>);
+struct JsonFields<'a>(Vec<(Cow<'a, str>, &'a str)>);
 
-impl<'de> Deserialize<'de> for Fields<'de> {
+impl<'de> Deserialize<'de> for JsonFields<'de> {
     fn deserialize<D: serde::Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
-        struct Each;
-        impl<'de> Visitor<'de> for Each {
-            type Value = Fields<'de>;
+        struct FieldsVisitor;
+        impl<'de> Visitor<'de> for FieldsVisitor {
+            type Value = JsonFields<'de>;
             fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
                 f.write_str("an object")
             }
             fn visit_map<A: MapAccess<'de>>(self, mut map: A) -> Result<Self::Value, A::Error> {
                 let mut fields = Vec::new();
-                while let Some((Text(name), value)) = map.next_entry::<Text<'de>, &'de RawValue>()? {
+                while let Some((JsonString(name), value)) = map.next_entry::<JsonString<'de>, &'de RawValue>()? {
                     if fields.len() == FIELDS_MAX {
-                        return Err(A::Error::custom(Problem::TooManyFields));
+                        return Err(A::Error::custom(FieldProblem::TooManyFields));
                     }
                     fields.push((name, value.get()));
                 }
-                Ok(Fields(fields))
+                Ok(JsonFields(fields))
             }
         }
-        deserializer.deserialize_map(Each)
+        deserializer.deserialize_map(FieldsVisitor)
     }
 }
 
 /// The field of this name of an object, the last one where there are several; none of what is no object.
 pub(super) fn field_of<'a>(json: &'a str, name: &str) -> Option<&'a str> {
-    struct Find<'n>(&'n str);
-    impl<'de> Visitor<'de> for Find<'_> {
+    struct FieldVisitor<'n>(&'n str);
+    impl<'de> Visitor<'de> for FieldVisitor<'_> {
         type Value = Option<&'de RawValue>;
         fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
             f.write_str("an object")
         }
         fn visit_map<A: MapAccess<'de>>(self, mut map: A) -> Result<Self::Value, A::Error> {
             let mut found = None;
-            while let Some(Text(name)) = map.next_key::<Text<'de>>()? {
+            while let Some(JsonString(name)) = map.next_key::<JsonString<'de>>()? {
                 if name == self.0 {
                     found = Some(map.next_value()?);
                 } else {
@@ -174,13 +174,13 @@ pub(super) fn field_of<'a>(json: &'a str, name: &str) -> Option<&'a str> {
             Ok(found)
         }
     }
-    let found = serde_json::Deserializer::from_str(json).deserialize_map(Find(name)).ok()?;
+    let found = serde_json::Deserializer::from_str(json).deserialize_map(FieldVisitor(name)).ok()?;
     found.map(RawValue::get).filter(|value| *value != "null")
 }
 
 /// The text that a field of an object holds.
 pub(super) fn text_in<'a>(json: &'a str, name: &str) -> Option<Cow<'a, str>> {
-    text_of(field_of(json, name)?)
+    parse_text(field_of(json, name)?)
 }
 
 /// The elements of a list, at most so many; none where there are more, or where it is no list.
@@ -207,41 +207,42 @@ pub(super) fn elements(json: &str, most: usize) -> Option<Vec<&str>> {
 
 /// An object and where it stands. Fields are asked for by place: `price`, `pricing.price_details.price`; what is `null`
 /// is not there.
-pub(super) struct Object<'a> {
+pub(super) struct ProcessorJsonObject<'a> {
     fields: Vec<(Cow<'a, str>, &'a str)>,
     /// With its dot; empty at the root.
     path: String,
 }
 
 /// The entries of a list in an object. Each is read when its turn comes.
-pub(super) struct Entries<'a> {
+pub(super) struct JsonEntries<'a> {
     list: Vec<&'a str>,
     place: String,
 }
 
-impl<'a> Entries<'a> {
+impl<'a> JsonEntries<'a> {
     pub(super) fn is_empty(&self) -> bool {
         self.list.is_empty()
     }
 
-    pub(super) fn iter(&self) -> impl Iterator<Item = Result<Object<'a>, Unreadable>> {
-        let item = |(index, json): (usize, &&'a str)| Object::of(json, &format!("{}[{index}]", self.place));
+    pub(super) fn iter(&self) -> impl Iterator<Item = Result<ProcessorJsonObject<'a>, JsonReadError>> {
+        let item =
+            |(index, json): (usize, &&'a str)| ProcessorJsonObject::of(json, &format!("{}[{index}]", self.place));
         self.list.iter().enumerate().map(item)
     }
 }
 
-impl<'a> Object<'a> {
+impl<'a> ProcessorJsonObject<'a> {
     /// The object at the root of what was sent, or at this place of it.
-    pub(super) fn of(json: &'a str, place: &str) -> Result<Self, Unreadable> {
+    pub(super) fn of(json: &'a str, place: &str) -> Result<Self, JsonReadError> {
         let wrong = |problem| {
             let field = if place.is_empty() { "body" } else { place };
-            Unreadable { field: field.to_owned(), problem }
+            JsonReadError { field: field.to_owned(), problem }
         };
         if !json.trim_start().starts_with('{') {
-            return Err(wrong(Problem::NotAnObject));
+            return Err(wrong(FieldProblem::NotAnObject));
         }
-        let Fields(fields) = serde_json::from_str(json).map_err(|error| {
-            wrong(if error.is_data() { Problem::TooManyFields } else { Problem::NotJson })
+        let JsonFields(fields) = serde_json::from_str(json).map_err(|error| {
+            wrong(if error.is_data() { FieldProblem::TooManyFields } else { FieldProblem::NotJson })
         })?;
         let path = if place.is_empty() { String::new() } else { format!("{place}.") };
         Ok(Self { fields, path })
@@ -257,81 +258,81 @@ impl<'a> Object<'a> {
     }
 
     /// Whether just this text stands at a place.
-    pub(super) fn says(&self, place: &str, text: &str) -> bool {
-        self.find(place).and_then(text_of).is_some_and(|found| found == text)
+    pub(super) fn has_text(&self, place: &str, text: &str) -> bool {
+        self.find(place).and_then(parse_text).is_some_and(|found| found == text)
     }
 
     /// The error that this place is in.
-    pub(super) fn wrong(&self, place: &str, problem: Problem) -> Unreadable {
-        Unreadable { field: format!("{}{place}", self.path), problem }
+    pub(super) fn error_at(&self, place: &str, problem: FieldProblem) -> JsonReadError {
+        JsonReadError { field: format!("{}{place}", self.path), problem }
     }
 
     /// Reads what stands at a place, if anything does.
     fn read<T>(
         &self,
         place: &str,
-        problem: Problem,
+        problem: FieldProblem,
         read: impl FnOnce(&'a str) -> Option<T>,
-    ) -> Result<Option<T>, Unreadable> {
+    ) -> Result<Option<T>, JsonReadError> {
         let Some(json) = self.find(place) else { return Ok(None) };
-        read(json).map(Some).ok_or_else(|| self.wrong(place, problem))
+        read(json).map(Some).ok_or_else(|| self.error_at(place, problem))
     }
 
     /// What has to be there.
-    pub(super) fn needed<T>(&self, place: &str, found: Option<T>) -> Result<T, Unreadable> {
-        found.ok_or_else(|| self.wrong(place, Problem::Missing))
+    pub(super) fn required<T>(&self, place: &str, found: Option<T>) -> Result<T, JsonReadError> {
+        found.ok_or_else(|| self.error_at(place, FieldProblem::Missing))
     }
 
     /// The object at a place where an id may stand instead.
-    pub(super) fn expanded(&self, place: &str) -> Result<Option<Self>, Unreadable> {
+    pub(super) fn expanded(&self, place: &str) -> Result<Option<Self>, JsonReadError> {
         let found = self.find(place).filter(|json| json.starts_with('{'));
         found.map(|json| Self::of(json, &format!("{}{place}", self.path))).transpose()
     }
 
     /// The objects of a list, which stands there by itself or as `data` of an object; none where there is no list.
-    pub(super) fn objects(&self, place: &str) -> Result<Entries<'a>, Unreadable> {
+    pub(super) fn objects(&self, place: &str) -> Result<JsonEntries<'a>, JsonReadError> {
         let (place, list) = match self.find(place) {
             Some(json) if json.starts_with('{') => (format!("{place}.data"), field_of(json, "data")),
             found => (place.to_owned(), found),
         };
         let list = match list {
             None => Vec::new(),
-            Some(json) if !json.starts_with('[') => return Err(self.wrong(&place, Problem::NotAList)),
-            Some(json) => elements(json, ENTRIES_MAX).ok_or_else(|| self.wrong(&place, Problem::TooMany))?,
+            Some(json) if !json.starts_with('[') => return Err(self.error_at(&place, FieldProblem::NotAList)),
+            Some(json) => elements(json, ENTRIES_MAX).ok_or_else(|| self.error_at(&place, FieldProblem::TooMany))?,
         };
-        Ok(Entries { list, place: format!("{}{place}", self.path) })
+        Ok(JsonEntries { list, place: format!("{}{place}", self.path) })
     }
 
     /// An id, or the id of the object that stands in its place. An empty one is none.
-    pub(super) fn id(&self, place: &str) -> Result<Option<String>, Unreadable> {
-        let id = self.read(place, Problem::NotAnId, |json| {
-            if json.starts_with('{') { text_in(json, "id") } else { text_of(json) }
+    pub(super) fn id(&self, place: &str) -> Result<Option<String>, JsonReadError> {
+        let id = self.read(place, FieldProblem::NotAnId, |json| {
+            if json.starts_with('{') { text_in(json, "id") } else { parse_text(json) }
         })?;
         let Some(id) = id.filter(|id| !id.is_empty()) else { return Ok(None) };
         if id.len() > ID_BYTES_MAX || id.chars().any(char::is_control) {
-            return Err(self.wrong(place, Problem::NotAnId));
+            return Err(self.error_at(place, FieldProblem::NotAnId));
         }
         Ok(Some(id.into_owned()))
     }
 
     /// The first id that stands at one of these places.
-    pub(super) fn first_id(&self, places: &[&str]) -> Result<Option<String>, Unreadable> {
+    pub(super) fn first_id(&self, places: &[&str]) -> Result<Option<String>, JsonReadError> {
         places.iter().map(|place| self.id(place)).find(|id| !matches!(id, Ok(None))).unwrap_or(Ok(None))
     }
 
     /// An id that has to be there.
-    pub(super) fn needed_id(&self, place: &str) -> Result<String, Unreadable> {
-        self.needed(place, self.id(place)?)
+    pub(super) fn required_id(&self, place: &str) -> Result<String, JsonReadError> {
+        self.required(place, self.id(place)?)
     }
 
     /// A text.
-    pub(super) fn text(&self, place: &str) -> Result<Option<Cow<'a, str>>, Unreadable> {
-        self.read(place, Problem::NotText, text_of)
+    pub(super) fn text(&self, place: &str) -> Result<Option<Cow<'a, str>>, JsonReadError> {
+        self.read(place, FieldProblem::NotText, parse_text)
     }
 
     /// The first address that stands at one of these places, in lower case. One that is too long for an address is
     /// none: nobody is found by it.
-    pub(super) fn email(&self, places: &[&str]) -> Result<Option<String>, Unreadable> {
+    pub(super) fn email(&self, places: &[&str]) -> Result<Option<String>, JsonReadError> {
         for place in places {
             let text = self.text(place)?.unwrap_or_default();
             let email = text.trim();
@@ -343,39 +344,39 @@ impl<'a> Object<'a> {
     }
 
     /// An amount in minor units, of at most [`AMOUNT_MAX`].
-    pub(super) fn amount(&self, place: &str) -> Result<Option<i64>, Unreadable> {
+    pub(super) fn amount(&self, place: &str) -> Result<Option<i64>, JsonReadError> {
         let amount: Option<i64> =
-            self.read(place, Problem::NotAnAmount, |json| serde_json::from_str(json).ok())?;
+            self.read(place, FieldProblem::NotAnAmount, |json| serde_json::from_str(json).ok())?;
         if amount.is_some_and(|amount| !(-AMOUNT_MAX..=AMOUNT_MAX).contains(&amount)) {
-            return Err(self.wrong(place, Problem::AmountTooLarge));
+            return Err(self.error_at(place, FieldProblem::AmountTooLarge));
         }
         Ok(amount)
     }
 
     /// An amount that has to be there.
-    pub(super) fn needed_amount(&self, place: &str) -> Result<i64, Unreadable> {
-        self.needed(place, self.amount(place)?)
+    pub(super) fn required_amount(&self, place: &str) -> Result<i64, JsonReadError> {
+        self.required(place, self.amount(place)?)
     }
 
     /// An amount of zero or more.
-    pub(super) fn share(&self, place: &str) -> Result<Option<i64>, Unreadable> {
+    pub(super) fn non_negative_amount(&self, place: &str) -> Result<Option<i64>, JsonReadError> {
         match self.amount(place)? {
-            Some(amount) if amount < 0 => Err(self.wrong(place, Problem::Negative)),
+            Some(amount) if amount < 0 => Err(self.error_at(place, FieldProblem::Negative)),
             share => Ok(share),
         }
     }
 
     /// An amount of zero or more that has to be there.
-    pub(super) fn needed_share(&self, place: &str) -> Result<i64, Unreadable> {
-        self.needed(place, self.share(place)?)
+    pub(super) fn required_non_negative_amount(&self, place: &str) -> Result<i64, JsonReadError> {
+        self.required(place, self.non_negative_amount(place)?)
     }
 
     /// The sum of the amounts in a list, of those entries that count; `None` where there is no entry at all.
     pub(super) fn sum(
         &self,
         place: &str,
-        counts: impl Fn(&Object<'a>) -> bool,
-    ) -> Result<Option<i64>, Unreadable> {
+        counts: impl Fn(&ProcessorJsonObject<'a>) -> bool,
+    ) -> Result<Option<i64>, JsonReadError> {
         let entries = self.objects(place)?;
         if entries.is_empty() {
             return Ok(None);
@@ -384,38 +385,35 @@ impl<'a> Object<'a> {
         for entry in entries.iter() {
             let entry = entry?;
             if counts(&entry) {
-                let amount = entry.needed_amount("amount")?;
-                sum =
-                    sum.checked_add(amount).ok_or_else(|| entry.wrong("amount", Problem::AmountTooLarge))?;
+                let amount = entry.required_amount("amount")?;
+                sum = sum.checked_add(amount).ok_or_else(|| entry.error_at("amount", FieldProblem::AmountTooLarge))?;
             }
         }
         Ok(Some(sum))
     }
 
     /// A currency.
-    pub(super) fn currency(&self, place: &str) -> Result<Option<Currency>, Unreadable> {
-        self.read(place, Problem::NotACurrency, |json| text_of(json)?.parse().ok())
+    pub(super) fn currency(&self, place: &str) -> Result<Option<Currency>, JsonReadError> {
+        self.read(place, FieldProblem::NotACurrency, |json| parse_text(json)?.parse().ok())
     }
 
     /// A currency that has to be there.
-    pub(super) fn needed_currency(&self) -> Result<Currency, Unreadable> {
-        self.needed("currency", self.currency("currency")?)
+    pub(super) fn required_currency(&self) -> Result<Currency, JsonReadError> {
+        self.required("currency", self.currency("currency")?)
     }
 
     /// A time in seconds.
-    pub(super) fn time(&self, place: &str) -> Result<Option<Timestamp>, Unreadable> {
-        self.read(place, Problem::NotATime, |json| {
-            Timestamp::from_second(serde_json::from_str(json).ok()?).ok()
-        })
+    pub(super) fn time(&self, place: &str) -> Result<Option<Timestamp>, JsonReadError> {
+        self.read(place, FieldProblem::NotATime, |json| Timestamp::from_second(serde_json::from_str(json).ok()?).ok())
     }
 
     /// A flag.
-    pub(super) fn flag(&self, place: &str) -> Result<Option<bool>, Unreadable> {
-        self.read(place, Problem::NotAFlag, |json| serde_json::from_str(json).ok())
+    pub(super) fn flag(&self, place: &str) -> Result<Option<bool>, JsonReadError> {
+        self.read(place, FieldProblem::NotAFlag, |json| serde_json::from_str(json).ok())
     }
 
     /// Whether a flag is there and set.
-    pub(super) fn is(&self, place: &str) -> Result<bool, Unreadable> {
+    pub(super) fn is_set(&self, place: &str) -> Result<bool, JsonReadError> {
         Ok(self.flag(place)?.unwrap_or(false))
     }
 }

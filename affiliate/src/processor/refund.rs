@@ -7,8 +7,8 @@ use jiff::Timestamp;
 use mail::affiliate::money::Currency;
 use serde::{Deserialize, Serialize};
 
-use super::as_of::AsOf;
-use super::reading::{Object, Reading, Unreadable};
+use super::as_of::StateVersion;
+use super::reading::{JsonReadError, ProcessorJsonObject, ReadContext};
 
 /// One refund. Its status is state; its amount never changes.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -29,7 +29,7 @@ pub struct Refund {
     /// When it was made, where that is said.
     pub created_at: Option<Timestamp>,
     /// As of when this holds.
-    pub as_of: AsOf,
+    pub as_of: StateVersion,
 }
 
 impl Refund {
@@ -37,17 +37,17 @@ impl Refund {
     ///
     /// # Errors
     /// A field that matters cannot be read.
-    pub fn read(json: &str, reading: &Reading<'_>) -> Result<Self, Unreadable> {
-        Self::of(&Object::of(json, "")?, reading)
+    pub fn read(json: &str, reading: &ReadContext<'_>) -> Result<Self, JsonReadError> {
+        Self::of(&ProcessorJsonObject::of(json, "")?, reading)
     }
 
-    pub(super) fn of(object: &Object<'_>, reading: &Reading<'_>) -> Result<Self, Unreadable> {
+    pub(super) fn of(object: &ProcessorJsonObject<'_>, reading: &ReadContext<'_>) -> Result<Self, JsonReadError> {
         let is_live = !matches!(object.text("status")?.as_deref(), Some("failed" | "canceled"));
         Ok(Self {
-            id: object.needed_id("id")?,
+            id: object.required_id("id")?,
             charge: object.id("charge")?,
             payment_intent: object.first_id(&["payment_intent", "charge.payment_intent"])?,
-            amount: object.needed_share("amount")?,
+            amount: object.required_non_negative_amount("amount")?,
             currency: object.currency("currency")?,
             is_live,
             created_at: object.time("created")?,
@@ -67,7 +67,7 @@ impl Refund {
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 pub struct ChargeFigure {
     /// As of when.
-    pub as_of: AsOf,
+    pub as_of: StateVersion,
     /// How much was refunded so far.
     pub refunded: i64,
 }
@@ -89,7 +89,7 @@ impl PartialOrd for ChargeFigure {
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
 pub struct RefundFigure {
     /// As of when.
-    pub as_of: AsOf,
+    pub as_of: StateVersion,
     /// When it was made, where that is said.
     pub created_at: Option<Timestamp>,
     /// How much.
@@ -133,8 +133,7 @@ pub fn refunded(charge: Option<ChargeFigure>, refunds: &[RefundFigure]) -> i64 {
             _ => 0,
         }
     });
-    let is_of_unknown_time =
-        |refund: &RefundFigure| refund.created_at.is_none() && refund.as_of > charge.as_of;
+    let is_of_unknown_time = |refund: &RefundFigure| refund.created_at.is_none() && refund.as_of > charge.as_of;
     let mut refunded = i128::from(charge.refunded) + since.sum::<i128>();
     if live.clone().any(|refund| refund.as_of.at == told_at || is_of_unknown_time(refund)) {
         refunded = refunded.max(known);
@@ -155,13 +154,13 @@ mod tests {
     }
 
     fn charge(at: i64, refunded: i64) -> ChargeFigure {
-        ChargeFigure { as_of: AsOf::event("charge.refunded", second(at)), refunded }
+        ChargeFigure { as_of: StateVersion::event("charge.refunded", second(at)), refunded }
     }
 
     fn refund(kind: &str, at: i64, created: i64, amount: i64) -> RefundFigure {
         let is_live = kind != "refund.failed";
         let created_at = Some(second(created));
-        RefundFigure { as_of: AsOf::event(kind, second(at)), created_at, amount, is_live }
+        RefundFigure { as_of: StateVersion::event(kind, second(at)), created_at, amount, is_live }
     }
 
     fn undated(kind: &str, at: i64, amount: i64) -> RefundFigure {
@@ -216,7 +215,7 @@ mod tests {
 
     #[test]
     fn of_one_second_the_charge_that_says_more_is_newer() {
-        let fetched = ChargeFigure { as_of: AsOf::fetched(second(20)), refunded: 500 };
+        let fetched = ChargeFigure { as_of: StateVersion::fetched(second(20)), refunded: 500 };
         assert!(charge(20, 300) < fetched && fetched < charge(20, 600) && charge(20, 600) < charge(21, 0));
     }
 }

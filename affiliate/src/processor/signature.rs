@@ -34,7 +34,7 @@ pub enum SignatureError {
     NoSignature,
     /// It was signed too long ago, or is of the future.
     #[error("the signature's time is {away_s} seconds away from now, more than {TOLERANCE_S}")]
-    NotOfNow {
+    TimeOutOfTolerance {
         /// How far.
         away_s: u64,
     },
@@ -55,10 +55,10 @@ pub fn verify<S: AsRef<str>>(
     secrets: &[S],
     now: Timestamp,
 ) -> Result<Timestamp, SignatureError> {
-    let Header { time, signed_at, tags } = Header::read(header)?;
+    let SignatureHeader { time, signed_at, tags } = SignatureHeader::read(header)?;
     let away_s = signed_at.as_second().abs_diff(now.as_second());
     if away_s > TOLERANCE_S {
-        return Err(SignatureError::NotOfNow { away_s });
+        return Err(SignatureError::TimeOutOfTolerance { away_s });
     }
     // All are compared, whichever holds.
     let mut holds = false;
@@ -92,14 +92,14 @@ fn tag(secret: &str, time: &str, body: &[u8]) -> hmac::Tag {
 }
 
 /// The parts of a header that matter.
-struct Header<'a> {
+struct SignatureHeader<'a> {
     /// The time as it is written: that is what was signed.
     time: &'a str,
     signed_at: Timestamp,
     tags: Vec<[u8; TAG_BYTES]>,
 }
 
-impl<'a> Header<'a> {
+impl<'a> SignatureHeader<'a> {
     fn read(header: &'a str) -> Result<Self, SignatureError> {
         if header.len() > HEADER_BYTES_MAX || header.split(',').count() > PARTS_MAX {
             return Err(SignatureError::TooLong);
@@ -154,10 +154,7 @@ mod tests {
     #[test]
     fn a_signature_of_others() {
         let header = sign(NEW, at(1_767_261_601), BODY);
-        assert_eq!(
-            header,
-            "t=1767261601,v1=4fbd9d1d3d1ee1d782ebb4b8da7d3dda0f0aa783ffd66c29ca52a99157a7fc0d"
-        );
+        assert_eq!(header, "t=1767261601,v1=4fbd9d1d3d1ee1d782ebb4b8da7d3dda0f0aa783ffd66c29ca52a99157a7fc0d");
         assert_eq!(verify(&header, BODY, &[NEW], at(1_767_261_601)), Ok(at(1_767_261_601)));
     }
 
@@ -221,7 +218,7 @@ mod tests {
         assert!(!away(301) && !away(-301));
         assert_eq!(
             verify(&header, BODY, &[NEW], at(0)),
-            Err(SignatureError::NotOfNow { away_s: 1_767_261_601 })
+            Err(SignatureError::TimeOutOfTolerance { away_s: 1_767_261_601 })
         );
     }
 }

@@ -3,9 +3,9 @@
 use jiff::Timestamp;
 use serde::{Deserialize, Serialize};
 
-use super::as_of::{AsOf, Step};
-use super::marks::Marks;
-use super::reading::{Object, Reading, Unreadable};
+use super::as_of::{ObjectStage, StateVersion};
+use super::marks::ReferralMetadata;
+use super::reading::{JsonReadError, ProcessorJsonObject, ReadContext};
 
 /// A subscription. All of it is state.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -21,9 +21,9 @@ pub struct Subscription {
     /// When it was over, of one that is; where it does not say that, as of when it is told.
     pub over_at: Option<Timestamp>,
     /// What the metadata say.
-    pub marks: Marks,
+    pub marks: ReferralMetadata,
     /// As of when this holds.
-    pub as_of: AsOf,
+    pub as_of: StateVersion,
 }
 
 /// How a subscription stands.
@@ -43,25 +43,25 @@ impl Subscription {
     ///
     /// # Errors
     /// A field that matters cannot be read.
-    pub fn read(json: &str, reading: &Reading<'_>) -> Result<Self, Unreadable> {
-        Self::of(&Object::of(json, "")?, reading)
+    pub fn read(json: &str, reading: &ReadContext<'_>) -> Result<Self, JsonReadError> {
+        Self::of(&ProcessorJsonObject::of(json, "")?, reading)
     }
 
-    pub(super) fn of(object: &Object<'_>, reading: &Reading<'_>) -> Result<Self, Unreadable> {
+    pub(super) fn of(object: &ProcessorJsonObject<'_>, reading: &ReadContext<'_>) -> Result<Self, JsonReadError> {
         let status = match object.text("status")?.as_deref() {
-            _ if reading.as_of.step == Step::Ended => SubscriptionStatus::Over,
+            _ if reading.as_of.step == ObjectStage::Ended => SubscriptionStatus::Over,
             Some("canceled" | "unpaid" | "incomplete_expired") => SubscriptionStatus::Over,
             Some("trialing") => SubscriptionStatus::Trialing,
             _ => SubscriptionStatus::Live,
         };
         let ended_at = object.time("ended_at")?.unwrap_or(reading.as_of.at);
         Ok(Self {
-            id: object.needed_id("id")?,
+            id: object.required_id("id")?,
             customer: object.id("customer")?,
             status,
             begun_at: object.time("created")?,
             over_at: (status == SubscriptionStatus::Over).then_some(ended_at),
-            marks: Marks::read(object, &["metadata"], reading),
+            marks: ReferralMetadata::read(object, &["metadata"], reading),
             as_of: reading.as_of,
         })
     }

@@ -2,12 +2,12 @@
 
 use mail::id::PayoutId;
 
-use super::as_of::AsOf;
-use super::reading::{Object, Reading, Unreadable, json};
+use super::as_of::StateVersion;
+use super::reading::{JsonReadError, ProcessorJsonObject, ReadContext, json};
 
 /// What is answered to an order of a transfer, as far as it can be read.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
-pub struct TransferAnswer {
+pub struct TransferResponseBody {
     /// The transfer's id.
     pub id: Option<String>,
     /// The error's type: `idempotency_error`.
@@ -18,11 +18,13 @@ pub struct TransferAnswer {
     pub message: Option<String>,
 }
 
-impl TransferAnswer {
+impl TransferResponseBody {
     /// Reads an answer; of one that is no JSON there is nothing.
     #[must_use]
     pub fn read(body: &[u8]) -> Self {
-        let Ok(answer) = json(body).and_then(|text| Object::of(text, "")) else { return Self::default() };
+        let Ok(answer) = json(body).and_then(|text| ProcessorJsonObject::of(text, "")) else {
+            return Self::default();
+        };
         let text = |place| answer.text(place).ok().flatten().map(std::borrow::Cow::into_owned);
         Self {
             id: answer.id("id").ok().flatten(),
@@ -49,7 +51,7 @@ pub struct ReversedTransfer {
     /// Whether all of it came back.
     pub is_whole: bool,
     /// As of when this holds.
-    pub as_of: AsOf,
+    pub as_of: StateVersion,
 }
 
 impl ReversedTransfer {
@@ -57,16 +59,16 @@ impl ReversedTransfer {
     ///
     /// # Errors
     /// A field that matters cannot be read.
-    pub fn read(json: &str, reading: &Reading<'_>) -> Result<Self, Unreadable> {
-        Self::of(&Object::of(json, "")?, reading)
+    pub fn read(json: &str, reading: &ReadContext<'_>) -> Result<Self, JsonReadError> {
+        Self::of(&ProcessorJsonObject::of(json, "")?, reading)
     }
 
-    pub(super) fn of(object: &Object<'_>, reading: &Reading<'_>) -> Result<Self, Unreadable> {
-        let amount = object.needed_share("amount")?;
-        let amount_reversed = object.share("amount_reversed")?.unwrap_or(0);
+    pub(super) fn of(object: &ProcessorJsonObject<'_>, reading: &ReadContext<'_>) -> Result<Self, JsonReadError> {
+        let amount = object.required_non_negative_amount("amount")?;
+        let amount_reversed = object.non_negative_amount("amount_reversed")?.unwrap_or(0);
         let is_whole = object.flag("reversed")?.unwrap_or(amount_reversed >= amount);
         Ok(Self {
-            id: object.needed_id("id")?,
+            id: object.required_id("id")?,
             group: object.id("transfer_group")?,
             payout: object.text("metadata.payout_id").ok().flatten().and_then(|id| id.parse().ok()),
             amount,

@@ -8,13 +8,13 @@ use mail::affiliate::partner::PartnerLink;
 use mail::id::{AccountId, PartnerId, PartnerLinkId};
 use mail::metric::Hour;
 use store::affiliate::click;
-use store::affiliate::click_count::{self, DayOfLink};
+use store::affiliate::click_count::{self, DailyLinkClicks};
 use store::engine::Batch;
 use store::task::PARTITIONS;
 
-use crate::ledger::{Fault, Ledger};
-use crate::office::{Office, TRIES_MAX};
-use crate::refusal::Refusal;
+use crate::ledger::{Ledger, LedgerError};
+use crate::office::{AffiliateService, TRIES_MAX};
+use crate::refusal::AffiliateError;
 
 /// How often clicks are looked for.
 const EVERY: SignedDuration = SignedDuration::from_secs(2);
@@ -27,32 +27,32 @@ impl Ledger {
     ///
     /// # Errors
     /// [`Fault`].
-    pub async fn count_clicks(&self, partitions: RangeInclusive<u16>) -> Result<usize, Fault> {
+    pub async fn count_clicks(&self, partitions: RangeInclusive<u16>) -> Result<usize, LedgerError> {
         let (mut counted, mut tries) = (0, 0);
         while tries < TRIES_MAX {
-            let found = click::read(self.store(), partitions.clone(), AT_ONCE_MAX).await?;
+            let found = click::list_pending(self.store(), partitions.clone(), AT_ONCE_MAX).await?;
             if found.is_empty() {
                 return Ok(counted);
             }
             let mut batch = Batch::progress();
-            click_count::add(self.store(), &mut batch, found.iter().map(|one| &one.click)).await?;
-            found.iter().for_each(|one| one.take(&mut batch));
+            click_count::add_clicks(self.store(), &mut batch, found.iter().map(|one| &one.click)).await?;
+            found.iter().for_each(|one| one.remove(&mut batch));
             if self.commit(batch).await? {
                 (counted, tries) = (counted + found.len(), 0);
             } else {
                 tries += 1;
             }
         }
-        Err(Fault::Contended)
+        Err(LedgerError::Contended)
     }
 }
 
-impl Office {
+impl AffiliateService {
     /// Counts clicks as long as it is polled: those in this node's partitions.
-    pub fn keep_counting_clicks(&self) -> BoxFuture<'_, ()> {
+    pub fn run_click_counting(&self) -> BoxFuture<'_, ()> {
         Box::pin(async move {
             loop {
-                for partitions in self.hall.partitions() {
+                for partitions in self.hall.partition_ranges() {
                     if let Err(fault) = self.ledger().count_clicks(partitions).await {
                         store::warn_unless_away!(self.store(), %fault, "clicks cannot be counted at the moment");
                     }
@@ -67,23 +67,27 @@ impl Office {
     ///
     /// # Errors
     /// [`Refusal`].
-    pub async fn clicks_of(&self, partner: PartnerId, links: &[PartnerLink]) -> Result<Vec<u64>, Refusal> {
+    pub async fn count_clicks_of_links(
+        &self,
+        partner: PartnerId,
+        links: &[PartnerLink],
+    ) -> Result<Vec<u64>, AffiliateError> {
         let Some(first) = links.first() else { return Ok(Vec::new()) };
         self.ledger().count_clicks(0..=PARTITIONS - 1).await?;
         let ids: Vec<PartnerLinkId> = links.iter().map(|link| link.id).collect();
-        Ok(click_count::of_links(self.store(), first.account, (partner, &ids)).await?)
+        Ok(click_count::link_totals(self.store(), first.account, (partner, &ids)).await?)
     }
 
     /// A partner's clicks on some days, by link and tag, up to this moment; the oldest first.
     ///
     /// # Errors
     /// [`Refusal`].
-    pub async fn clicks_by_day(
+    pub async fn list_clicks_by_day(
         &self,
         of: (AccountId, PartnerId),
         days: Range<Hour>,
-    ) -> Result<Vec<DayOfLink>, Refusal> {
+    ) -> Result<Vec<DailyLinkClicks>, AffiliateError> {
         self.ledger().count_clicks(0..=PARTITIONS - 1).await?;
-        Ok(click_count::by_day(self.store(), of, days).await?)
+        Ok(click_count::daily_clicks(self.store(), of, days).await?)
     }
 }

@@ -5,19 +5,19 @@
 use std::net::IpAddr;
 
 use mail::address::Address;
-use mail::affiliate::program::{Program, ProgramStatus};
+use mail::affiliate::program::{AffiliateProgram, ProgramStatus};
 use mail::affiliate::referral::ReferralSource;
-use mail::affiliate::visit::{REFERRALS_MAX, Visit, stands};
+use mail::affiliate::visit::{PartnerVisit, REFERRALS_MAX, attributed_visit};
 use mail::id::{AccountId, VisitId};
-use store::affiliate::referral::{self, Claim};
-use store::affiliate::visit::{self, Of};
+use store::affiliate::referral::{self, ReferralClaim};
+use store::affiliate::visit::{self, VisitorIdentity};
 use store::affiliate::{partner, program};
 use store::engine::Batch;
 
-use crate::ledger::{Ledger, Part, Prospect};
+use crate::ledger::{Ledger, Prospect, ReferralCommit};
 use crate::office::TRIES_MAX;
-use crate::referrals::lower;
-use crate::refusal::{Obstacle, Refusal};
+use crate::referrals::lowercase_address;
+use crate::refusal::{AffiliateError, ConflictReason};
 
 impl Ledger {
     /// Somebody who came by a visit has signed up: a lead, once for each address. Whether it was made now.
@@ -29,23 +29,23 @@ impl Ledger {
         (account, id): (AccountId, VisitId),
         email: &Address,
         from: Option<IpAddr>,
-    ) -> Result<bool, Refusal> {
-        let email = lower(email);
+    ) -> Result<bool, AffiliateError> {
+        let email = lowercase_address(email);
         for _ in 0..TRIES_MAX {
-            let Some((program, visit)) = self.that_binds(account, id).await? else { return Ok(false) };
+            let Some((program, visit)) = self.find_live_visit(account, id).await? else { return Ok(false) };
             let Some(partner) = partner::get(self.store(), account, visit.partner).await? else {
                 return Ok(false);
             };
-            let held = referral::holder(self.store(), account, &Claim::Email(email.clone())).await?;
+            let held = referral::find_claim_holder(self.store(), account, &ReferralClaim::Email(email.clone())).await?;
             let lapsed = match held {
                 Some(held) if held.has_lapsed(self.now()) => Some(held),
                 Some(_) => return Ok(false),
                 None => None,
             };
             if lapsed.is_none()
-                && let Some(part) = self.name_buyer(program.clone(), &visit, &email).await?
+                && let Some(part) = self.set_buyer_address(program.clone(), &visit, &email).await?
             {
-                if self.commit_all_of(account, part).await? {
+                if self.commit_to_completion(account, part).await? {
                     return Ok(false);
                 }
                 continue;
@@ -53,23 +53,23 @@ impl Ledger {
             if visit.referrals.len() >= REFERRALS_MAX {
                 return Ok(false);
             }
-            let prospect = Prospect::by_visit(ReferralSource::Signup, Some(email.clone()), visit);
-            let part = self.enrol(program, &partner, (Prospect { from, ..prospect }, lapsed)).await?;
-            if self.commit_all_of(account, part).await? {
+            let prospect = Prospect::from_visit(ReferralSource::Signup, Some(email.clone()), visit);
+            let part = self.create_lead(program, &partner, (Prospect { from, ..prospect }, lapsed)).await?;
+            if self.commit_to_completion(account, part).await? {
                 return Ok(true);
             }
         }
-        Err(Obstacle::Changed.into())
+        Err(ConflictReason::Changed.into())
     }
 
     /// Commits what there is of a referral, and all that follows. False: somebody else was quicker, and nothing is done.
-    async fn commit_all_of(&self, account: AccountId, first: Part) -> Result<bool, Refusal> {
+    async fn commit_to_completion(&self, account: AccountId, first: ReferralCommit) -> Result<bool, AffiliateError> {
         if !self.commit(first.batch).await? {
             return Ok(false);
         }
         let (mut tries, mut is_whole) = (0, first.is_whole);
         while !is_whole && tries < TRIES_MAX {
-            let program = program::get(self.store(), account).await?.ok_or(Refusal::NotSetUp)?;
+            let program = program::get(self.store(), account).await?.ok_or(AffiliateError::NotSetUp)?;
             let Some(found) = referral::get(self.store(), account, first.referral.id).await? else { break };
             let part = self.follow_up(program, (found, None)).await?;
             if self.commit(part.batch).await? {
@@ -85,20 +85,16 @@ impl Ledger {
     ///
     /// # Errors
     /// [`Refusal`].
-    pub async fn identify(
-        &self,
-        (account, id): (AccountId, VisitId),
-        email: &Address,
-    ) -> Result<(), Refusal> {
-        let email = lower(email);
-        let of = Of::Person(email.clone());
+    pub async fn identify(&self, (account, id): (AccountId, VisitId), email: &Address) -> Result<(), AffiliateError> {
+        let email = lowercase_address(email);
+        let of = VisitorIdentity::Person(email.clone());
         for _ in 0..TRIES_MAX {
-            let Some((program, visit)) = self.that_binds(account, id).await? else { return Ok(()) };
-            let before = visit::standing(self.store(), account, &of).await?;
+            let Some((program, visit)) = self.find_live_visit(account, id).await? else { return Ok(()) };
+            let before = visit::find_current(self.store(), account, &of).await?;
             let held = before.visit.as_ref().filter(|held| !held.has_lapsed(self.now()));
             let model = program.settings.attribution;
             let is_it =
-                held.is_none_or(|held| stands(model, held, &visit).id == visit.id && held.id != visit.id);
+                held.is_none_or(|held| attributed_visit(model, held, &visit).id == visit.id && held.id != visit.id);
             if !is_it || visit.people.len() >= REFERRALS_MAX {
                 return Ok(());
             }
@@ -108,16 +104,20 @@ impl Ledger {
             }
             let mut batch = Batch::intake();
             visit::update(&mut batch, &visit, &after);
-            visit::stand(&mut batch, (account, &of), &before, id);
+            visit::set_current(&mut batch, (account, &of), &before, id);
             if self.commit(batch).await? {
                 return Ok(());
             }
         }
-        Err(Obstacle::Changed.into())
+        Err(ConflictReason::Changed.into())
     }
 
     /// A visit of a live program that still binds.
-    async fn that_binds(&self, account: AccountId, id: VisitId) -> Result<Option<(Program, Visit)>, Refusal> {
+    async fn find_live_visit(
+        &self,
+        account: AccountId,
+        id: VisitId,
+    ) -> Result<Option<(AffiliateProgram, PartnerVisit)>, AffiliateError> {
         let program = program::get(self.store(), account).await?;
         let Some(program) = program.filter(|program| program.status == ProgramStatus::Live) else {
             return Ok(None);

@@ -1,11 +1,11 @@
 //! Whom each link brought: every referral is counted once, and once more when it pays first.
 
-use affiliate::office::nothing_beside;
-use affiliate::referrals::{Bringer, ReferralDraft};
-use mail::affiliate::partner::{PartnerLink, Token};
-use mail::affiliate::referral::Brought;
+use affiliate::office::no_extension;
+use affiliate::referrals::{PartnerSelector, ReferralDraft};
+use mail::affiliate::partner::{PartnerLink, PartnerLinkToken};
+use mail::affiliate::referral::ReferralCounts;
 use mail::id::{PartnerId, PartnerLinkId};
-use store::affiliate::brought::ByLink;
+use store::affiliate::brought::ReferralCountsByLink;
 use store::affiliate::{partner_link, sums};
 use store::engine::Batch;
 
@@ -14,23 +14,23 @@ use super::world::World;
 
 const PEOPLE: u64 = 40;
 
-fn brought(leads: u64, customers: u64) -> Brought {
-    Brought { leads, customers }
+fn brought(leads: u64, customers: u64) -> ReferralCounts {
+    ReferralCounts { leads, customers }
 }
 
 impl World {
-    async fn brought(&self, partner: PartnerId) -> ByLink {
-        self.ledger.brought((self.account, partner)).await.unwrap()
+    async fn brought(&self, partner: PartnerId) -> ReferralCountsByLink {
+        self.ledger.referral_counts((self.account, partner)).await.unwrap()
     }
 
     async fn links(&self, partner: PartnerId) -> Vec<PartnerLink> {
-        partner_link::all(self.store(), self.account, partner).await.unwrap()
+        partner_link::list(self.store(), self.account, partner).await.unwrap()
     }
 
     /// Another link of Ada's.
     async fn link(&self, token: &str) -> PartnerLinkId {
-        let (now, token) = (self.clock.now(), Token::exactly(token).unwrap());
-        let free = partner_link::free(self.store(), self.account, &token, now).await.unwrap().unwrap();
+        let (now, token) = (self.clock.now(), PartnerLinkToken::parse(token).unwrap());
+        let free = partner_link::find_free_token(self.store(), self.account, &token, now).await.unwrap().unwrap();
         let id = PartnerLinkId::new(now, 7);
         let link = PartnerLink { id, token, ..self.links(self.ada).await.swap_remove(0) };
         let mut batch = Batch::progress();
@@ -39,15 +39,16 @@ impl World {
         id
     }
 
-    async fn refer(&self, by: Bringer, email: &str) {
-        let draft = ReferralDraft { by, email: email.parse().unwrap(), customer: None, sub_id: None };
-        self.ledger.refer(self.account, &draft, &nothing_beside).await.unwrap();
+    async fn refer(&self, by: PartnerSelector, email: &str) {
+        let draft = ReferralDraft { partner: by, email: email.parse().unwrap(), customer: None, sub_id: None };
+        self.ledger.refer(self.account, &draft, &no_extension).await.unwrap();
     }
 
     /// Makes what lies beside the sums a part of them.
     async fn fold(&self, partner: PartnerId) -> bool {
         let whose = (self.account, partner);
-        let (kept, mut batch) = (sums::read::<ByLink>(self.store(), whose).await.unwrap(), Batch::progress());
+        let (kept, mut batch) =
+            (sums::read::<ReferralCountsByLink>(self.store(), whose).await.unwrap(), Batch::progress());
         kept.fold(&mut batch, whose);
         self.store().commit(batch).await.is_ok()
     }
@@ -61,8 +62,8 @@ async fn each_link_says_whom_it_brought() {
     let visit = world.visit("podcast", "0123456789abcdef").await;
     assert!(world.sign_up(visit, "grace@example.net").await);
     assert!(!world.sign_up(visit, "grace@example.net").await);
-    world.refer(Bringer::Token(Token::exactly("ADA").unwrap()), "alan@example.net").await;
-    world.refer(Bringer::Id(world.ada), "edsger@example.net").await;
+    world.refer(PartnerSelector::Token(PartnerLinkToken::parse("ADA").unwrap()), "alan@example.net").await;
+    world.refer(PartnerSelector::Id(world.ada), "edsger@example.net").await;
     let session = checkout("cs_1", Some("cus_1"), &visit.to_string());
     world.tell("checkout.session.completed", 13, session).await;
     // A second invoice, and one that is heard of twice, make no second customer; nor does a refund make it none.
@@ -70,11 +71,8 @@ async fn each_link_says_whom_it_brought() {
         world.hear(&world.paid(&format!("in_{number}"), "cus_1", (10_000, 14))).await;
     }
     let found = world.brought(world.ada).await;
-    assert_eq!(
-        found.links.into_iter().collect::<Vec<_>>(),
-        [(main, brought(1, 0)), (podcast, brought(1, 1))]
-    );
-    assert_eq!((found.elsewhere, world.brought(world.bob).await), (brought(1, 0), ByLink::default()));
+    assert_eq!(found.links.into_iter().collect::<Vec<_>>(), [(main, brought(1, 0)), (podcast, brought(1, 1))]);
+    assert_eq!((found.elsewhere, world.brought(world.bob).await), (brought(1, 0), ReferralCountsByLink::default()));
     world.audit().await;
 }
 
@@ -83,16 +81,14 @@ async fn who_lapsed_was_brought_by_both_and_a_deleted_link_takes_nobody_along() 
     let world = World::new().await;
     let podcast = world.link("podcast").await;
     let visit = world.visit("podcast", "0123456789abcdef").await;
-    assert!(
-        world.sign_up(visit, "grace@example.net").await && world.sign_up(visit, "alan@example.net").await
-    );
+    assert!(world.sign_up(visit, "grace@example.net").await && world.sign_up(visit, "alan@example.net").await);
     let link = world.links(world.ada).await.into_iter().find(|link| link.id == podcast).unwrap();
     let mut batch = Batch::progress();
     partner_link::delete(&mut batch, &link, None);
     world.store().commit(batch).await.unwrap();
     for is_folded in [false, true] {
         let found = world.brought(world.ada).await;
-        assert_eq!((found.all(), found.elsewhere), (brought(2, 0), brought(2, 0)), "{is_folded}");
+        assert_eq!((found.total(), found.elsewhere), (brought(2, 0), brought(2, 0)), "{is_folded}");
         assert!(world.fold(world.ada).await);
     }
     let session = checkout("cs_1", Some("cus_1"), &visit.to_string());
@@ -101,11 +97,11 @@ async fn who_lapsed_was_brought_by_both_and_a_deleted_link_takes_nobody_along() 
     assert_eq!(world.brought(world.ada).await.elsewhere, brought(2, 1));
     world.advance_days(40);
     for email in ["grace@example.net", "alan@example.net"] {
-        world.refer(Bringer::Token(Token::exactly("bob").unwrap()), email).await;
+        world.refer(PartnerSelector::Token(PartnerLinkToken::parse("bob").unwrap()), email).await;
     }
     let of_bob = world.brought(world.bob).await;
-    assert_eq!((of_bob.all(), of_bob.links.len()), (brought(1, 0), 1), "the other one is a customer");
-    assert_eq!(world.brought(world.ada).await.all(), brought(2, 1));
+    assert_eq!((of_bob.total(), of_bob.links.len()), (brought(1, 0), 1), "the other one is a customer");
+    assert_eq!(world.brought(world.ada).await.total(), brought(2, 1));
     world.audit().await;
 }
 
@@ -124,8 +120,7 @@ async fn many_at_once_are_counted_once_each_while_they_are_folded() {
             world.sign_up(visit, &format!("p{number}@example.net")).await;
             world.fold(world.ada).await;
             let invoice = world.paid(&format!("in_{number}"), &format!("cus_{number}"), (1_000, 14));
-            let session =
-                checkout(&format!("cs_{number}"), Some(&format!("cus_{number}")), &visit.to_string());
+            let session = checkout(&format!("cs_{number}"), Some(&format!("cus_{number}")), &visit.to_string());
             let session = world.event("checkout.session.completed", 13, session);
             if number % 4 == 0 {
                 world.hear(&session).await;
@@ -147,13 +142,13 @@ async fn many_at_once_are_counted_once_each_while_they_are_folded() {
 #[tokio::test]
 async fn who_reads_what_another_has_folded_reads_again() {
     let world = World::new().await;
-    world.refer(Bringer::Id(world.ada), "alan@example.net").await;
+    world.refer(PartnerSelector::Id(world.ada), "alan@example.net").await;
     let whose = (world.account, world.ada);
-    let late = sums::read::<ByLink>(world.store(), whose).await.unwrap();
+    let late = sums::read::<ReferralCountsByLink>(world.store(), whose).await.unwrap();
     assert_eq!(late.changes(), 1);
     assert!(world.fold(world.ada).await);
     let mut batch = Batch::progress();
     late.fold(&mut batch, whose);
     assert!(world.store().commit(batch).await.is_err());
-    assert_eq!(world.brought(world.ada).await.all(), brought(1, 0));
+    assert_eq!(world.brought(world.ada).await.total(), brought(1, 0));
 }

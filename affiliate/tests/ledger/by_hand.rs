@@ -1,9 +1,9 @@
 //! What the owner and the API do.
 
-use affiliate::ledger::Verdict;
-use affiliate::office::nothing_beside;
-use affiliate::refusal::{Obstacle, Refusal};
-use mail::affiliate::commission::{Commission, Reason};
+use affiliate::ledger::ReferralDecision;
+use affiliate::office::no_extension;
+use affiliate::refusal::{AffiliateError, ConflictReason};
+use mail::affiliate::commission::{Commission, ReversalReason};
 use mail::affiliate::referral::{ReferralStatus, ReviewStatus};
 use mail::event::{Event, EventKind};
 use mail::id::{CommissionId, EventId, ReferralId};
@@ -26,16 +26,16 @@ impl World {
         self.lines().await.iter().find(|line| line.amount == amount).unwrap().id
     }
 
-    async fn reverse(&self, id: CommissionId, reason: Reason) -> Result<Commission, Refusal> {
-        self.ledger.reverse((self.account, id), &reason.into(), &nothing_beside).await
+    async fn reverse(&self, id: CommissionId, reason: ReversalReason) -> Result<Commission, AffiliateError> {
+        self.ledger.reverse((self.account, id), &reason.into(), &no_extension).await
     }
 
-    async fn reinstate(&self, id: CommissionId) -> Result<Commission, Refusal> {
-        self.ledger.reinstate((self.account, id), None, &nothing_beside).await
+    async fn reinstate(&self, id: CommissionId) -> Result<Commission, AffiliateError> {
+        self.ledger.reinstate((self.account, id), None, &no_extension).await
     }
 
-    async fn decide(&self, id: ReferralId, verdict: Verdict) -> mail::affiliate::referral::Referral {
-        self.ledger.decide((self.account, id), verdict, None, &nothing_beside).await.unwrap()
+    async fn decide(&self, id: ReferralId, verdict: ReferralDecision) -> mail::affiliate::referral::Referral {
+        self.ledger.decide_referral((self.account, id), verdict, None, &no_extension).await.unwrap()
     }
 }
 
@@ -43,14 +43,14 @@ impl World {
 async fn a_manual_reversal_is_the_sellers_alone_and_fraud_is_both() {
     let (world, _) = sold().await;
     let line = world.line_of(2_000).await;
-    assert_eq!(world.reverse(line, Reason::Manual).await.unwrap().status.word(), "reversed");
+    assert_eq!(world.reverse(line, ReversalReason::Manual).await.unwrap().status.word(), "reversed");
     let manual = ["in_1/1 2000 of 10000 reversed manual", "in_1/2 500 of 10000 pending"];
     assert_eq!(world.outline().await, manual);
     // Again, for whatever reason, it stays.
-    world.reverse(line, Reason::Fraud).await.unwrap();
+    world.reverse(line, ReversalReason::Fraud).await.unwrap();
     assert_eq!(world.outline().await, manual);
     assert_eq!(world.reinstate(line).await.unwrap().status.word(), "pending");
-    world.reverse(line, Reason::Fraud).await.unwrap();
+    world.reverse(line, ReversalReason::Fraud).await.unwrap();
     let fraud = ["in_1/1 2000 of 10000 reversed fraud", "in_1/2 500 of 10000 reversed fraud"];
     assert_eq!(world.outline().await, fraud);
     assert_eq!(world.told(line).await, ["commission.created", "commission.reversed", "commission.reversed"]);
@@ -62,36 +62,33 @@ async fn what_was_not_taken_back_is_not_brought_back() {
     let (world, _) = sold().await;
     let line = world.line_of(2_000).await;
     let refused = world.reinstate(line).await;
-    assert!(matches!(refused, Err(Refusal::Obstacle(Obstacle::NotReversed))), "{refused:?}");
+    assert!(matches!(refused, Err(AffiliateError::Conflict(ConflictReason::NotReversed))), "{refused:?}");
     let nobody = CommissionId::new(world.second(0), 1);
-    assert!(matches!(world.reverse(nobody, Reason::Manual).await, Err(Refusal::Unknown(_))));
+    assert!(matches!(world.reverse(nobody, ReversalReason::Manual).await, Err(AffiliateError::NotFound(_))));
 }
 
 #[tokio::test]
 async fn a_rejected_referral_earns_nothing_until_it_is_allowed() {
     let (world, referral) = sold().await;
-    let rejected = world.decide(referral, Verdict::Reject).await;
+    let rejected = world.decide(referral, ReferralDecision::Reject).await;
     assert_eq!(rejected.status, ReferralStatus::Rejected);
     assert_eq!(rejected.review.unwrap().status, ReviewStatus::Rejected);
     let fraud = ["in_1/1 2000 of 10000 reversed fraud", "in_1/2 500 of 10000 reversed fraud"];
-    assert_eq!(
-        (world.outline().await, world.paying(world.ada).await),
-        (fraud.map(str::to_owned).to_vec(), 0)
-    );
+    assert_eq!((world.outline().await, world.paying(world.ada).await), (fraud.map(str::to_owned).to_vec(), 0));
     let line = world.line_of(2_000).await;
     let refused = world.reinstate(line).await;
-    assert!(matches!(refused, Err(Refusal::Obstacle(Obstacle::ReferralBarred))), "{refused:?}");
+    assert!(matches!(refused, Err(AffiliateError::Conflict(ConflictReason::ReferralBarred))), "{refused:?}");
     world.hear(&world.paid("in_2", "cus_1", (10_000, 20))).await;
     assert_eq!(world.lines().await.len(), 2);
     world.audit().await;
-    let allowed = world.decide(referral, Verdict::Allow).await;
+    let allowed = world.decide(referral, ReferralDecision::Allow).await;
     assert_eq!((allowed.status, allowed.rejection), (ReferralStatus::Active, None));
     assert_eq!(world.paying(world.ada).await, 1);
     world.hear(&world.paid("in_3", "cus_1", (10_000, 30))).await;
     let outline = world.outline().await;
     assert!(outline.contains(&fraud[0].to_owned()), "its reversed lines stay so");
     assert!(outline.contains(&"in_3/1 2000 of 10000 pending".to_owned()));
-    world.decide(referral, Verdict::Allow).await;
+    world.decide(referral, ReferralDecision::Allow).await;
     assert_eq!(world.outline().await, outline);
     world.audit().await;
 }
@@ -178,7 +175,7 @@ async fn what_nobody_was_told_of_is_found() {
         audit.broken.into_iter().map(|broken| (broken.invariant.as_str(), broken.subject)).collect::<Vec<_>>()
     };
     let mut batch = Batch::progress();
-    store::event::forget(&mut batch, world.account, line.into(), events[0].id);
+    store::event::delete(&mut batch, world.account, line.into(), events[0].id);
     world.store().commit(batch).await.unwrap();
     assert_eq!(broken().await, [("I10", line.to_string())]);
     // Nor is anybody to be told twice.
@@ -187,14 +184,14 @@ async fn what_nobody_was_told_of_is_found() {
     let converted = converted.into_iter().find(|event| event.kind == EventKind::ReferralConverted).unwrap();
     let [once, again] = [1, 2].map(|number| EventId::new(world.second(20), number));
     for event in [Event { id: once, ..events[0].clone() }, Event { id: again, ..converted }] {
-        store::event::record_anywhere(&mut batch, &event);
+        store::event::record_in_any_partition(&mut batch, &event);
     }
     world.store().commit(batch).await.unwrap();
     assert_eq!(broken().await, [("I10", referral.to_string())]);
     // What is not kept any more cannot be asked for.
     let mut batch = Batch::progress();
-    store::event::forget(&mut batch, world.account, referral.into(), again);
-    store::event::forget(&mut batch, world.account, line.into(), once);
+    store::event::delete(&mut batch, world.account, referral.into(), again);
+    store::event::delete(&mut batch, world.account, line.into(), once);
     world.store().commit(batch).await.unwrap();
     world.advance_days(31);
     assert_eq!(broken().await, []);

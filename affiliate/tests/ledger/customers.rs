@@ -1,10 +1,10 @@
 //! A person whom the processor knows as several customers: a payment link makes a new one for each checkout. All of them
 //! are one referral (completions-affiliate.md 2.2).
 
-use affiliate::ledger::Verdict;
-use affiliate::office::nothing_beside;
-use affiliate::referrals::{Bringer, ReferralDraft};
-use mail::affiliate::referral::{Blocked, CUSTOMERS_MAX, ReferralStatus};
+use affiliate::ledger::ReferralDecision;
+use affiliate::office::no_extension;
+use affiliate::referrals::{PartnerSelector, ReferralDraft};
+use mail::affiliate::referral::{CUSTOMERS_MAX, ReferralBlock, ReferralStatus};
 use mail::id::ReferralId;
 use serde_json::json;
 
@@ -24,10 +24,7 @@ async fn begun() -> (World, ReferralId) {
 /// Both customers are the referral's, and what both paid earns.
 async fn expect_both(world: &World, id: ReferralId) {
     let one = world.referral(id).await;
-    assert_eq!(
-        (one.customer.as_deref(), one.later_customers.as_slice()),
-        (Some("cus_1"), &["cus_2".to_owned()][..])
-    );
+    assert_eq!((one.customer.as_deref(), one.later_customers.as_slice()), (Some("cus_1"), &["cus_2".to_owned()][..]));
     assert_eq!((one.revenue_cents, one.dealings.invoices, one.blocked), (15_000, 2, None));
     let wanted = [
         "in_1/1 2000 of 10000 pending",
@@ -107,13 +104,13 @@ async fn a_second_customer_is_linked_by_the_api_whichever_partner_is_named() {
     let (world, id) = begun().await;
     world.hear(&world.paid("in_2", "cus_2", (5_000, 20))).await;
     let draft = ReferralDraft {
-        by: Bringer::Id(world.bob),
+        partner: PartnerSelector::Id(world.bob),
         email: PERSON.parse().unwrap(),
         customer: Some("cus_2".to_owned()),
         sub_id: None,
     };
     for _ in 0..2 {
-        let told = world.ledger.refer(world.account, &draft, &nothing_beside).await.unwrap();
+        let told = world.ledger.refer(world.account, &draft, &no_extension).await.unwrap();
         assert!(!told.created && told.referral.id == id);
         assert_eq!(told.referral.later_customers, ["cus_2"]);
     }
@@ -149,7 +146,7 @@ async fn what_all_customers_did_says_where_the_person_stands() {
     world.tell("customer.subscription.deleted", 40, gone("sub_2", "cus_2", 40)).await;
     assert_eq!(world.referral(id).await.status, ReferralStatus::Cancelled);
     // The owner's word counts for all that they bought.
-    world.ledger.decide((world.account, id), Verdict::Reject, None, &nothing_beside).await.unwrap();
+    world.ledger.decide_referral((world.account, id), ReferralDecision::Reject, None, &no_extension).await.unwrap();
     assert!(world.lines().await.iter().all(|line| line.status.word() == "reversed"));
     world.audit().await;
 }
@@ -160,7 +157,7 @@ async fn who_had_paid_as_another_customer_is_no_new_one() {
     world.hear(&world.paid("in_0", "cus_0", (5_000, -500))).await;
     let session = checkout("cs_0", Some("cus_0"), &id.to_string());
     world.tell("checkout.session.completed", 30, session).await;
-    assert_eq!(world.referral(id).await.blocked, Some(Blocked::ExistingCustomer));
+    assert_eq!(world.referral(id).await.blocked, Some(ReferralBlock::ExistingCustomer));
     assert!(world.lines().await.iter().all(|line| line.status.word() == "reversed"));
     world.audit().await;
 }

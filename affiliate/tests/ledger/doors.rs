@@ -1,9 +1,9 @@
 //! How bodies come in: signed, of the right mode and account, once; and again when they failed.
 
-use affiliate::ledger::{Answer, Nobody};
+use affiliate::ledger::{IngestOutcome, NoEnricher};
 use affiliate::processor::AMOUNT_MAX;
 use affiliate::processor::signature;
-use mail::affiliate::program::Program;
+use mail::affiliate::program::AffiliateProgram;
 use serde_json::{Value, json};
 use store::affiliate::processor_event::{self, EventStatus, ProcessorEvent};
 
@@ -11,7 +11,7 @@ use super::told::invoice;
 use super::world::{SECRET, World};
 
 impl World {
-    async fn program(&self) -> Program {
+    async fn program(&self) -> AffiliateProgram {
         store::affiliate::program::get(self.store(), self.account).await.unwrap().unwrap()
     }
 
@@ -36,18 +36,18 @@ async fn what_is_signed_is_taken_once() {
     let body = event.to_string();
     let header = signature::sign(SECRET, world.clock.now(), body.as_bytes());
     let receive = async |secret: &str, body: &str| {
-        world.ledger.receive((&program, &["whsec_old", secret]), (&header, body.as_bytes()), &Nobody).await
+        world.ledger.receive((&program, &["whsec_old", secret]), (&header, body.as_bytes()), &NoEnricher).await
     };
-    assert!(matches!(receive("whsec_other", &body).await, Answer::BadSignature(_)));
-    assert!(matches!(receive(SECRET, &format!("{body} ")).await, Answer::BadSignature(_)));
+    assert!(matches!(receive("whsec_other", &body).await, IngestOutcome::BadSignature(_)));
+    assert!(matches!(receive(SECRET, &format!("{body} ")).await, IngestOutcome::BadSignature(_)));
     assert_eq!(world.event_row(id(&event)).await, None);
-    assert!(matches!(receive(SECRET, &body).await, Answer::Done));
-    assert!(matches!(receive(SECRET, &body).await, Answer::Duplicate));
+    assert!(matches!(receive(SECRET, &body).await, IngestOutcome::Done));
+    assert!(matches!(receive(SECRET, &body).await, IngestOutcome::Duplicate));
     assert_eq!(world.lines().await.len(), 2);
     let row = world.event_row(id(&event)).await.unwrap();
     assert_eq!((row.status, row.attempts, row.body), (EventStatus::Done, 1, None));
     // Played again, it changes nothing.
-    let again = world.ledger.replay((world.account, id(&event)), &Nobody).await.unwrap().unwrap();
+    let again = world.ledger.replay((world.account, id(&event)), &NoEnricher).await.unwrap().unwrap();
     assert_eq!((again.status, again.attempts), (EventStatus::Done, 1));
     world.audit().await;
 }
@@ -65,8 +65,8 @@ async fn what_is_not_the_programs_is_passed_over() {
     let mut silent = world.paid("in_4", "cus_1", (10_000, 10));
     silent.as_object_mut().unwrap().remove("livemode");
     for event in [&test_mode, &anothers, &unheard, &silent] {
-        assert!(matches!(world.take(event).await, Answer::Ignored(_)), "{event}");
-        assert!(matches!(world.take(event).await, Answer::Duplicate), "{event}");
+        assert!(matches!(world.take(event).await, IngestOutcome::Ignored(_)), "{event}");
+        assert!(matches!(world.take(event).await, IngestOutcome::Duplicate), "{event}");
     }
     assert_eq!((world.lines().await.len(), world.listed(EventStatus::Ignored).await), (0, 4));
     let mut own = world.paid("in_3", "cus_1", (10_000, 10));
@@ -82,12 +82,12 @@ async fn what_cannot_be_read_fails_and_can_be_tried_again() {
     let mut broken = invoice("in_1", "cus_1", (10_000, world.start + 10));
     broken["amount_paid"] = json!("10000");
     let event = world.event("invoice.paid", 10, broken);
-    assert!(matches!(world.take(&event).await, Answer::Failed(_)));
-    assert!(matches!(world.take(&event).await, Answer::Failed(_)));
+    assert!(matches!(world.take(&event).await, IngestOutcome::Failed(_)));
+    assert!(matches!(world.take(&event).await, IngestOutcome::Failed(_)));
     let row = world.event_row(id(&event)).await.unwrap();
     assert_eq!((row.status, row.attempts), (EventStatus::Failed, 2));
     assert!(row.error.unwrap().contains("amount_paid") && row.body.is_some());
-    let again = world.ledger.replay((world.account, id(&event)), &Nobody).await.unwrap().unwrap();
+    let again = world.ledger.replay((world.account, id(&event)), &NoEnricher).await.unwrap().unwrap();
     assert_eq!((again.status, again.attempts), (EventStatus::Failed, 3));
     // The processor sends it as it should have been.
     let mut mended = event.clone();
@@ -96,9 +96,9 @@ async fn what_cannot_be_read_fails_and_can_be_tried_again() {
     let row = world.event_row(id(&event)).await.unwrap();
     assert_eq!((row.status, row.attempts, row.error, row.body), (EventStatus::Done, 4, None, None));
     assert_eq!((world.lines().await.len(), world.listed(EventStatus::Failed).await), (2, 0));
-    assert!(world.ledger.replay((world.account, "evt_unknown"), &Nobody).await.unwrap().is_none());
+    assert!(world.ledger.replay((world.account, "evt_unknown"), &NoEnricher).await.unwrap().is_none());
     // Not even an event.
-    assert!(matches!(world.ledger.take(world.account, b"{\"id\": 7}").await, Answer::Failed(_)));
+    assert!(matches!(world.ledger.ingest(world.account, b"{\"id\": 7}").await, IngestOutcome::Failed(_)));
     assert_eq!(world.listed(EventStatus::Failed).await, 1);
     world.audit().await;
 }
@@ -110,7 +110,7 @@ async fn figures_that_nothing_can_be_computed_from_leave_nothing() {
     world.hear(&world.paid("in_1", "cus_1", (AMOUNT_MAX, 10))).await;
     let before = world.outline().await;
     for more in [AMOUNT_MAX + 1, i64::MAX] {
-        assert!(matches!(world.take(&world.paid("in_2", "cus_1", (more, 20))).await, Answer::Failed(_)));
+        assert!(matches!(world.take(&world.paid("in_2", "cus_1", (more, 20))).await, IngestOutcome::Failed(_)));
     }
     assert_eq!((world.outline().await, world.referral(lead.id).await.revenue_cents), (before, AMOUNT_MAX));
     world.audit().await;

@@ -1,7 +1,7 @@
 //! Each row of the table of completions-affiliate.md 2.2, by itself.
 
-use affiliate::ledger::Answer;
-use mail::affiliate::referral::{Blocked, ReferralStatus};
+use affiliate::ledger::IngestOutcome;
+use mail::affiliate::referral::{ReferralBlock, ReferralStatus};
 use mail::id::ReferralId;
 use serde_json::json;
 use store::engine::Store;
@@ -89,8 +89,7 @@ async fn many_invoices_are_brought_in_several_commits() {
 async fn a_checkout_without_an_invoice_is_a_sale_where_the_program_says_so() {
     for (counts, lines) in [(false, 0), (true, 2)] {
         let world = World::new().await;
-        let set =
-            |settings: &mut mail::affiliate::program::Settings| settings.count_invoiceless_payments = true;
+        let set = |settings: &mut mail::affiliate::program::ProgramSettings| settings.count_invoiceless_payments = true;
         let world = if counts { World::of(Store::memory(), terms(), set).await } else { world };
         let lead = world.lead("lin@example.org", None).await;
         // A guest's, too.
@@ -119,7 +118,7 @@ async fn a_flag_on_the_charge_excludes_what_it_paid() {
         assert_eq!(world.referral(lead.id).await.revenue_cents, 10_000, "it converts all the same");
         // Without a flag there is nothing in it that is not known.
         let plain = world.event(kind, 11, charge("in_2", 10_000, 0));
-        assert!(matches!(world.take(&plain).await, Answer::Ignored(_)));
+        assert!(matches!(world.take(&plain).await, IngestOutcome::Ignored(_)));
         world.audit().await;
     }
 }
@@ -148,7 +147,8 @@ async fn a_refund_that_does_not_say_when_it_was_made_counts_once() {
 async fn a_customers_metadata_link_once_and_exclude() {
     let world = World::new().await;
     let (first, second) = (world.lead("a@example.org", None).await, world.lead("b@example.org", None).await);
-    let customer = |referral: &str, stx: &str| json!({"id": "cus_1", "metadata": {"stx_referral": referral, "stx": stx}});
+    let customer =
+        |referral: &str, stx: &str| json!({"id": "cus_1", "metadata": {"stx_referral": referral, "stx": stx}});
     world.tell("customer.created", 5, customer(&first.id.to_string(), "")).await;
     world.tell("customer.updated", 6, customer(&second.id.to_string(), "False")).await;
     assert_eq!(world.referral(first.id).await.customer.as_deref(), Some("cus_1"));
@@ -261,7 +261,7 @@ async fn refunds_lower_take_back_and_give_back_again() {
     assert_eq!(world.paying(world.ada).await, 1);
     let line = world.lines().await.into_iter().find(|line| line.amount == 1_500).unwrap();
     assert_eq!(world.told(line.id).await, ["commission.created", "commission.reversed"]);
-    assert_eq!(line.sold().unwrap().charge.as_deref(), Some("ch_in_1"));
+    assert_eq!(line.sold_invoice().unwrap().charge.as_deref(), Some("ch_in_1"));
     world.audit().await;
 }
 
@@ -325,7 +325,7 @@ async fn who_was_a_customer_before_is_blocked_whenever_that_is_known() {
     let world = World::new().await;
     world.hear(&world.paid("in_0", "cus_1", (10_000, -1_000))).await;
     let old = world.lead("lin@example.org", Some("cus_1")).await;
-    assert_eq!(old.blocked, Some(Blocked::ExistingCustomer));
+    assert_eq!(old.blocked, Some(ReferralBlock::ExistingCustomer));
     world.hear(&world.paid("in_1", "cus_1", (10_000, 10))).await;
     assert!(world.lines().await.is_empty());
     assert_eq!(world.referral(old.id).await.status, ReferralStatus::Active, "it converts all the same");
@@ -334,7 +334,7 @@ async fn who_was_a_customer_before_is_blocked_whenever_that_is_known() {
     world.hear(&world.paid("in_2", "cus_2", (10_000, 10))).await;
     assert_eq!((world.lines().await.len(), world.paying(world.ada).await), (2, 1));
     world.hear(&world.paid("in_3", "cus_2", (10_000, -5_000))).await;
-    assert_eq!(world.referral(late.id).await.blocked, Some(Blocked::ExistingCustomer));
+    assert_eq!(world.referral(late.id).await.blocked, Some(ReferralBlock::ExistingCustomer));
     let gone = ["in_2/1 2000 of 10000 reversed blocked", "in_2/2 500 of 10000 reversed blocked"];
     assert_eq!((world.outline().await, world.paying(world.ada).await), (gone.map(str::to_owned).to_vec(), 0));
     world.audit().await;
@@ -349,7 +349,7 @@ async fn holds_end_once() {
     world.advance_days(31);
     let (one, other) = (world.ledger.clone(), world.other_node());
     let (now, all) = (world.clock.now(), 0..=store::task::PARTITIONS - 1);
-    let (one, other) = tokio::join!(one.end_holds(all.clone(), now), other.end_holds(all, now));
+    let (one, other) = tokio::join!(one.release_holds(all.clone(), now), other.release_holds(all, now));
     assert_eq!(one.unwrap().earned + other.unwrap().earned, 2);
     assert_eq!(world.end_holds().await, 0);
     for line in world.lines().await {

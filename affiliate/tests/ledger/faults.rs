@@ -1,8 +1,8 @@
 //! A store that refuses: nothing is written by half, and what is sent again is taken.
 
-use affiliate::ledger::Answer;
+use affiliate::ledger::IngestOutcome;
 use mail::affiliate::referral::ReferralStatus;
-use store::engine::{Faults, Options, Store};
+use store::engine::{FaultInjector, RedbOptions, Store};
 
 use super::told::{charge, checkout};
 use super::world::{World, terms};
@@ -10,17 +10,16 @@ use super::world::{World, terms};
 #[tokio::test]
 async fn a_full_disk_leaves_nothing_by_half() {
     let directory = tempfile::tempdir().unwrap();
-    let faults = Faults::new();
-    let options = Options {
+    let faults = FaultInjector::new();
+    let options = RedbOptions {
         faults: Some(faults.clone()),
         reserve_bytes: 0,
         segment_bytes: 1 << 20,
-        ..Options::new(directory.path().join("store"))
+        ..RedbOptions::new(directory.path().join("store"))
     };
     let world = World::of(Store::open(&options).unwrap(), terms(), |_| {}).await;
     let lead = world.lead("lin@example.org", None).await;
-    let mut events: Vec<_> =
-        (0..150).map(|n| world.paid(&format!("in_{n}"), "cus_1", (1_000, 10 + n))).collect();
+    let mut events: Vec<_> = (0..150).map(|n| world.paid(&format!("in_{n}"), "cus_1", (1_000, 10 + n))).collect();
     // By this, all of the invoices are the referral's: in two commits.
     let session = checkout("cs_1", Some("cus_1"), &lead.id.to_string());
     events.push(world.event("checkout.session.completed", 500, session));
@@ -29,13 +28,13 @@ async fn a_full_disk_leaves_nothing_by_half() {
     for (number, event) in events.iter().enumerate() {
         if number % 10 == 0 || number > 145 {
             faults.set_full(true);
-            if let Answer::Failed(_) = world.take(event).await {
+            if let IngestOutcome::Failed(_) = world.take(event).await {
                 refused += 1;
                 world.audit().await;
             }
             faults.set_full(false);
         }
-        while let Answer::Failed(_) = world.take(event).await {
+        while let IngestOutcome::Failed(_) = world.take(event).await {
             tokio::task::yield_now().await;
         }
     }

@@ -1,18 +1,18 @@
 //! Leads and their bounties.
 
-use affiliate::ledger::Verdict;
-use affiliate::office::nothing_beside;
-use affiliate::referrals::{Bringer, ReferralDraft};
-use mail::affiliate::campaign::Terms;
-use mail::affiliate::referral::{Blocked, ReviewStatus};
+use affiliate::ledger::ReferralDecision;
+use affiliate::office::no_extension;
+use affiliate::referrals::{PartnerSelector, ReferralDraft};
+use mail::affiliate::campaign::CommissionTerms;
+use mail::affiliate::referral::{ReferralBlock, ReviewStatus};
 use serde_json::json;
 use store::engine::Store;
 
 use super::told::invoice;
 use super::world::{World, terms};
 
-fn with_bounty() -> Terms {
-    Terms { lead_bounty: 500, ..terms() }
+fn with_bounty() -> CommissionTerms {
+    CommissionTerms { lead_bounty: 500, ..terms() }
 }
 
 #[tokio::test]
@@ -22,13 +22,17 @@ async fn a_lead_earns_its_bounty_once() {
     assert_eq!(world.lead("Lin@example.org", None).await.id, lead.id);
     assert_eq!(world.outline().await, ["bounty/1 500 of 0 pending"]);
     assert_eq!(world.told(lead.id).await, ["referral.created"]);
-    world.ledger.decide((world.account, lead.id), Verdict::Reject, None, &nothing_beside).await.unwrap();
+    world
+        .ledger
+        .decide_referral((world.account, lead.id), ReferralDecision::Reject, None, &no_extension)
+        .await
+        .unwrap();
     assert_eq!(world.outline().await, ["bounty/1 500 of 0 reversed fraud"]);
     // Who brings itself, or was there before, earns none.
-    assert_eq!(world.lead("ada+me@partners.example", None).await.blocked, Some(Blocked::SelfReferral));
+    assert_eq!(world.lead("ada+me@partners.example", None).await.blocked, Some(ReferralBlock::SelfReferral));
     world.hear(&world.paid("in_0", "cus_0", (1_000, -1_000))).await;
     let old = world.lead("ono@example.org", Some("cus_0")).await;
-    assert_eq!(old.blocked, Some(Blocked::ExistingCustomer));
+    assert_eq!(old.blocked, Some(ReferralBlock::ExistingCustomer));
     assert_eq!(world.lines().await.len(), 1);
     world.audit().await;
 }
@@ -41,12 +45,15 @@ async fn too_many_bounties_of_a_day_are_looked_at_first() {
     }
     let third = world.lead("c@example.org", None).await;
     assert_eq!(third.review.unwrap().status, ReviewStatus::Open);
-    let wanted =
-        ["bounty/1 500 of 0 pending", "bounty/1 500 of 0 pending", "bounty/1 500 of 0 pending frozen"];
+    let wanted = ["bounty/1 500 of 0 pending", "bounty/1 500 of 0 pending", "bounty/1 500 of 0 pending frozen"];
     assert_eq!(world.outline().await, wanted);
     world.advance_days(31);
     assert_eq!(world.end_holds().await, 2);
-    world.ledger.decide((world.account, third.id), Verdict::Allow, None, &nothing_beside).await.unwrap();
+    world
+        .ledger
+        .decide_referral((world.account, third.id), ReferralDecision::Allow, None, &no_extension)
+        .await
+        .unwrap();
     assert_eq!(world.end_holds().await, 1);
     world.audit().await;
 }
@@ -57,12 +64,12 @@ async fn a_lead_that_lapsed_is_another_partners() {
     let lead = world.lead("lin@example.org", None).await;
     world.advance_days(31);
     let draft = ReferralDraft {
-        by: Bringer::Id(world.bob),
+        partner: PartnerSelector::Id(world.bob),
         email: "lin@example.org".parse().unwrap(),
         customer: None,
         sub_id: None,
     };
-    let new = world.ledger.refer(world.account, &draft, &nothing_beside).await.unwrap();
+    let new = world.ledger.refer(world.account, &draft, &no_extension).await.unwrap();
     assert!(new.created && new.referral.partner == world.bob);
     assert_eq!(world.referral(lead.id).await.status.as_str(), "rejected");
     world.audit().await;
@@ -83,7 +90,7 @@ async fn a_partner_that_buys_by_its_own_lead_earns_nothing() {
     let lead = world.lead("lin@example.org", Some("cus_1")).await;
     world.tell("customer.created", 5, json!({"id": "cus_1", "email": "ADA+x@partners.example"})).await;
     world.hear(&world.paid("in_1", "cus_1", (10_000, 10))).await;
-    assert_eq!(world.referral(lead.id).await.blocked, Some(Blocked::SelfReferral));
+    assert_eq!(world.referral(lead.id).await.blocked, Some(ReferralBlock::SelfReferral));
     assert!(world.lines().await.is_empty());
     world.audit().await;
 }
@@ -112,7 +119,11 @@ async fn what_a_guest_bought_is_gone_through_whole() {
         world.tell("invoice.paid", 10, paid).await;
     }
     assert_eq!(world.lines().await.len(), 520);
-    world.ledger.decide((world.account, lead.id), Verdict::Reject, None, &nothing_beside).await.unwrap();
+    world
+        .ledger
+        .decide_referral((world.account, lead.id), ReferralDecision::Reject, None, &no_extension)
+        .await
+        .unwrap();
     assert!(world.lines().await.iter().all(|line| line.status.word() == "reversed"));
     world.audit().await;
 }

@@ -2,9 +2,9 @@
 
 use std::collections::BTreeMap;
 
-use affiliate::ledger::Answer;
-use affiliate::referrals::{Bringer, ReferralDraft, Referred};
-use mail::affiliate::campaign::{ProductRate, Rate, Terms};
+use affiliate::ledger::IngestOutcome;
+use affiliate::referrals::{PartnerSelector, ReferralDraft, ReferralResult};
+use mail::affiliate::campaign::{CommissionRate, CommissionTerms, ProductRate};
 use mail::affiliate::partner::PartnerStatus;
 use serde_json::{Value, json};
 use store::affiliate::campaign;
@@ -63,8 +63,7 @@ fn story(world: &World) -> Vec<Value> {
             let (id, at) = (format!("in_{number}_{nth}"), 100 * (nth + 1) + number);
             let mut paid = invoice(&id, &customer, (10_000 + nth, world.start + at));
             if nth == 4 {
-                let course =
-                    json!({"id": "il_1", "amount": 10_000, "price": {"id": "price_1", "product": COURSE}});
+                let course = json!({"id": "il_1", "amount": 10_000, "price": {"id": "price_1", "product": COURSE}});
                 paid["lines"] = json!({"object": "list", "has_more": false, "data": [course]});
             }
             if nth == 5 {
@@ -78,12 +77,7 @@ fn story(world: &World) -> Vec<Value> {
     events
 }
 
-fn fate(
-    told: &mut dyn FnMut(&str, i64, Value),
-    start: i64,
-    (id, amount): (&str, i64),
-    (which, at): (i64, i64),
-) {
+fn fate(told: &mut dyn FnMut(&str, i64, Value), start: i64, (id, amount): (&str, i64), (which, at): (i64, i64)) {
     let part = |refunded| charge(id, amount, refunded);
     let back = |name: &str, of: i64, status: &str, after: i64| {
         refund(&format!("re_{name}_{id}"), id, (of, status), start + at + after)
@@ -136,7 +130,7 @@ async fn before() -> World {
     before_by(terms()).await
 }
 
-async fn before_by(terms: Terms) -> World {
+async fn before_by(terms: CommissionTerms) -> World {
     let world = World::of(fresh().await, terms, |_| {}).await;
     for number in 0..CUSTOMERS {
         // Some are linked by the address of their invoices' customer, some from the beginning.
@@ -151,7 +145,7 @@ async fn ledger(world: &World) -> Value {
     let mut lines = Vec::new();
     let mut told = BTreeMap::new();
     for line in world.lines().await {
-        let sold = line.sold().unwrap();
+        let sold = line.sold_invoice().unwrap();
         let name = format!("{}/{}", sold.invoice, line.level().number());
         told.insert(
             name.clone(),
@@ -173,21 +167,15 @@ async fn ledger(world: &World) -> Value {
     let mut referrals = BTreeMap::new();
     for number in 0..CUSTOMERS {
         let email = format!("c{number}@example.org").parse().unwrap();
-        let claim = store::affiliate::referral::Claim::Email(email);
+        let claim = store::affiliate::referral::ReferralClaim::Email(email);
         let held =
-            store::affiliate::referral::holder(world.store(), world.account, &claim).await.unwrap().unwrap();
+            store::affiliate::referral::find_claim_holder(world.store(), world.account, &claim).await.unwrap().unwrap();
         let converted = held.converted_at.map(|at| at.as_second() - world.start);
         let told = world.told(held.id).await;
         let dealings = &held.dealings;
         let words = format!(
             "{} {:?} {:?} {} {:?} {} of {} {told:?}",
-            held.status,
-            held.blocked,
-            held.customer,
-            held.revenue_cents,
-            converted,
-            dealings.gone,
-            dealings.invoices,
+            held.status, held.blocked, held.customer, held.revenue_cents, converted, dealings.gone, dealings.invoices,
         );
         referrals.insert(number, words);
     }
@@ -222,7 +210,7 @@ async fn the_order_of_events_does_not_matter() {
 #[tokio::test]
 async fn new_terms_are_for_new_sales() {
     let none = ProductRate { product: COURSE.to_owned(), price: None, rate: None, unused: 0, label: None };
-    let terms = || Terms { products: vec![none.clone()], ..terms() };
+    let terms = || CommissionTerms { products: vec![none.clone()], ..terms() };
     let mut plain = None::<Value>;
     for seed in 1..=6_u64 {
         let world = before_by(terms()).await;
@@ -233,7 +221,7 @@ async fn new_terms_are_for_new_sales() {
         assert!(!told.to_string().contains("in_0_4/1"), "{told:#}");
         assert_eq!(plain.get_or_insert_with(|| told.clone()), &told, "seed {seed}");
         world
-            .change_terms(|terms| (terms.products, terms.base) = (Vec::new(), Rate::Percent(points(5_000))))
+            .change_terms(|terms| (terms.products, terms.base) = (Vec::new(), CommissionRate::Percent(points(5_000))))
             .await;
         for event in Dice::of(seed + 100).shuffled(&story(&world)) {
             world.take(&event).await;
@@ -259,8 +247,8 @@ async fn what_was_sold_while_its_partner_was_suspended_stays_without_a_line() {
 }
 
 impl World {
-    async fn change_terms(&self, change: impl FnOnce(&mut Terms)) {
-        let before = campaign::all(self.store(), self.account).await.unwrap().remove(0);
+    async fn change_terms(&self, change: impl FnOnce(&mut CommissionTerms)) {
+        let before = campaign::list(self.store(), self.account).await.unwrap().remove(0);
         let mut after = before.clone();
         change(&mut after.terms);
         after.rev += 1;
@@ -278,15 +266,15 @@ async fn an_invoice_that_comes_while_its_customer_is_linked_is_not_passed_over()
     world.hear(&world.paid("in_1", "cus_1", (10_000, 10))).await;
     let second = world.paid("in_2", "cus_1", (10_000, 20));
     let draft = ReferralDraft {
-        by: Bringer::Id(world.ada),
+        partner: PartnerSelector::Id(world.ada),
         email: "lin@example.org".parse().unwrap(),
         customer: Some("cus_1".to_owned()),
         sub_id: None,
     };
-    let before_the_commit = |_: &mut Batch, _: &Referred| {
+    let before_the_commit = |_: &mut Batch, _: &ReferralResult| {
         tokio::task::block_in_place(|| {
             tokio::runtime::Handle::current().block_on(async {
-                assert!(matches!(world.take(&second).await, Answer::Done | Answer::Duplicate));
+                assert!(matches!(world.take(&second).await, IngestOutcome::Done | IngestOutcome::Duplicate));
             });
         });
     };
@@ -313,8 +301,8 @@ async fn several_nodes_hear_the_same_at_once() {
         nodes.spawn(async move {
             for event in events {
                 // As the processor does, until it is taken.
-                while let Answer::Failed(fault) = ledger.take(account, event.to_string().as_bytes()).await {
-                    assert!(matches!(fault, affiliate::ledger::Fault::Contended), "{fault}");
+                while let IngestOutcome::Failed(fault) = ledger.ingest(account, event.to_string().as_bytes()).await {
+                    assert!(matches!(fault, affiliate::ledger::LedgerError::Contended), "{fault}");
                 }
             }
         });

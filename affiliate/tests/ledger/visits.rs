@@ -1,15 +1,15 @@
 //! Visits: whose a visitor is, whom they become, and what stands out of them.
 
-use affiliate::ledger::{Answer, Verdict};
-use affiliate::office::nothing_beside;
-use affiliate::visits::{Arrival, Brought, Captured};
-use mail::affiliate::partner::{PartnerStatus, Token};
+use affiliate::ledger::{IngestOutcome, ReferralDecision};
+use affiliate::office::no_extension;
+use affiliate::visits::{CapturedVisit, VisitRequest, VisitSource};
+use mail::affiliate::partner::{PartnerLinkToken, PartnerStatus};
 use mail::affiliate::program::{Attribution, ProgramStatus};
-use mail::affiliate::referral::{Blocked, Flag, Referral, ReferralSource, ReferralStatus, ReviewStatus};
+use mail::affiliate::referral::{FraudFlag, Referral, ReferralBlock, ReferralSource, ReferralStatus, ReviewStatus};
 use mail::id::{PartnerId, VisitId};
 use mail::metric::Hour;
 use serde_json::{Value, json};
-use store::affiliate::listing::Wanted;
+use store::affiliate::listing::ListPageRequest;
 use store::affiliate::{click_count, own_visitor, partner, partner_link, program, referral};
 use store::engine::{Batch, Store};
 use store::task::PARTITIONS;
@@ -20,9 +20,9 @@ use super::world::{World, terms};
 const VISITOR: &str = "0123456789abcdef";
 const PERSON: &str = "grace@example.net";
 
-fn arrival(token: &str, visitor: Option<&str>) -> Arrival {
-    Arrival {
-        brought: Brought::By(Token::exactly(token).unwrap()),
+fn arrival(token: &str, visitor: Option<&str>) -> VisitRequest {
+    VisitRequest {
+        brought: VisitSource::Link(PartnerLinkToken::parse(token).unwrap()),
         visitor: visitor.map(str::to_owned),
         url: format!("https://shop.example/?via={token}"),
         referrer: "https://blog.example/".to_owned(),
@@ -32,7 +32,7 @@ fn arrival(token: &str, visitor: Option<&str>) -> Arrival {
 }
 
 impl World {
-    async fn came(&self, arrival: &Arrival) -> Option<Captured> {
+    async fn came(&self, arrival: &VisitRequest) -> Option<CapturedVisit> {
         self.ledger.capture(self.account, arrival).await.unwrap()
     }
 
@@ -46,11 +46,11 @@ impl World {
     }
 
     async fn all_referrals(&self) -> Vec<Referral> {
-        let wanted = Wanted { before: None, limit: 100, from: None };
-        referral::list(self.store(), self.account, &referral::Filter::default(), wanted).await.unwrap().rows
+        let wanted = ListPageRequest { before: None, limit: 100, from: None };
+        referral::list(self.store(), self.account, &referral::ReferralFilter::default(), wanted).await.unwrap().rows
     }
 
-    async fn change_program(&self, change: impl FnOnce(&mut mail::affiliate::program::Program)) {
+    async fn change_program(&self, change: impl FnOnce(&mut mail::affiliate::program::AffiliateProgram)) {
         let before = program::get(self.store(), self.account).await.unwrap().unwrap();
         let mut after = before.clone();
         change(&mut after);
@@ -74,7 +74,7 @@ impl World {
 
     async fn clicks(&self, partner: PartnerId) -> Vec<(String, u64)> {
         self.ledger.count_clicks(0..=PARTITIONS - 1).await.unwrap();
-        let days = click_count::by_day(self.store(), (self.account, partner), Hour(0)..Hour(i64::MAX));
+        let days = click_count::daily_clicks(self.store(), (self.account, partner), Hour(0)..Hour(i64::MAX));
         days.await.unwrap().into_iter().map(|day| (day.sub_id, day.clicks)).collect()
     }
 }
@@ -88,12 +88,12 @@ async fn the_first_or_the_last_click_stands_and_each_is_counted() {
         assert_eq!(world.visit("ADA", VISITOR).await, of_ada, "a page that is loaded anew");
         world.advance_days(1);
         let captured = world.came(&arrival("bob", Some(VISITOR))).await.unwrap();
-        let whose = captured.partner.unwrap().email.local().to_owned();
+        let whose = captured.partner.unwrap().email.local_part().to_owned();
         assert_eq!(whose, stands);
         assert_eq!(captured.visit.id == of_ada, stands == "ada");
         // Another visitor, one without a script, and a tag.
         world.visit("bob", "another-visitor").await;
-        world.came(&Arrival { sub_id: Some("june".to_owned()), ..arrival("bob", None) }).await.unwrap();
+        world.came(&VisitRequest { sub_id: Some("june".to_owned()), ..arrival("bob", None) }).await.unwrap();
         assert_eq!(world.clicks(world.ada).await, [(String::new(), 1)]);
         assert_eq!(world.clicks(world.bob).await, [(String::new(), 2), ("june".to_owned(), 1)]);
         // After the window nothing stands any more.
@@ -144,7 +144,8 @@ async fn while_it_is_paused_nobody_new_is_referred_and_who_is_earns() {
 async fn a_visit_that_is_handed_over_is_the_visitors_there() {
     let world = World::new().await;
     let visit = world.visit("ada", VISITOR).await;
-    let over = |id, visitor: &str| Arrival { brought: Brought::With(id), ..arrival("ada", Some(visitor)) };
+    let over =
+        |id, visitor: &str| VisitRequest { brought: VisitSource::HandedOver(id), ..arrival("ada", Some(visitor)) };
     let captured = world.came(&over(visit, "on-another-domain")).await.unwrap();
     assert_eq!(captured.visit.id, visit);
     world.advance_days(1);
@@ -162,7 +163,7 @@ async fn a_visit_that_is_handed_over_is_the_visitors_there() {
 #[tokio::test]
 async fn a_sign_up_is_a_lead_once() {
     let world = World::of(Store::memory(), mail_terms(500), |_| {}).await;
-    let tagged = Arrival { sub_id: Some("june".to_owned()), ..arrival("ada", Some(VISITOR)) };
+    let tagged = VisitRequest { sub_id: Some("june".to_owned()), ..arrival("ada", Some(VISITOR)) };
     let visit = world.came(&tagged).await.unwrap().visit;
     world.advance_days(2);
     assert!(world.sign_up(visit.id, "Grace@Example.net").await);
@@ -171,25 +172,19 @@ async fn a_sign_up_is_a_lead_once() {
     assert!(!world.sign_up(bobs, PERSON).await, "the first who claims a person keeps it");
     let referrals = world.all_referrals().await;
     let [lead] = &referrals[..] else { panic!("{referrals:?}") };
-    assert_eq!(
-        (lead.source, lead.status, lead.partner),
-        (ReferralSource::Signup, ReferralStatus::Lead, world.ada)
-    );
-    assert_eq!(
-        (lead.sub_id.as_deref(), lead.visit, lead.link),
-        (Some("june"), Some(visit.id), Some(visit.link))
-    );
+    assert_eq!((lead.source, lead.status, lead.partner), (ReferralSource::Signup, ReferralStatus::Lead, world.ada));
+    assert_eq!((lead.sub_id.as_deref(), lead.visit, lead.link), (Some("june"), Some(visit.id), Some(visit.link)));
     assert_eq!((lead.claimed_at, lead.expires_at), (visit.clicked_at, visit.expires_at));
     assert_eq!(world.outline().await, ["bounty/1 500 of 0 pending"]);
     assert!(world.sign_up(bobs, "bob+shop@partners.example").await);
-    assert_eq!(world.all_referrals().await[0].blocked, Some(Blocked::SelfReferral));
+    assert_eq!(world.all_referrals().await[0].blocked, Some(ReferralBlock::SelfReferral));
     world.advance_days(60);
     assert!(!world.sign_up(visit.id, "late@example.net").await, "the visit has lapsed");
     world.audit().await;
 }
 
-fn mail_terms(lead_bounty: i64) -> mail::affiliate::campaign::Terms {
-    mail::affiliate::campaign::Terms { lead_bounty, ..terms() }
+fn mail_terms(lead_bounty: i64) -> mail::affiliate::campaign::CommissionTerms {
+    mail::affiliate::campaign::CommissionTerms { lead_bounty, ..terms() }
 }
 
 /// What happens of a customer who came by a visit: a sign-up, and what the processor tells.
@@ -205,7 +200,7 @@ async fn happen(world: &World, visit: VisitId, order: &[Happens]) {
             Happens::SignsUp => drop(world.sign_up(visit, PERSON).await),
             Happens::Told(event) => {
                 let answer = world.take(event).await;
-                assert!(matches!(answer, Answer::Done | Answer::Duplicate), "{event}: {answer:?}");
+                assert!(matches!(answer, IngestOutcome::Done | IngestOutcome::Duplicate), "{event}: {answer:?}");
             }
         }
     }
@@ -247,11 +242,7 @@ async fn a_visit_pays_whatever_is_heard_first() {
         let visit = world.visit("ada", VISITOR).await;
         let order = orders(&of(&world, visit)).swap_remove(number);
         happen(&world, visit, &order).await;
-        assert_eq!(
-            world.outline().await,
-            ["in_1/1 2000 of 10000 pending", "in_1/2 500 of 10000 pending"],
-            "{order:?}"
-        );
+        assert_eq!(world.outline().await, ["in_1/1 2000 of 10000 pending", "in_1/2 500 of 10000 pending"], "{order:?}");
         let referrals = world.all_referrals().await;
         let [one] = &referrals[..] else { panic!("{order:?}: {referrals:?}") };
         assert_eq!((one.status, one.partner, one.visit), (ReferralStatus::Active, world.ada, Some(visit)));
@@ -278,11 +269,9 @@ async fn by_metadata_alone_and_by_several_at_once() {
 }
 
 async fn futures(world: &World, other: &affiliate::ledger::Ledger, (one, two): (&str, &str)) -> bool {
-    let (a, b) = tokio::join!(
-        world.ledger.take(world.account, one.as_bytes()),
-        other.take(world.account, two.as_bytes()),
-    );
-    matches!((a, b), (Answer::Done, Answer::Done))
+    let (a, b) =
+        tokio::join!(world.ledger.ingest(world.account, one.as_bytes()), other.ingest(world.account, two.as_bytes()),);
+    matches!((a, b), (IngestOutcome::Done, IngestOutcome::Done))
 }
 
 #[tokio::test]
@@ -301,7 +290,7 @@ async fn who_paid_before_the_click_earns_nothing_and_two_of_one_browser_are_two(
     }
     let referrals = world.all_referrals().await;
     let blocked: Vec<_> = referrals.iter().rev().map(|one| one.blocked).collect();
-    assert_eq!(blocked, [Some(Blocked::ExistingCustomer), None, None]);
+    assert_eq!(blocked, [Some(ReferralBlock::ExistingCustomer), None, None]);
     assert_eq!(world.outline().await.len(), 4);
     world.audit().await;
 }
@@ -340,25 +329,21 @@ async fn an_address_that_another_has_claimed_stays_that_ones() {
 
 #[tokio::test]
 async fn what_stands_out_is_frozen_until_the_owner_has_looked() {
-    use Flag::{BannedReferrer, CompanyDomain, DisposableDomain, PaidClick, SameIp};
+    use FraudFlag::{BannedReferrer, CompanyDomain, DisposableDomain, PaidClick, SameIp};
     let world = World::new().await;
-    world
-        .change_program(|program| {
-            program.settings.banned_referrers = vec!["coupons.example".parse().unwrap()]
-        })
-        .await;
+    world.change_program(|program| program.settings.banned_referrers = vec!["coupons.example".parse().unwrap()]).await;
     let (home, cafe) = ("192.0.2.7".parse().unwrap(), "198.51.100.1".parse().unwrap());
     let mut batch = Batch::progress();
-    own_visitor::note(
+    own_visitor::record_portal_visit(
         &mut batch,
         (world.account, world.ada),
         (Some("adas-own-browser"), Some(home)),
         world.clock.now(),
     );
     world.store().commit(batch).await.unwrap();
-    let away = |token: &str| Arrival { from: Some(cafe), ..arrival(token, None) };
-    let ad = Arrival { url: "https://shop.example/?via=ada&gclid=x".to_owned(), ..away("ada") };
-    let coupon = Arrival { referrer: "https://www.coupons.example/".to_owned(), ..away("ada") };
+    let away = |token: &str| VisitRequest { from: Some(cafe), ..arrival(token, None) };
+    let ad = VisitRequest { url: "https://shop.example/?via=ada&gclid=x".to_owned(), ..away("ada") };
+    let coupon = VisitRequest { referrer: "https://www.coupons.example/".to_owned(), ..away("ada") };
     let cases = [
         (away("ada"), "a@example.net", vec![]),
         (ad, "b@example.net", vec![PaidClick]),
@@ -377,7 +362,7 @@ async fn what_stands_out_is_frozen_until_the_owner_has_looked() {
     }
     let own = world.visit("ada", "adas-own-browser").await;
     assert!(world.sign_up(own, "h@example.net").await);
-    assert_eq!(world.all_referrals().await[0].blocked, Some(Blocked::SelfReferral));
+    assert_eq!(world.all_referrals().await[0].blocked, Some(ReferralBlock::SelfReferral));
     world.audit().await;
 }
 
@@ -389,23 +374,23 @@ async fn very_many_at_once_are_looked_at_and_earn_once_they_are_allowed() {
         assert!(world.sign_up(visit, &format!("p{number}@example.net")).await);
     }
     let third = world.all_referrals().await.swap_remove(0);
-    assert_eq!(third.review.as_ref().unwrap().flags, [Flag::Velocity]);
+    assert_eq!(third.review.as_ref().unwrap().flags, [FraudFlag::Velocity]);
     let mut session = checkout("cs_1", Some("cus_1"), &visit.to_string());
     session["customer_details"]["email"] = json!("p2@example.net");
     world.tell("checkout.session.completed", 13, session).await;
     world.hear(&world.paid("in_1", "cus_1", (10_000, 14))).await;
     world.advance_days(31);
     world.end_holds().await;
-    assert_eq!(
-        world.outline().await,
-        ["in_1/1 2000 of 10000 pending frozen", "in_1/2 500 of 10000 pending frozen"]
-    );
-    let decided =
-        world.ledger.decide((world.account, third.id), Verdict::Allow, None, &nothing_beside).await.unwrap();
+    assert_eq!(world.outline().await, ["in_1/1 2000 of 10000 pending frozen", "in_1/2 500 of 10000 pending frozen"]);
+    let decided = world
+        .ledger
+        .decide_referral((world.account, third.id), ReferralDecision::Allow, None, &no_extension)
+        .await
+        .unwrap();
     assert_eq!(decided.review.unwrap().status, ReviewStatus::Allowed);
     world.end_holds().await;
     assert_eq!(world.outline().await, ["in_1/1 2000 of 10000 earned", "in_1/2 500 of 10000 earned"]);
-    let links = partner_link::all(world.store(), world.account, world.ada).await.unwrap();
+    let links = partner_link::list(world.store(), world.account, world.ada).await.unwrap();
     assert_eq!(links.len(), 1);
     world.audit().await;
 }

@@ -6,32 +6,32 @@ use std::sync::atomic::{AtomicU32, Ordering};
 use std::time::Duration;
 
 use affiliate::audit::audit;
-use affiliate::ledger::{Answer, Ledger};
-use affiliate::office::nothing_beside;
-use affiliate::referrals::{Bringer, ReferralDraft};
+use affiliate::ledger::{IngestOutcome, Ledger};
+use affiliate::office::no_extension;
+use affiliate::referrals::{PartnerSelector, ReferralDraft};
 use jiff::{SignedDuration, Timestamp};
-use mail::affiliate::campaign::{Campaign, Duration as Months, Rate, Terms, Visibility};
+use mail::affiliate::campaign::{Campaign, CommissionDuration as Months, CommissionRate, CommissionTerms, Visibility};
 use mail::affiliate::commission::Commission;
 use mail::affiliate::money::BasisPoints;
-use mail::affiliate::partner::{Partner, PartnerLink, PartnerSource, PartnerStatus, Token};
-use mail::affiliate::program::{Mode, Processor, Program, ProgramStatus, Settings};
+use mail::affiliate::partner::{Partner, PartnerLink, PartnerLinkToken, PartnerSource, PartnerStatus};
+use mail::affiliate::program::{AffiliateProgram, PaymentProcessor, ProcessorMode, ProgramSettings, ProgramStatus};
 use mail::affiliate::referral::Referral;
-use mail::domain::SealedKey;
+use mail::domain::SealedSecret;
 use mail::event::Subject;
 use mail::id::{AccountId, CampaignId, PartnerId, PartnerLinkId, ProgramId, ReferralId};
 use queue::clock::Clock;
 use queue::entropy::Entropy;
 use serde_json::Value;
-use store::affiliate::listing::Wanted;
+use store::affiliate::listing::ListPageRequest;
 use store::affiliate::{campaign, commission, partner, partner_link, program, referral};
-use store::engine::{Batch, Database, Store};
+use store::engine::{Batch, PostgresOptions, Store};
 use store::task::PARTITIONS;
 
 use super::told;
 
 thread_local! {
     /// Makes new databases, where the stories of this thread are told on PostgreSQL.
-    pub(crate) static DATABASES: RefCell<Option<Box<dyn Fn() -> Database>>> = const { RefCell::new(None) };
+    pub(crate) static DATABASES: RefCell<Option<Box<dyn Fn() -> PostgresOptions>>> = const { RefCell::new(None) };
 }
 
 /// A new store in such a database, if there is one.
@@ -63,9 +63,9 @@ pub(crate) fn points(points: u16) -> BasisPoints {
     BasisPoints::try_from(points).unwrap()
 }
 
-pub(crate) fn terms() -> Terms {
-    Terms {
-        base: Rate::Percent(points(2_000)),
+pub(crate) fn terms() -> CommissionTerms {
+    CommissionTerms {
+        base: CommissionRate::Percent(points(2_000)),
         unused: 0,
         tiers: Vec::new(),
         products: Vec::new(),
@@ -84,25 +84,25 @@ impl World {
         Self::of(fresh().await, terms(), |_| {}).await
     }
 
-    pub(crate) async fn of(store: Store, terms: Terms, set: fn(&mut Settings)) -> Self {
+    pub(crate) async fn of(store: Store, terms: CommissionTerms, set: fn(&mut ProgramSettings)) -> Self {
         let (clock, entropy) = (Clock::default(), Entropy::default());
         let now = clock.now();
         let account = AccountId::new(now, entropy.u128());
         let plan = CampaignId::new(now, entropy.u128());
         let mut settings =
-            Settings::new("https://shop.example".to_owned(), "usd".parse().unwrap(), Mode::Live);
+            ProgramSettings::new("https://shop.example".to_owned(), "usd".parse().unwrap(), ProcessorMode::Live);
         set(&mut settings);
-        let program = Program {
+        let program = AffiliateProgram {
             id: ProgramId::new(now, entropy.u128()),
             account,
             status: ProgramStatus::Live,
             settings,
             default_campaign: Some(plan),
             publishable_key: format!("pk_{:032x}", entropy.u128()),
-            processor: Some(Processor {
+            processor: Some(PaymentProcessor {
                 api_base: "https://api.stripe.example".to_owned(),
                 restricted_key: None,
-                webhook_secrets: vec![SealedKey(String::new())],
+                webhook_secrets: vec![SealedSecret(String::new())],
                 account_id: Some("acct_own".to_owned()),
                 livemode: Some(true),
             }),
@@ -146,12 +146,12 @@ impl World {
     /// A lead of Ada's.
     pub(crate) async fn lead(&self, email: &str, customer: Option<&str>) -> Referral {
         let draft = ReferralDraft {
-            by: Bringer::Id(self.ada),
+            partner: PartnerSelector::Id(self.ada),
             email: email.parse().unwrap(),
             customer: customer.map(str::to_owned),
             sub_id: None,
         };
-        self.ledger.refer(self.account, &draft, &nothing_beside).await.unwrap().referral
+        self.ledger.refer(self.account, &draft, &no_extension).await.unwrap().referral
     }
 
     /// An event with an id of its own, so many seconds after the start.
@@ -165,14 +165,14 @@ impl World {
         self.event("invoice.paid", after, told::invoice(id, customer, (amount, self.start + after)))
     }
 
-    pub(crate) async fn take(&self, event: &Value) -> Answer {
-        self.ledger.take(self.account, event.to_string().as_bytes()).await
+    pub(crate) async fn take(&self, event: &Value) -> IngestOutcome {
+        self.ledger.ingest(self.account, event.to_string().as_bytes()).await
     }
 
     /// Takes an event from which all follows.
     pub(crate) async fn hear(&self, event: &Value) {
         let answer = self.take(event).await;
-        assert!(matches!(answer, Answer::Done), "{event}: {answer:?}");
+        assert!(matches!(answer, IngestOutcome::Done), "{event}: {answer:?}");
     }
 
     /// Hears of something that happened so many seconds after the start.
@@ -185,8 +185,8 @@ impl World {
     }
 
     pub(crate) async fn lines(&self) -> Vec<Commission> {
-        let wanted = Wanted { before: None, limit: 1_000, from: None };
-        let filter = commission::Filter::default();
+        let wanted = ListPageRequest { before: None, limit: 1_000, from: None };
+        let filter = commission::CommissionFilter::default();
         commission::list(self.store(), self.account, &filter, wanted).await.unwrap().rows
     }
 
@@ -198,7 +198,7 @@ impl World {
     }
 
     fn words(&self, line: &Commission) -> String {
-        let invoice = line.sold().map_or("bounty", |sold| sold.invoice.as_str());
+        let invoice = line.sold_invoice().map_or("bounty", |sold| sold.invoice.as_str());
         let reason = line.status.reversed().map_or("", |(_, reason)| reason.as_str());
         let ice = if line.status.frozen().is_frozen() { "frozen" } else { "" };
         let words = format!(
@@ -235,7 +235,7 @@ impl World {
 
     /// Ends the holds that are over.
     pub(crate) async fn end_holds(&self) -> usize {
-        let ended = self.ledger.end_holds(0..=PARTITIONS - 1, self.clock.now()).await.unwrap();
+        let ended = self.ledger.release_holds(0..=PARTITIONS - 1, self.clock.now()).await.unwrap();
         assert_eq!(ended.failed, 0);
         ended.earned
     }
@@ -245,11 +245,7 @@ impl World {
     }
 }
 
-async fn partner_named(
-    ledger: &Ledger,
-    campaign: &Campaign,
-    (name, parent): (&str, Option<PartnerId>),
-) -> PartnerId {
+async fn partner_named(ledger: &Ledger, campaign: &Campaign, (name, parent): (&str, Option<PartnerId>)) -> PartnerId {
     // Longer ago than events are kept: nobody was told.
     let now = campaign.created_at - SignedDuration::from_hours(24 * 100);
     let entropy = Entropy::default();
@@ -272,7 +268,7 @@ async fn partner_named(
         payouts_failed: 0,
         notes: None,
         postback_url: None,
-        postback_secret: SealedKey(String::new()),
+        postback_secret: SealedSecret(String::new()),
         email_opt_out: false,
         commission_override: None,
         primary_link: link,
@@ -283,8 +279,8 @@ async fn partner_named(
         created_at: now,
         updated_at: now,
     };
-    let token = Token::exactly(name).unwrap();
-    let free = partner_link::free(ledger.store(), campaign.account, &token, now).await.unwrap().unwrap();
+    let token = PartnerLinkToken::parse(name).unwrap();
+    let free = partner_link::find_free_token(ledger.store(), campaign.account, &token, now).await.unwrap().unwrap();
     let link = PartnerLink {
         id: link,
         account: campaign.account,

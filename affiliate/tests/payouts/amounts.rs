@@ -1,7 +1,7 @@
 //! Amounts as large as they may be, and larger.
 
-use affiliate::ledger::{Answer, Fault};
-use affiliate::processor::{AMOUNT_MAX, Problem};
+use affiliate::ledger::{IngestOutcome, LedgerError};
+use affiliate::processor::{AMOUNT_MAX, FieldProblem};
 use mail::affiliate::payout::PayoutStatus;
 use store::affiliate::commission;
 use store::engine::Batch;
@@ -15,8 +15,8 @@ async fn the_largest_sales_are_booked_and_paid() {
         world.sell(&format!("in_{nth}"), (AMOUNT_MAX, 10 + nth)).await;
     }
     let larger = world.paid("in_larger", "cus_1", (AMOUNT_MAX + 1, 30));
-    let Answer::Failed(Fault::Unreadable(why)) = world.take(&larger).await else { panic!("it is booked") };
-    assert_eq!(why.problem, Problem::AmountTooLarge);
+    let IngestOutcome::Failed(LedgerError::Unreadable(why)) = world.take(&larger).await else { panic!("it is booked") };
+    assert_eq!(why.problem, FieldProblem::AmountTooLarge);
     assert!(why.field.starts_with("data.object."), "{why}");
     world.books().await;
     world.earn().await;
@@ -36,7 +36,7 @@ async fn what_does_not_fit_waits_for_the_next_run() {
     }
     world.earn().await;
     for nth in 0..6 {
-        let lines = commission::of_invoice(world.store(), world.account, &format!("in_{nth}")).await.unwrap();
+        let lines = commission::list_by_invoice(world.store(), world.account, &format!("in_{nth}")).await.unwrap();
         for before in lines.iter().filter(|line| line.partner == world.ada) {
             let mut after = before.clone();
             after.amount = i64::MAX / 5;

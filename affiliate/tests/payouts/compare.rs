@@ -2,15 +2,15 @@
 
 use std::time::Duration;
 
-use affiliate::comparing::{Compared, Compares};
-use affiliate::ledger::Fault;
-use affiliate::office::nothing_beside;
-use affiliate::referrals::{Bringer, ReferralDraft};
-use affiliate::refusal::{Obstacle, Refusal};
-use mail::affiliate::commission::{Commission, Status};
+use affiliate::comparing::{ReconcileOutcome, Reconciler};
+use affiliate::ledger::LedgerError;
+use affiliate::office::no_extension;
+use affiliate::referrals::{PartnerSelector, ReferralDraft};
+use affiliate::refusal::{AffiliateError, ConflictReason};
+use mail::affiliate::commission::{Commission, CommissionState};
 use mail::affiliate::payout::{PayoutRun, PayoutStatus};
-use mail::affiliate::program::{PayoutMethod, Processor};
-use mail::domain::SealedKey;
+use mail::affiliate::program::{PaymentProcessor, PayoutMethod};
+use mail::domain::SealedSecret;
 use mail::id::AccountId;
 use serde_json::json;
 use store::affiliate::program;
@@ -25,8 +25,8 @@ impl World {
     async fn may_ask(&self, may: bool) {
         let before = program::get(self.store(), self.account).await.unwrap().unwrap();
         let mut after = before.clone();
-        let key = may.then(|| SealedKey(String::new()));
-        after.processor = before.processor.clone().map(|known| Processor { restricted_key: key, ..known });
+        let key = may.then(|| SealedSecret(String::new()));
+        after.processor = before.processor.clone().map(|known| PaymentProcessor { restricted_key: key, ..known });
         let mut batch = Batch::progress();
         program::update(&mut batch, &before, &after);
         self.store().commit(batch).await.unwrap();
@@ -35,7 +35,7 @@ impl World {
     /// Asks about the lines that wait for it, and ends the holds that are over: how many.
     async fn hours_later(&self, hours: u64, processor: &Script) -> usize {
         self.clock.advance(Duration::from_secs(hours * 3_600));
-        let round = self.ledger.compare_due(0..=PARTITIONS - 1, self.clock.now(), processor).await.unwrap();
+        let round = self.ledger.reconcile_due(0..=PARTITIONS - 1, self.clock.now(), processor).await.unwrap();
         assert!(round.ended.failed == 0 && !round.has_more);
         round.ended.earned + self.end_holds().await
     }
@@ -76,10 +76,10 @@ pub(crate) async fn a_line_waits_for_an_answer_but_not_for_ever() {
 /// The processor of one account does not answer, nor say that it does not.
 struct Hangs(AccountId);
 
-impl Compares for Hangs {
-    async fn compare(&self, account: AccountId, _: &str) -> Result<Compared, Fault> {
+impl Reconciler for Hangs {
+    async fn reconcile(&self, account: AccountId, _: &str) -> Result<ReconcileOutcome, LedgerError> {
         if account != self.0 {
-            return Ok(Compared::Heard);
+            return Ok(ReconcileOutcome::Reconciled);
         }
         loop {
             tokio::task::yield_now().await;
@@ -100,10 +100,10 @@ pub(crate) async fn a_processor_that_hangs_keeps_nobody_waiting_but_its_own() {
     }
     assert_eq!(other.end_holds().await, 2, "what nobody was to be asked about does not wait for anybody");
     let hangs = Hangs(slow.account);
-    let comparing = other.ledger.compare_due(0..=PARTITIONS - 1, other.clock.now(), &hangs);
+    let comparing = other.ledger.reconcile_due(0..=PARTITIONS - 1, other.clock.now(), &hangs);
     assert!(cut_off(1_000, comparing).await.is_none());
     let earned = |lines: Vec<Commission>| {
-        lines.iter().filter(|line| matches!(line.status, Status::Earned { .. })).count()
+        lines.iter().filter(|line| matches!(line.status, CommissionState::Earned { .. })).count()
     };
     assert_eq!((earned(slow.lines().await), earned(other.lines().await)), (0, 4));
     other.audit().await;
@@ -121,8 +121,7 @@ pub(crate) async fn holds_end_behind_lines_that_wait_to_be_compared() {
     }
     world.advance_days(31);
     assert_eq!(world.end_holds().await, 2);
-    let round =
-        world.ledger.compare_due(0..=PARTITIONS - 1, world.clock.now(), &Script::default()).await.unwrap();
+    let round = world.ledger.reconcile_due(0..=PARTITIONS - 1, world.clock.now(), &Script::default()).await.unwrap();
     assert!(round.has_more && round.ended.earned >= 200, "{round:?}");
     world.audit().await;
 }
@@ -139,9 +138,8 @@ async fn draft() -> (World, PayoutRun) {
 }
 
 async fn is_not_approved_yet(world: &World, run: &PayoutRun) {
-    let refused =
-        world.ledger.approve_run((world.account, run.id), (run.rev, &run.totals), &nothing_beside).await;
-    assert!(matches!(refused, Err(Refusal::Obstacle(Obstacle::RunCompared))), "{refused:?}");
+    let refused = world.ledger.approve_run((world.account, run.id), (run.rev, &run.totals), &no_extension).await;
+    assert!(matches!(refused, Err(AffiliateError::Conflict(ConflictReason::RunCompared))), "{refused:?}");
 }
 
 #[tokio::test]
@@ -153,7 +151,7 @@ pub(crate) async fn a_draft_is_compared_before_it_is_approved() {
     world.work(&processor).await;
     assert_eq!(processor.compared(), ["in_1", "in_2"]);
     let run = world.run(&run).await;
-    assert!(run.is_compared() && run.uncompared == 0, "{run:?}");
+    assert!(run.is_reconciled() && run.uncompared == 0, "{run:?}");
     world.approve(&run).await;
     world.audit().await;
 }
@@ -174,7 +172,7 @@ pub(crate) async fn a_run_asks_about_each_line_however_lately_it_was_asked_about
     world.work(&processor).await;
     assert_eq!((processor.compared().len(), processor.paced()), (40, 2));
     let run = world.run(&run).await;
-    assert!(run.is_compared() && run.uncompared == 0, "{run:?}");
+    assert!(run.is_reconciled() && run.uncompared == 0, "{run:?}");
     world.approve(&run).await;
     world.audit().await;
 }
@@ -190,7 +188,7 @@ pub(crate) async fn where_there_is_no_answer_the_owner_sees_it() {
         world.work(&processor).await;
     }
     let run = world.run(&run).await;
-    assert!(run.is_compared() && run.uncompared == 2, "{run:?}");
+    assert!(run.is_reconciled() && run.uncompared == 2, "{run:?}");
     world.approve(&run).await;
     world.audit().await;
 }
@@ -198,13 +196,13 @@ pub(crate) async fn where_there_is_no_answer_the_owner_sees_it() {
 #[tokio::test]
 pub(crate) async fn a_draft_that_is_compared_can_be_cancelled() {
     let (world, run) = draft().await;
-    world.ledger.cancel_run((world.account, run.id), None, &nothing_beside).await.unwrap();
+    world.ledger.cancel_run((world.account, run.id), None, &no_extension).await.unwrap();
     let again = world.draft().await;
     assert_eq!(again.totals, run.totals);
     let processor = Script::default();
     world.clock.advance(Duration::from_secs(61));
     world.work(&processor).await;
-    assert!(world.run(&again).await.is_compared());
+    assert!(world.run(&again).await.is_reconciled());
     world.audit().await;
 }
 
@@ -217,9 +215,9 @@ pub(crate) async fn who_leaves_a_draft_while_it_is_compared_hides_nobody() {
         world = payable().await;
     }
     world.pay_by(world.ada, PayoutMethod::Stripe, "acct_ada").await;
-    let (by, email) = (Bringer::Id(world.bob), "max@example.org".parse().unwrap());
-    let of_bob = ReferralDraft { by, email, customer: Some("cus_2".to_owned()), sub_id: None };
-    world.ledger.refer(world.account, &of_bob, &nothing_beside).await.unwrap();
+    let (by, email) = (PartnerSelector::Id(world.bob), "max@example.org".parse().unwrap());
+    let of_bob = ReferralDraft { partner: by, email, customer: Some("cus_2".to_owned()), sub_id: None };
+    world.ledger.refer(world.account, &of_bob, &no_extension).await.unwrap();
     world.hear(&world.paid("in_bob", "cus_2", (10_000, 10))).await;
     for number in 0..101 {
         world.sell(&format!("in_{number}"), (10_000, 20)).await;
@@ -241,6 +239,6 @@ pub(crate) async fn who_leaves_a_draft_while_it_is_compared_hides_nobody() {
     world.work(&processor).await;
     assert!(processor.compared().contains(&"in_bob".to_owned()));
     let run = world.run(&run).await;
-    assert!(run.is_compared() && run.payouts == 1, "{run:?}");
+    assert!(run.is_reconciled() && run.payouts == 1, "{run:?}");
     world.audit().await;
 }

@@ -1,8 +1,8 @@
 //! What happens to sales while they are in payouts.
 
-use affiliate::ledger::Answer;
-use affiliate::office::nothing_beside;
-use affiliate::refusal::{Obstacle, Refusal};
+use affiliate::ledger::IngestOutcome;
+use affiliate::office::no_extension;
+use affiliate::refusal::{AffiliateError, ConflictReason};
 use mail::affiliate::payout::{PayoutStatus, SkipReason};
 use mail::affiliate::program::{AfterPayout, PayoutMethod};
 use serde_json::json;
@@ -29,9 +29,8 @@ pub(crate) async fn a_refund_takes_a_line_out_of_its_draft() {
     let after = world.run(&run).await;
     assert_eq!(format!("{:?}", after.totals), "{usd: 1250}");
     assert!(after.rev > run.rev);
-    let refused =
-        world.ledger.approve_run((world.account, run.id), (run.rev, &run.totals), &nothing_beside).await;
-    assert!(matches!(refused, Err(Refusal::Obstacle(Obstacle::OtherRun))), "{refused:?}");
+    let refused = world.ledger.approve_run((world.account, run.id), (run.rev, &run.totals), &no_extension).await;
+    assert!(matches!(refused, Err(AffiliateError::Conflict(ConflictReason::OtherRun))), "{refused:?}");
     let ada = world.payout_of(world.ada, PayoutStatus::Draft).await.payout;
     assert_eq!((ada.amount, ada.lines), (1_000, 1));
     world.books().await;
@@ -40,18 +39,17 @@ pub(crate) async fn a_refund_takes_a_line_out_of_its_draft() {
     let after = world.run(&run).await;
     assert_eq!((after.payouts, after.open, after.totals.len()), (0, 0, 0));
     assert!(world.list(&[]).await.is_empty());
-    let refused =
-        world.ledger.approve_run((world.account, run.id), (after.rev, &after.totals), &nothing_beside).await;
-    assert!(matches!(refused, Err(Refusal::Obstacle(Obstacle::NobodyInRun))), "{refused:?}");
+    let refused = world.ledger.approve_run((world.account, run.id), (after.rev, &after.totals), &no_extension).await;
+    assert!(matches!(refused, Err(AffiliateError::Conflict(ConflictReason::NobodyInRun))), "{refused:?}");
     world.books().await;
-    world.ledger.cancel_run((world.account, run.id), None, &nothing_beside).await.unwrap();
+    world.ledger.cancel_run((world.account, run.id), None, &no_extension).await.unwrap();
     assert_eq!(format!("{:?}", world.draft().await.totals), "{usd: 625}");
     world.books().await;
 }
 
 #[tokio::test]
 pub(crate) async fn a_draft_that_comes_to_too_little_is_dropped() {
-    let least = |settings: &mut mail::affiliate::program::Settings| {
+    let least = |settings: &mut mail::affiliate::program::ProgramSettings| {
         settings.min_payout.insert("usd".parse().unwrap(), 700);
     };
     let world = World::of(fresh().await, terms(), least).await;
@@ -80,7 +78,7 @@ pub(crate) async fn an_inquiry_keeps_a_line_from_being_paid() {
     world.tell("charge.dispute.created", 32 * DAY, asks).await;
     assert_eq!(format!("{:?}", world.run(&run).await.totals), "{usd: 1250}");
     world.books().await;
-    world.ledger.cancel_run((world.account, run.id), None, &nothing_beside).await.unwrap();
+    world.ledger.cancel_run((world.account, run.id), None, &no_extension).await.unwrap();
     let again = world.draft().await;
     assert_eq!(format!("{:?}", again.totals), "{usd: 1250}");
     let reasons: Vec<_> = world.skipped(&again).await.iter().map(|one| one.reason).collect();
@@ -111,7 +109,7 @@ pub(crate) async fn what_is_approved_is_paid_whatever_happens() {
 
 #[tokio::test]
 pub(crate) async fn a_loss_is_taken_off_later_payouts() {
-    let offset = |settings: &mut mail::affiliate::program::Settings| {
+    let offset = |settings: &mut mail::affiliate::program::ProgramSettings| {
         settings.payout_after_refund = AfterPayout::Offset;
     };
     let world = World::of(fresh().await, terms(), offset).await;
@@ -140,7 +138,7 @@ pub(crate) async fn a_loss_is_taken_off_later_payouts() {
     assert_eq!((payout.amount, payout.adjusted, payout.lines), (500, -1_500, 2));
     world.books().await;
     // Cancelled, it is owed as before.
-    world.ledger.cancel_run((world.account, run.id), None, &nothing_beside).await.unwrap();
+    world.ledger.cancel_run((world.account, run.id), None, &no_extension).await.unwrap();
     let run = world.draft().await;
     world.approve(&run).await;
     let payout = world.payout_of(world.ada, PayoutStatus::Processing).await.payout;
@@ -168,7 +166,7 @@ pub(crate) async fn what_failed_returns_to_the_next_run_as_it_is_by_then() {
     assert_eq!(failed.payout.failure_reason.as_deref(), Some("The account is closed"));
     assert_eq!((failed.status, failed.payout.amount), (PayoutStatus::Failed, 3_000));
     assert_eq!(world.told(payout.id).await, ["payout.created", "payout.failed"]);
-    let items = store::affiliate::payout::items(world.store(), (world.account, payout.id), None, 10).await;
+    let items = store::affiliate::payout::list_items(world.store(), (world.account, payout.id), None, 10).await;
     assert_eq!(items.unwrap().len(), 2, "it keeps what it was made of");
     assert!(world.fail(payout.id, "again").await.is_err());
     world.books().await;
@@ -203,14 +201,14 @@ pub(crate) async fn a_transfer_that_comes_back_is_a_failed_payout() {
     let transfer = paid.transfer.clone().unwrap();
     let part = json!({"id": transfer, "amount": 3_000, "amount_reversed": 10, "reversed": false});
     let answer = world.take(&world.event("transfer.reversed", 33 * DAY, part)).await;
-    assert!(matches!(answer, Answer::Ignored(_)), "{answer:?}");
+    assert!(matches!(answer, IngestOutcome::Ignored(_)), "{answer:?}");
     let whole = json!({"id": transfer, "amount": 3_000, "amount_reversed": 3_000, "reversed": true});
     world.tell("transfer.reversed", 34 * DAY, whole.clone()).await;
     let failed = world.payout_of(world.ada, PayoutStatus::Failed).await.payout;
     assert_eq!(failed.transfer, Some(transfer));
     assert_eq!(world.told(failed.id).await, ["payout.created", "payout.failed", "payout.paid"]);
     let answer = world.take(&world.event("transfer.reversed", 35 * DAY, whole)).await;
-    assert!(matches!(answer, Answer::Ignored(_)), "{answer:?}");
+    assert!(matches!(answer, IngestOutcome::Ignored(_)), "{answer:?}");
     world.books().await;
     assert!(world.run(&run).await.is_partial);
     assert_eq!(format!("{:?}", world.draft().await.totals), "{usd: 3000}");
@@ -222,8 +220,7 @@ pub(crate) async fn an_account_that_takes_transfers_can_be_paid() {
     let world = payable().await;
     world.pay_by(world.ada, PayoutMethod::Stripe, "acct_ada").await;
     let is_able = async || world.partner(world.ada).await.payout.unwrap().is_able;
-    let account =
-        |state: &str| json!({"id": "acct_ada", "object": "account", "capabilities": {"transfers": state}});
+    let account = |state: &str| json!({"id": "acct_ada", "object": "account", "capabilities": {"transfers": state}});
     world.tell("account.updated", 10, account("inactive")).await;
     assert!(!is_able().await);
     world.tell("account.updated", 30, account("active")).await;
@@ -234,7 +231,7 @@ pub(crate) async fn an_account_that_takes_transfers_can_be_paid() {
     assert_eq!(world.told(world.ada).await, ["affiliate.updated", "affiliate.updated"]);
     let strange = json!({"id": "acct_x", "object": "account", "capabilities": {"transfers": "active"}});
     let answer = world.take(&world.event("account.updated", 40, strange)).await;
-    assert!(matches!(answer, Answer::Ignored(_)), "{answer:?}");
+    assert!(matches!(answer, IngestOutcome::Ignored(_)), "{answer:?}");
     world.books().await;
 }
 
@@ -248,10 +245,7 @@ pub(crate) async fn an_account_that_takes_no_transfers_any_more_is_in_no_draft()
     let inactive = json!({"id": "acct_ada", "object": "account", "capabilities": {"transfers": "inactive"}});
     world.tell("account.updated", 40 * DAY, inactive).await;
     let after = world.run(&run).await;
-    assert_eq!(
-        (after.payouts, after.transfers, format!("{:?}", after.totals)),
-        (1, 0, "{usd: 750}".to_owned())
-    );
+    assert_eq!((after.payouts, after.transfers, format!("{:?}", after.totals)), (1, 0, "{usd: 750}".to_owned()));
     assert!(after.rev > run.rev);
     let skipped = world.skipped(&after).await;
     assert_eq!((skipped[0].partner, skipped[0].reason), (world.ada, SkipReason::NotReady));
@@ -277,10 +271,10 @@ pub(crate) async fn several_at_once_come_to_one_end() {
     // A refund meets the approval: the line is out of it, or it is approved with it.
     let lost = world.event("charge.refunded", 32 * DAY, told::charge("in_2", 5_000, 5_000));
     let (approved, heard) = tokio::join!(
-        world.ledger.approve_run((world.account, run.id), (run.rev, &run.totals), &nothing_beside),
+        world.ledger.approve_run((world.account, run.id), (run.rev, &run.totals), &no_extension),
         world.take(&lost)
     );
-    assert!(matches!(heard, Answer::Done));
+    assert!(matches!(heard, IngestOutcome::Done));
     world.books().await;
     let run = match approved {
         Ok(run) => run,

@@ -2,8 +2,8 @@
 
 use std::time::Duration;
 
-use affiliate::office::nothing_beside;
-use mail::affiliate::payout::{PayoutStatus, RunStatus};
+use affiliate::office::no_extension;
+use mail::affiliate::payout::{PayoutRunStatus, PayoutStatus};
 use mail::affiliate::program::PayoutMethod;
 use store::affiliate::payout_run;
 
@@ -37,12 +37,12 @@ pub(crate) async fn a_draft_is_gone_on_with() {
         let cut = cut_off(polls, world.ledger.draft_run(world.account, None)).await;
         world.books().await;
         world.recover(&Script::default()).await;
-        let run = match payout_run::open(world.store(), world.account).await.unwrap() {
+        let run = match payout_run::find_open(world.store(), world.account).await.unwrap() {
             Some(run) => run,
             // It died before anything was written.
             None => world.draft().await,
         };
-        assert!(run.is_whole(), "{cut:?} {run:?}");
+        assert!(run.is_drafted(), "{cut:?} {run:?}");
         assert_eq!((run.payouts, run.totals.values().sum::<i64>()), (2, sum), "{polls}");
         world.books().await;
         world.approve(&run).await;
@@ -55,15 +55,15 @@ pub(crate) async fn a_cancelled_run_is_taken_apart() {
     for polls in [1, 2, 3, 4] {
         let (_directory, world, sum) = much().await;
         let run = world.draft().await;
-        cut_off(polls, world.ledger.cancel_run((world.account, run.id), None, &nothing_beside)).await;
+        cut_off(polls, world.ledger.cancel_run((world.account, run.id), None, &no_extension)).await;
         world.books().await;
-        let is_cancelled = world.run(&run).await.status == RunStatus::Cancelled;
+        let is_cancelled = world.run(&run).await.status == PayoutRunStatus::Cancelled;
         assert_eq!(world.list(&[]).await.is_empty(), is_cancelled, "its payouts are gone at once");
         if polls % 2 == 0 {
             world.recover(&Script::default()).await;
         }
         if !is_cancelled {
-            world.ledger.cancel_run((world.account, run.id), None, &nothing_beside).await.unwrap();
+            world.ledger.cancel_run((world.account, run.id), None, &no_extension).await.unwrap();
         }
         // Who drafts the next one helps.
         let next = world.draft().await;
@@ -83,9 +83,9 @@ pub(crate) async fn lines_follow_a_payout_that_was_settled() {
         let of = (world.account, payout.id);
         let paid = polls % 2 == 1;
         if paid {
-            cut_off(polls, world.ledger.mark_paid(of, ("r", None), &nothing_beside)).await;
+            cut_off(polls, world.ledger.mark_paid(of, ("r", None), &no_extension)).await;
         } else {
-            cut_off(polls, world.ledger.fail_payout(of, ("why", None), &nothing_beside)).await;
+            cut_off(polls, world.ledger.fail_payout(of, ("why", None), &no_extension)).await;
         }
         world.books().await;
         world.recover(&Script::default()).await;
@@ -96,10 +96,7 @@ pub(crate) async fn lines_follow_a_payout_that_was_settled() {
         }
         let word = if paid { "paid" } else { "earned" };
         let lines = world.lines().await;
-        assert_eq!(
-            lines.iter().filter(|line| line.status.word() == word).count(),
-            if paid { MANY } else { 905 }
-        );
+        assert_eq!(lines.iter().filter(|line| line.status.word() == word).count(), if paid { MANY } else { 905 });
         world.store().close().await;
     }
 }
@@ -119,7 +116,7 @@ pub(crate) async fn a_transfer_is_made_once_wherever_it_is_cut_off() {
             world.recover(&processor).await;
         }
         assert_eq!(processor.total(), sum, "{polls}: {:?}", processor.keys());
-        assert_eq!(world.run(&run).await.status, RunStatus::Completed, "{polls}");
+        assert_eq!(world.run(&run).await.status, PayoutRunStatus::Completed, "{polls}");
         assert_eq!(world.list(&[PayoutStatus::Paid]).await.len(), 2);
         world.books().await;
         world.store().close().await;

@@ -1,9 +1,9 @@
 //! Payouts with more lines than a commit holds, and runs with many partners.
 
-use affiliate::office::nothing_beside;
-use affiliate::payouts::Selection;
+use affiliate::office::no_extension;
+use affiliate::payouts::FileSelection;
 use mail::affiliate::money::Currency;
-use mail::affiliate::payout::{Format, PayoutStatus, RunStatus};
+use mail::affiliate::payout::{PayoutFileFormat, PayoutRunStatus, PayoutStatus};
 use mail::affiliate::program::PayoutMethod;
 
 use super::setting::payable;
@@ -19,7 +19,7 @@ pub(crate) async fn a_partner_with_very_many_lines_is_paid_in_one_payout() {
     assert_eq!((payout.lines, payout.amount, run.payouts), (950, sum, 2));
     assert_eq!(world.told(payout.id).await, ["payout.created"]);
     world.books().await;
-    world.ledger.cancel_run((world.account, run.id), None, &nothing_beside).await.unwrap();
+    world.ledger.cancel_run((world.account, run.id), None, &no_extension).await.unwrap();
     world.books().await;
     let run = world.draft().await;
     world.approve(&run).await;
@@ -29,7 +29,7 @@ pub(crate) async fn a_partner_with_very_many_lines_is_paid_in_one_payout() {
     world.books().await;
     let bob = world.payout_of(world.bob, PayoutStatus::Processing).await.payout;
     world.fail(bob.id, "why").await.unwrap();
-    assert_eq!(world.run(&run).await.status, RunStatus::Completed);
+    assert_eq!(world.run(&run).await.status, PayoutRunStatus::Completed);
     world.books().await;
 }
 
@@ -55,33 +55,31 @@ pub(crate) async fn files_are_cut_into_parts() {
     world.pay_by(world.bob, PayoutMethod::Bank, "IBAN\n=1+1").await;
     let run = world.draft().await;
     let of = (world.account, run.id);
-    let all = Selection::default();
-    assert!(world.ledger.files(of, &all).await.is_err(), "it is not approved");
+    let all = FileSelection::default();
+    assert!(world.ledger.list_files(of, &all).await.is_err(), "it is not approved");
     world.approve(&run).await;
-    let files = world.ledger.files(of, &all).await.unwrap();
+    let files = world.ledger.list_files(of, &all).await.unwrap();
     let outline: Vec<_> = files.iter().map(|file| (file.method, file.format, file.rows)).collect();
-    let wanted = [(PayoutMethod::Paypal, Format::Paypal, 1), (PayoutMethod::Bank, Format::Generic, 1)];
+    let wanted =
+        [(PayoutMethod::Paypal, PayoutFileFormat::Paypal, 1), (PayoutMethod::Bank, PayoutFileFormat::Generic, 1)];
     assert_eq!(outline, wanted);
     let paypal = &files[0].content;
-    assert!(
-        paypal.starts_with("email,amount,currency,id,note\r\nada@paypal.example,2.01,USD,pay_"),
-        "{paypal}"
-    );
-    let one = |method, currency: Option<&str>, format| Selection {
+    assert!(paypal.starts_with("email,amount,currency,id,note\r\nada@paypal.example,2.01,USD,pay_"), "{paypal}");
+    let one = |method, currency: Option<&str>, format| FileSelection {
         method,
         currency: currency.map(|code| code.parse::<Currency>().unwrap()),
         format,
     };
     let bank = Some(PayoutMethod::Bank);
-    assert_eq!(world.ledger.file(of, (&one(bank, None, None), 1)).await.unwrap(), files[1]);
-    assert!(world.ledger.file(of, (&all, 1)).await.is_err(), "there are two kinds");
-    assert!(world.ledger.file(of, (&one(bank, None, Some(Format::Wise)), 1)).await.is_err());
-    assert!(world.ledger.file(of, (&one(bank, None, None), 2)).await.is_err());
-    let none = world.ledger.file(of, (&one(bank, Some("eur"), None), 1)).await.unwrap();
+    assert_eq!(world.ledger.get_file(of, (&one(bank, None, None), 1)).await.unwrap(), files[1]);
+    assert!(world.ledger.get_file(of, (&all, 1)).await.is_err(), "there are two kinds");
+    assert!(world.ledger.get_file(of, (&one(bank, None, Some(PayoutFileFormat::Wise)), 1)).await.is_err());
+    assert!(world.ledger.get_file(of, (&one(bank, None, None), 2)).await.is_err());
+    let none = world.ledger.get_file(of, (&one(bank, Some("eur"), None), 1)).await.unwrap();
     assert_eq!(none.rows, 0);
     // What failed is in no file: its money goes with the next run.
     let payout = world.payout_of(world.bob, PayoutStatus::Processing).await.payout;
     world.fail(payout.id, "why").await.unwrap();
-    assert_eq!(world.ledger.file(of, (&one(bank, None, None), 1)).await.unwrap().rows, 0);
+    assert_eq!(world.ledger.get_file(of, (&one(bank, None, None), 1)).await.unwrap().rows, 0);
     world.books().await;
 }

@@ -1,15 +1,15 @@
 //! A run from its draft to its end.
 
-use affiliate::office::nothing_beside;
-use affiliate::refusal::{Ban, Obstacle, Refusal};
+use affiliate::office::no_extension;
+use affiliate::refusal::{AffiliateError, ConflictReason, ForbiddenReason};
 use mail::affiliate::partner::PartnerStatus;
-use mail::affiliate::payout::{PayoutStatus, RunStatus, SkipReason};
+use mail::affiliate::payout::{PayoutRunStatus, PayoutStatus, SkipReason};
 use mail::affiliate::program::PayoutMethod;
 
 use super::setting::payable;
 
-fn is(refused: Result<impl std::fmt::Debug, Refusal>, obstacle: Obstacle) {
-    assert!(matches!(&refused, Err(Refusal::Obstacle(found)) if *found == obstacle), "{refused:?}");
+fn is(refused: Result<impl std::fmt::Debug, AffiliateError>, obstacle: ConflictReason) {
+    assert!(matches!(&refused, Err(AffiliateError::Conflict(found)) if *found == obstacle), "{refused:?}");
 }
 
 #[tokio::test]
@@ -23,24 +23,24 @@ pub(crate) async fn a_run_is_drafted_approved_and_paid() {
     world.earn().await;
     let run = world.draft().await;
     let totals = format!("{:?}", run.totals);
-    assert_eq!((run.status, run.payouts, run.open, totals.as_str()), (RunStatus::Draft, 2, 2, "{usd: 3750}"));
-    is(world.ledger.draft_run(world.account, None).await, Obstacle::DraftOpen);
+    assert_eq!((run.status, run.payouts, run.open, totals.as_str()), (PayoutRunStatus::Draft, 2, 2, "{usd: 3750}"));
+    is(world.ledger.draft_run(world.account, None).await, ConflictReason::DraftOpen);
     let ada = world.payout_of(world.ada, PayoutStatus::Draft).await.payout;
     assert_eq!((ada.amount, ada.lines, ada.destination.as_str()), (3_000, 2, "ada@paypal.example"));
     assert_eq!(world.told(ada.id).await, ["payout.created"]);
-    is(world.mark_paid(ada.id, "r").await, Obstacle::RunNotApproved);
-    is(world.fail(ada.id, "why").await, Obstacle::PayoutSettled);
+    is(world.mark_paid(ada.id, "r").await, ConflictReason::RunNotApproved);
+    is(world.fail(ada.id, "why").await, ConflictReason::PayoutSettled);
     world.books().await;
 
     let of = (world.account, run.id);
-    is(world.ledger.approve_run(of, (run.rev + 1, &run.totals), &nothing_beside).await, Obstacle::OtherRun);
+    is(world.ledger.approve_run(of, (run.rev + 1, &run.totals), &no_extension).await, ConflictReason::OtherRun);
     let mut others = run.totals.clone();
     others.insert("eur".parse().unwrap(), 1);
-    is(world.ledger.approve_run(of, (run.rev, &others), &nothing_beside).await, Obstacle::OtherRun);
+    is(world.ledger.approve_run(of, (run.rev, &others), &no_extension).await, ConflictReason::OtherRun);
     let approved = world.approve(&run).await;
-    assert!(approved.status == RunStatus::Approved && approved.approved_at.is_some());
-    is(world.ledger.approve_run(of, (approved.rev, &run.totals), &nothing_beside).await, Obstacle::NoDraft);
-    is(world.ledger.cancel_run((world.account, run.id), None, &nothing_beside).await, Obstacle::NoDraft);
+    assert!(approved.status == PayoutRunStatus::Approved && approved.approved_at.is_some());
+    is(world.ledger.approve_run(of, (approved.rev, &run.totals), &no_extension).await, ConflictReason::NoDraft);
+    is(world.ledger.cancel_run((world.account, run.id), None, &no_extension).await, ConflictReason::NoDraft);
     assert_eq!(world.list(&[PayoutStatus::Processing]).await.len(), 2);
     assert!(world.list(&[PayoutStatus::Draft]).await.is_empty());
     world.books().await;
@@ -48,15 +48,15 @@ pub(crate) async fn a_run_is_drafted_approved_and_paid() {
     let paid = world.mark_paid(ada.id, "PP-1").await.unwrap();
     assert_eq!((paid.status, paid.payout.reference.as_deref()), (PayoutStatus::Paid, Some("PP-1")));
     assert_eq!(world.mark_paid(ada.id, "PP-1").await.unwrap(), paid);
-    is(world.mark_paid(ada.id, "PP-2").await, Obstacle::PaidOtherwise);
-    is(world.fail(ada.id, "why").await, Obstacle::PayoutSettled);
+    is(world.mark_paid(ada.id, "PP-2").await, ConflictReason::PaidOtherwise);
+    is(world.fail(ada.id, "why").await, ConflictReason::PayoutSettled);
     assert_eq!(world.told(ada.id).await, ["payout.created", "payout.paid"]);
     assert!(world.partner(world.ada).await.was_paid && !world.partner(world.bob).await.was_paid);
-    assert_eq!(world.run(&run).await.status, RunStatus::Processing);
+    assert_eq!(world.run(&run).await.status, PayoutRunStatus::Processing);
     let bob = world.payout_of(world.bob, PayoutStatus::Processing).await.payout;
     world.mark_paid(bob.id, "PP-1").await.unwrap();
     let done = world.run(&run).await;
-    assert_eq!((done.status, done.is_partial, done.open), (RunStatus::Completed, false, 0));
+    assert_eq!((done.status, done.is_partial, done.open), (PayoutRunStatus::Completed, false, 0));
     assert!(done.completed_at.is_some());
     for line in world.lines().await {
         assert_eq!(line.status.word(), "paid");
@@ -73,18 +73,15 @@ pub(crate) async fn a_cancelled_run_leaves_nothing() {
     world.earn().await;
     let run = world.draft().await;
     let payout = world.payout_of(world.ada, PayoutStatus::Draft).await.payout;
-    let cancelled = world.ledger.cancel_run((world.account, run.id), None, &nothing_beside).await.unwrap();
-    assert_eq!((cancelled.status, &cancelled.totals), (RunStatus::Cancelled, &run.totals));
-    assert!(matches!(world.ledger.payout(world.account, payout.id).await, Err(Refusal::Unknown(_))));
+    let cancelled = world.ledger.cancel_run((world.account, run.id), None, &no_extension).await.unwrap();
+    assert_eq!((cancelled.status, &cancelled.totals), (PayoutRunStatus::Cancelled, &run.totals));
+    assert!(matches!(world.ledger.get_payout(world.account, payout.id).await, Err(AffiliateError::NotFound(_))));
     assert!(world.list(&[]).await.is_empty());
     assert!(world.lines().await.iter().all(|line| line.status.payout().is_none()));
-    is(world.ledger.cancel_run((world.account, run.id), None, &nothing_beside).await, Obstacle::NoDraft);
+    is(world.ledger.cancel_run((world.account, run.id), None, &no_extension).await, ConflictReason::NoDraft);
     is(
-        world
-            .ledger
-            .approve_run((world.account, run.id), (cancelled.rev, &run.totals), &nothing_beside)
-            .await,
-        Obstacle::NoDraft,
+        world.ledger.approve_run((world.account, run.id), (cancelled.rev, &run.totals), &no_extension).await,
+        ConflictReason::NoDraft,
     );
     world.books().await;
     // Another one takes the same lines.
@@ -102,11 +99,8 @@ pub(crate) async fn who_cannot_be_paid_is_skipped() {
     let run = world.draft().await;
     let skipped = world.skipped(&run).await;
     assert_eq!(skipped.len(), 1);
-    assert_eq!(
-        (skipped[0].partner, skipped[0].amount, skipped[0].reason),
-        (world.bob, 500, SkipReason::NotReady)
-    );
-    world.ledger.cancel_run((world.account, run.id), None, &nothing_beside).await.unwrap();
+    assert_eq!((skipped[0].partner, skipped[0].amount, skipped[0].reason), (world.bob, 500, SkipReason::NotReady));
+    world.ledger.cancel_run((world.account, run.id), None, &no_extension).await.unwrap();
     world.change(world.ada, |ada| ada.status = PartnerStatus::Suspended).await;
     let drafted = world.ledger.draft_run(world.account, None).await.unwrap();
     assert!(drafted.run.is_none());
@@ -114,7 +108,7 @@ pub(crate) async fn who_cannot_be_paid_is_skipped() {
     reasons.sort_unstable();
     assert_eq!(reasons, ["not_active", "not_ready"]);
     // Nothing of it is kept: but for the one that was cancelled, there is no run.
-    assert!(store::affiliate::payout_run::open(world.store(), world.account).await.unwrap().is_none());
+    assert!(store::affiliate::payout_run::find_open(world.store(), world.account).await.unwrap().is_none());
     world.books().await;
 }
 
@@ -142,8 +136,8 @@ pub(crate) async fn the_processor_pays_its_own() {
     assert_eq!(run.transfers, 1);
     let payout = world.payout_of(world.ada, PayoutStatus::Draft).await.payout;
     let refused = world.mark_paid(payout.id, "r").await;
-    assert!(matches!(refused, Err(Refusal::Ban(Ban::ProcessorPays))), "{refused:?}");
+    assert!(matches!(refused, Err(AffiliateError::Forbidden(ForbiddenReason::ProcessorPays))), "{refused:?}");
     world.approve(&run).await;
     let refused = world.mark_paid(payout.id, "r").await;
-    assert!(matches!(refused, Err(Refusal::Ban(Ban::ProcessorPays))), "{refused:?}");
+    assert!(matches!(refused, Err(AffiliateError::Forbidden(ForbiddenReason::ProcessorPays))), "{refused:?}");
 }

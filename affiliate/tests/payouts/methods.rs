@@ -1,9 +1,9 @@
 //! A draft follows the methods that the program allows, and partners who are paid elsewhere.
 
-use affiliate::office::nothing_beside;
-use affiliate::refusal::{Obstacle, Refusal};
-use mail::affiliate::payout::{Payout, PayoutRun, PayoutStatus, RunStatus, SkipReason};
-use mail::affiliate::program::{PayoutMethod, Program};
+use affiliate::office::no_extension;
+use affiliate::refusal::{AffiliateError, ConflictReason};
+use mail::affiliate::payout::{Payout, PayoutRun, PayoutRunStatus, PayoutStatus, SkipReason};
+use mail::affiliate::program::{AffiliateProgram, PayoutMethod};
 use mail::id::{PayoutId, PayoutRunId};
 use serde_json::json;
 use store::affiliate::{payout, program};
@@ -19,7 +19,7 @@ impl World {
     /// The program allows these methods; what follows in the draft is not done yet. The run that is marked.
     async fn say_methods(&self, methods: &[PayoutMethod]) -> Option<PayoutRunId> {
         let before = program::get(self.store(), self.account).await.unwrap().unwrap();
-        let mut after: Program = before.clone();
+        let mut after: AffiliateProgram = before.clone();
         after.settings.allowed_methods = methods.to_vec();
         after.rev += 1;
         let mut batch = Batch::progress();
@@ -32,15 +32,14 @@ impl World {
     async fn allow(&self, methods: &[PayoutMethod]) -> Option<PayoutRunId> {
         let draft = self.say_methods(methods).await;
         if let Some(run) = draft {
-            self.ledger.sift((self.account, run)).await;
+            self.ledger.filter_by_methods((self.account, run)).await;
         }
         draft
     }
 
-    async fn refused(&self, run: &PayoutRun, (rev, obstacle): (u64, Obstacle)) {
-        let refused =
-            self.ledger.approve_run((self.account, run.id), (rev, &run.totals), &nothing_beside).await;
-        assert!(matches!(&refused, Err(Refusal::Obstacle(found)) if *found == obstacle), "{refused:?}");
+    async fn refused(&self, run: &PayoutRun, (rev, obstacle): (u64, ConflictReason)) {
+        let refused = self.ledger.approve_run((self.account, run.id), (rev, &run.totals), &no_extension).await;
+        assert!(matches!(&refused, Err(AffiliateError::Conflict(found)) if *found == obstacle), "{refused:?}");
     }
 }
 
@@ -76,7 +75,7 @@ pub(crate) async fn payouts_by_a_method_that_is_allowed_no_more_leave_the_draft(
     let free = lines.iter().filter(|line| line.status.payout().is_none() && line.status.word() == "earned");
     assert_eq!(free.count(), 3);
     world.books().await;
-    world.refused(&run, (run.rev, Obstacle::OtherRun)).await;
+    world.refused(&run, (run.rev, ConflictReason::OtherRun)).await;
     world.approve(&after).await;
     // What is approved stays, and what left is in the next run once it may.
     assert_eq!(world.allow(&[]).await, None);
@@ -95,12 +94,11 @@ pub(crate) async fn nobody_approves_what_is_allowed_no_more() {
         assert_eq!(world.say_methods(&[PayoutMethod::Bank]).await, Some(run.id));
         world.books().await;
         match helper {
-            "approves" => world.refused(&run, (run.rev, Obstacle::OtherRun)).await,
+            "approves" => world.refused(&run, (run.rev, ConflictReason::OtherRun)).await,
             "works" => world.recover(&Script::default()).await,
             _ => {
-                let cancelled =
-                    world.ledger.cancel_run((world.account, run.id), None, &nothing_beside).await.unwrap();
-                assert_eq!((cancelled.status, cancelled.sifted), (RunStatus::Cancelled, None));
+                let cancelled = world.ledger.cancel_run((world.account, run.id), None, &no_extension).await.unwrap();
+                assert_eq!((cancelled.status, cancelled.sifted), (PayoutRunStatus::Cancelled, None));
                 assert_eq!(world.draft().await.payouts, 1);
                 continue;
             }
@@ -129,7 +127,7 @@ pub(crate) async fn a_draft_that_is_cut_off_on_its_way_follows() {
         };
         let marked = world.say_methods(&[PayoutMethod::Bank]).await;
         if let (Some(_), Some(id)) = (&run, marked) {
-            cut_off(polls, world.ledger.sift((world.account, id))).await;
+            cut_off(polls, world.ledger.filter_by_methods((world.account, id))).await;
         }
         world.books().await;
         // Drafted to its end, and then sifted.
@@ -137,7 +135,7 @@ pub(crate) async fn a_draft_that_is_cut_off_on_its_way_follows() {
             world.recover(&Script::default()).await;
             world.books().await;
         }
-        let open = store::affiliate::payout_run::open(world.store(), world.account).await.unwrap();
+        let open = store::affiliate::payout_run::find_open(world.store(), world.account).await.unwrap();
         let run = match open {
             Some(open) => open,
             None => world.draft().await,

@@ -3,7 +3,7 @@
 
 use std::rc::Rc;
 
-use store::engine::Database;
+use store::engine::PostgresOptions;
 
 use super::database::Server;
 use super::world::DATABASES;
@@ -13,7 +13,7 @@ use super::{compare, interplay, killed, large, life, methods, transfers};
 fn tell(stories: &[fn()]) {
     let server = Rc::new(Server::start(&[]));
     let make = Rc::clone(&server);
-    DATABASES.set(Some(Box::new(move || Database::new(make.database(), "test"))));
+    DATABASES.set(Some(Box::new(move || PostgresOptions::new(make.database(), "test"))));
     stories.iter().for_each(|story| story());
     DATABASES.set(None);
 }

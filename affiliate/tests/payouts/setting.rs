@@ -6,23 +6,23 @@ use std::sync::Mutex;
 use std::task::Poll;
 
 use affiliate::audit::audit;
-use affiliate::comparing::{Compared, Compares};
-use affiliate::ledger::{Fault, Ledger};
-use affiliate::office::nothing_beside;
-use affiliate::payouts::transfers::{Order, Pays, Told, Transfer};
-use affiliate::payouts::{ShownPayout, Wish};
-use affiliate::refusal::Refusal;
+use affiliate::comparing::{ReconcileOutcome, Reconciler};
+use affiliate::ledger::{Ledger, LedgerError};
+use affiliate::office::no_extension;
+use affiliate::payouts::transfers::{PayoutGateway, StripeTransfer, TransferRequest, TransferResponse};
+use affiliate::payouts::{PayoutQuery, PayoutView};
+use affiliate::refusal::AffiliateError;
 use jiff::SignedDuration;
-use mail::affiliate::commission::{Commission, Origin, Snapshot, Status};
+use mail::affiliate::commission::{Commission, CommissionOrigin, CommissionState, TermsSnapshot};
 use mail::affiliate::partner::{Partner, PayoutDestination};
-use mail::affiliate::payout::{PayoutRun, PayoutStatus, Skipped};
+use mail::affiliate::payout::{PayoutRun, PayoutStatus, SkippedPartner};
 use mail::affiliate::program::PayoutMethod;
-use mail::affiliate::referral::{Dealings, Referral, ReferralSource, ReferralStatus};
+use mail::affiliate::referral::{Referral, ReferralActivity, ReferralSource, ReferralStatus};
 use mail::id::{AccountId, CommissionId, PartnerId, PayoutId, ReferralId};
 use queue::entropy::Entropy;
-use store::affiliate::listing::Wanted;
+use store::affiliate::listing::ListPageRequest;
 use store::affiliate::{commission, partner, referral};
-use store::engine::{Batch, Options, Store};
+use store::engine::{Batch, RedbOptions, Store};
 use store::task::PARTITIONS;
 
 use super::told;
@@ -34,7 +34,7 @@ pub(crate) async fn on_disk() -> (tempfile::TempDir, Store) {
     if let Some(store) = connected().await {
         return (directory, store);
     }
-    let options = Options { segment_bytes: 4 << 20, ..Options::new(directory.path().join("store")) };
+    let options = RedbOptions { segment_bytes: 4 << 20, ..RedbOptions::new(directory.path().join("store")) };
     (directory, Store::open(&options).unwrap())
 }
 
@@ -98,46 +98,43 @@ impl World {
     }
 
     pub(crate) async fn approve(&self, run: &PayoutRun) -> PayoutRun {
-        self.ledger
-            .approve_run((self.account, run.id), (run.rev, &run.totals), &nothing_beside)
-            .await
-            .unwrap()
+        self.ledger.approve_run((self.account, run.id), (run.rev, &run.totals), &no_extension).await.unwrap()
     }
 
     pub(crate) async fn run(&self, run: &PayoutRun) -> PayoutRun {
-        self.ledger.run(self.account, run.id).await.unwrap()
+        self.ledger.get_run(self.account, run.id).await.unwrap()
     }
 
-    pub(crate) async fn skipped(&self, run: &PayoutRun) -> Vec<Skipped> {
-        self.ledger.skipped(run, None, 100).await.unwrap()
+    pub(crate) async fn skipped(&self, run: &PayoutRun) -> Vec<SkippedPartner> {
+        self.ledger.list_skipped(run, None, 100).await.unwrap()
     }
 
-    pub(crate) async fn list(&self, statuses: &[PayoutStatus]) -> Vec<ShownPayout> {
-        let wish = Wish { statuses: statuses.to_vec(), ..Wish::default() };
-        let wanted = Wanted { before: None, limit: 1_000, from: None };
-        self.ledger.payouts(self.account, &wish, wanted).await.unwrap().payouts
+    pub(crate) async fn list(&self, statuses: &[PayoutStatus]) -> Vec<PayoutView> {
+        let wish = PayoutQuery { statuses: statuses.to_vec(), ..PayoutQuery::default() };
+        let wanted = ListPageRequest { before: None, limit: 1_000, from: None };
+        self.ledger.list_payouts(self.account, &wish, wanted).await.unwrap().payouts
     }
 
     /// The one payout of a partner that stands so.
-    pub(crate) async fn payout_of(&self, partner: PartnerId, status: PayoutStatus) -> ShownPayout {
+    pub(crate) async fn payout_of(&self, partner: PartnerId, status: PayoutStatus) -> PayoutView {
         let mut found = self.list(&[status]).await;
         found.retain(|shown| shown.payout.partner == partner);
         assert_eq!(found.len(), 1, "{found:#?}");
         found.remove(0)
     }
 
-    pub(crate) async fn mark_paid(&self, id: PayoutId, reference: &str) -> Result<ShownPayout, Refusal> {
-        self.ledger.mark_paid((self.account, id), (reference, None), &nothing_beside).await
+    pub(crate) async fn mark_paid(&self, id: PayoutId, reference: &str) -> Result<PayoutView, AffiliateError> {
+        self.ledger.mark_paid((self.account, id), (reference, None), &no_extension).await
     }
 
-    pub(crate) async fn fail(&self, id: PayoutId, reason: &str) -> Result<ShownPayout, Refusal> {
-        self.ledger.fail_payout((self.account, id), (reason, None), &nothing_beside).await
+    pub(crate) async fn fail(&self, id: PayoutId, reason: &str) -> Result<PayoutView, AffiliateError> {
+        self.ledger.fail_payout((self.account, id), (reason, None), &no_extension).await
     }
 
     /// Goes on with what is due.
     pub(crate) async fn work(&self, processor: &Script) {
         let now = self.clock.now();
-        let worked = self.ledger.go_on_with_payouts(0..=PARTITIONS - 1, now, processor).await.unwrap();
+        let worked = self.ledger.run_due_jobs(0..=PARTITIONS - 1, now, processor).await.unwrap();
         assert_eq!(worked.failed, 0);
     }
 
@@ -170,16 +167,16 @@ pub(crate) async fn bounties(ledger: &Ledger, partner: &Partner, number: usize) 
                 account: partner.account,
                 partner: partner.id,
                 referral: lead.id,
-                origin: Origin::Bounty,
+                origin: CommissionOrigin::Bounty,
                 amount: 100 + i64::try_from(*n).unwrap(),
                 currency: "usd".parse().unwrap(),
-                status: Status::Earned {
+                status: CommissionState::Earned {
                     earned_at: now,
-                    frozen: mail::affiliate::commission::Frozen::default(),
+                    frozen: mail::affiliate::commission::FreezeReasons::default(),
                 },
                 earns_at: now,
-                comparison: mail::affiliate::commission::Comparison::Needless,
-                snapshot: Snapshot { campaign: partner.campaign, campaign_rev: 1, hold_days: 0 },
+                comparison: mail::affiliate::commission::ReconciliationState::Needless,
+                snapshot: TermsSnapshot { campaign: partner.campaign, campaign_rev: 1, hold_days: 0 },
                 waived: Vec::new(),
                 note: None,
                 created_at: now,
@@ -209,7 +206,7 @@ fn lead(partner: &Partner, id: ReferralId) -> Referral {
         blocked: None,
         rejection: None,
         review: None,
-        dealings: Dealings::default(),
+        dealings: ReferralActivity::default(),
         revenue_cents: 0,
         currency: None,
         claimed_at: id.born_at(),
@@ -228,7 +225,7 @@ pub(crate) struct Script(Mutex<Said>);
 
 #[derive(Default)]
 struct Said {
-    answers: VecDeque<Told>,
+    answers: VecDeque<TransferResponse>,
     keys: Vec<String>,
     looked_for: usize,
     is_list_silent: bool,
@@ -236,19 +233,19 @@ struct Said {
     forgotten: Vec<(String, (String, i64))>,
     made: BTreeMap<String, (String, i64)>,
     compared: Vec<String>,
-    comparisons: VecDeque<Compared>,
+    comparisons: VecDeque<ReconcileOutcome>,
     /// How often was waited before more was asked about.
     paced: usize,
 }
 
 impl Script {
-    pub(crate) fn of(answers: impl IntoIterator<Item = Told>) -> Self {
+    pub(crate) fn of(answers: impl IntoIterator<Item = TransferResponse>) -> Self {
         let script = Self::default();
         script.say(answers);
         script
     }
 
-    pub(crate) fn say(&self, answers: impl IntoIterator<Item = Told>) {
+    pub(crate) fn say(&self, answers: impl IntoIterator<Item = TransferResponse>) {
         self.0.lock().unwrap().answers.extend(answers);
     }
 
@@ -279,12 +276,12 @@ impl Script {
 
     /// When it is asked about a charge, it answers, so often.
     pub(crate) fn answer(&self, times: usize) {
-        self.0.lock().unwrap().comparisons.extend(vec![Compared::Heard; times]);
+        self.0.lock().unwrap().comparisons.extend(vec![ReconcileOutcome::Reconciled; times]);
     }
 
     /// When it is asked about a charge, it does not answer, so often.
     pub(crate) fn ignore(&self, times: usize) {
-        let silence = Compared::Unanswered("timeout".to_owned());
+        let silence = ReconcileOutcome::Unanswered("timeout".to_owned());
         self.0.lock().unwrap().comparisons.extend(vec![silence; times]);
     }
 
@@ -306,32 +303,40 @@ impl Script {
     }
 }
 
-impl Pays for Script {
-    async fn transfer(&self, order: &Order) -> Told {
+impl PayoutGateway for Script {
+    async fn transfer(&self, order: &TransferRequest) -> TransferResponse {
         tokio::task::yield_now().await;
         let mut said = self.0.lock().unwrap();
         said.keys.push(order.key.clone());
         let answer = said.answers.pop_front();
         match answer {
-            Some(told @ (Told::Refused(_) | Told::KeyUsed(_) | Told::Short | Told::Unasked(_))) => told,
+            Some(
+                told @ (TransferResponse::Rejected(_)
+                | TransferResponse::IdempotencyKeyReused(_)
+                | TransferResponse::InsufficientFunds
+                | TransferResponse::NotSent(_)),
+            ) => told,
             answer => {
                 // It is made, whether the answer arrives or not.
                 let number = said.made.len() + said.forgotten.len();
                 let new = || (format!("tr_{number}"), order.payout.amount);
                 let id = said.made.entry(order.key.clone()).or_insert_with(new).0.clone();
-                answer.unwrap_or(Told::Made(id))
+                answer.unwrap_or(TransferResponse::Created(id))
             }
         }
     }
 
-    async fn transfers_to(&self, order: &Order) -> Result<Vec<Transfer>, Told> {
+    async fn list_transfers_to_destination(
+        &self,
+        order: &TransferRequest,
+    ) -> Result<Vec<StripeTransfer>, TransferResponse> {
         let mut said = self.0.lock().unwrap();
         said.looked_for += 1;
         if said.is_list_silent {
-            return Err(Told::Unanswered("timeout".to_owned()));
+            return Err(TransferResponse::NoResponse("timeout".to_owned()));
         }
         let made = said.made.iter().chain(said.forgotten.iter().map(|(key, made)| (key, made)));
-        let transfer = |(key, (id, amount)): (&String, &(String, i64))| Transfer {
+        let transfer = |(key, (id, amount)): (&String, &(String, i64))| StripeTransfer {
             id: id.clone(),
             payout: key.split(':').next().unwrap().parse().ok(),
             amount: *amount,
@@ -341,17 +346,17 @@ impl Pays for Script {
         Ok(made.map(transfer).collect())
     }
 
-    async fn look_up(&self, orders: &[Order]) -> Vec<Told> {
+    async fn look_up(&self, orders: &[TransferRequest]) -> Vec<TransferResponse> {
         let mut said = self.0.lock().unwrap();
         said.looked_for += 1;
         let all = || said.made.iter().chain(said.forgotten.iter().map(|(key, made)| (key, made)));
-        let is_of = |key: &str, order: &Order| key.starts_with(&order.payout.id.to_string());
-        let made = |order: &Order| {
-            all().find(|(key, _)| is_of(key, order)).map(|(_, (id, _))| Told::Made(id.clone()))
+        let is_of = |key: &str, order: &TransferRequest| key.starts_with(&order.payout.id.to_string());
+        let made = |order: &TransferRequest| {
+            all().find(|(key, _)| is_of(key, order)).map(|(_, (id, _))| TransferResponse::Created(id.clone()))
         };
-        let told = orders.iter().map(|order| made(order).unwrap_or(Told::Unmade)).collect();
+        let told = orders.iter().map(|order| made(order).unwrap_or(TransferResponse::NotFound)).collect();
         match said.is_list_silent {
-            true => orders.iter().map(|_| Told::Unanswered("timeout".to_owned())).collect(),
+            true => orders.iter().map(|_| TransferResponse::NoResponse("timeout".to_owned())).collect(),
             false => told,
         }
     }
@@ -371,12 +376,12 @@ pub(crate) async fn cut_off<T>(polls: usize, work: impl Future<Output = T>) -> O
     .await
 }
 
-impl Compares for Script {
-    async fn compare(&self, _: AccountId, invoice: &str) -> Result<Compared, Fault> {
+impl Reconciler for Script {
+    async fn reconcile(&self, _: AccountId, invoice: &str) -> Result<ReconcileOutcome, LedgerError> {
         tokio::task::yield_now().await;
         let mut said = self.0.lock().unwrap();
         said.compared.push(invoice.to_owned());
-        Ok(said.comparisons.pop_front().unwrap_or(Compared::Heard))
+        Ok(said.comparisons.pop_front().unwrap_or(ReconcileOutcome::Reconciled))
     }
 
     async fn pace(&self) {

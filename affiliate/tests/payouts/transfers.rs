@@ -2,9 +2,9 @@
 
 use std::time::Duration;
 
-use affiliate::payouts::transfers::Told;
-use affiliate::refusal::{Obstacle, Refusal};
-use mail::affiliate::payout::{PayoutRun, PayoutStatus, RunStatus};
+use affiliate::payouts::transfers::TransferResponse;
+use affiliate::refusal::{AffiliateError, ConflictReason};
+use mail::affiliate::payout::{PayoutRun, PayoutRunStatus, PayoutStatus};
 use mail::affiliate::program::PayoutMethod;
 use mail::id::PayoutId;
 use serde_json::json;
@@ -44,7 +44,7 @@ pub(crate) async fn a_transfer_is_made() {
     let paid = world.adas(PayoutStatus::Paid).await;
     assert_eq!((paid.transfer.as_deref(), processor.total()), (Some("tr_0"), 2_000));
     assert_eq!(processor.keys(), [format!("{}:1", paid.id)]);
-    assert_eq!(world.run(&run).await.status, RunStatus::Completed);
+    assert_eq!(world.run(&run).await.status, PayoutRunStatus::Completed);
     world.later(86_400, &processor).await;
     assert_eq!(processor.keys().len(), 1);
 }
@@ -52,29 +52,27 @@ pub(crate) async fn a_transfer_is_made() {
 #[tokio::test]
 pub(crate) async fn what_is_not_answered_is_asked_again_with_the_same_key() {
     let (world, run) = approved().await;
-    let lost = || Told::Unanswered("timeout".to_owned());
+    let lost = || TransferResponse::NoResponse("timeout".to_owned());
     let processor = Script::of([lost(), lost()]);
     world.work(&processor).await;
-    assert_eq!(world.run(&run).await.status, RunStatus::Processing);
+    assert_eq!(world.run(&run).await.status, PayoutRunStatus::Processing);
     let payout = world.adas(PayoutStatus::Processing).await;
     let refused = world.fail(payout.id, "why").await;
-    assert!(matches!(refused, Err(Refusal::Obstacle(Obstacle::TransferUnderWay))), "{refused:?}");
+    assert!(matches!(refused, Err(AffiliateError::Conflict(ConflictReason::TransferUnderWay))), "{refused:?}");
     world.work(&processor).await;
     assert_eq!(processor.keys().len(), 1, "not before its time");
     world.later(31, &processor).await;
     world.later(600, &processor).await;
     let paid = world.adas(PayoutStatus::Paid).await;
-    assert_eq!(
-        processor.keys(),
-        [format!("{}:1", paid.id), format!("{}:1", paid.id), format!("{}:1", paid.id)]
-    );
+    assert_eq!(processor.keys(), [format!("{}:1", paid.id), format!("{}:1", paid.id), format!("{}:1", paid.id)]);
     assert_eq!(processor.total(), 2_000);
 }
 
 #[tokio::test]
 pub(crate) async fn what_was_never_asked_may_be_failed_by_hand() {
     let (world, _) = approved().await;
-    let processor = Script::of([Told::Unasked("no key".to_owned()), Told::Unasked("no key".to_owned())]);
+    let processor =
+        Script::of([TransferResponse::NotSent("no key".to_owned()), TransferResponse::NotSent("no key".to_owned())]);
     world.work(&processor).await;
     world.later(601, &processor).await;
     let payout = world.adas(PayoutStatus::Processing).await;
@@ -86,12 +84,12 @@ pub(crate) async fn what_was_never_asked_may_be_failed_by_hand() {
 #[tokio::test]
 pub(crate) async fn what_is_refused_for_good_has_failed() {
     let (world, run) = approved().await;
-    let processor = Script::of([Told::Refused("No such destination".to_owned())]);
+    let processor = Script::of([TransferResponse::Rejected("No such destination".to_owned())]);
     world.work(&processor).await;
     let failed = world.adas(PayoutStatus::Failed).await;
     assert_eq!(failed.failure_reason.as_deref(), Some("No such destination"));
     let after = world.run(&run).await;
-    assert_eq!((after.status, after.is_partial), (RunStatus::Completed, true));
+    assert_eq!((after.status, after.is_partial), (PayoutRunStatus::Completed, true));
     world.books().await;
     // Its line is in the next one, which is another payout: another key.
     let next = world.draft().await;
@@ -106,7 +104,7 @@ pub(crate) async fn what_is_refused_for_good_has_failed() {
 #[tokio::test]
 pub(crate) async fn money_that_is_missing_is_waited_for() {
     let (world, _) = approved().await;
-    let processor = Script::of([Told::Short, Told::Short]);
+    let processor = Script::of([TransferResponse::InsufficientFunds, TransferResponse::InsufficientFunds]);
     world.work(&processor).await;
     let id = world.adas(PayoutStatus::Processing).await.id;
     world.later(3_600, &processor).await;
@@ -121,7 +119,12 @@ pub(crate) async fn money_that_is_missing_is_waited_for() {
 #[tokio::test]
 pub(crate) async fn money_that_is_missing_for_long_fails_the_payout() {
     let (world, _) = approved().await;
-    let processor = Script::of([Told::Short, Told::Short, Told::Short, Told::Short]);
+    let processor = Script::of([
+        TransferResponse::InsufficientFunds,
+        TransferResponse::InsufficientFunds,
+        TransferResponse::InsufficientFunds,
+        TransferResponse::InsufficientFunds,
+    ]);
     world.work(&processor).await;
     for _ in 0..4 {
         world.later(86_401, &processor).await;
@@ -136,10 +139,10 @@ pub(crate) async fn a_key_that_is_forgotten_by_now_is_not_asked_with() {
     for was_made in [true, false] {
         let (world, _) = approved().await;
         let processor = if was_made {
-            Script::of([Told::Unanswered("timeout".to_owned())])
+            Script::of([TransferResponse::NoResponse("timeout".to_owned())])
         } else {
             // It never came to the processor: the script makes nothing of a refusal.
-            Script::of([Told::Short])
+            Script::of([TransferResponse::InsufficientFunds])
         };
         world.work(&processor).await;
         if !was_made {
@@ -165,7 +168,7 @@ pub(crate) async fn a_key_that_is_forgotten_by_now_is_not_asked_with() {
 #[tokio::test]
 pub(crate) async fn a_transfer_that_came_back_before_it_was_heard_of_names_its_payout() {
     let (world, _) = approved().await;
-    let processor = Script::of([Told::Unanswered("timeout".to_owned())]);
+    let processor = Script::of([TransferResponse::NoResponse("timeout".to_owned())]);
     world.work(&processor).await;
     let payout = world.adas(PayoutStatus::Processing).await;
     let back = json!({
@@ -181,18 +184,15 @@ pub(crate) async fn a_transfer_that_came_back_before_it_was_heard_of_names_its_p
 /// A key that was used already says nothing of the payout: were it failed, its lines would be paid once more.
 #[tokio::test]
 pub(crate) async fn a_key_that_was_used_is_looked_for() {
-    let used = || Told::KeyUsed("Keys can only be used once".to_owned());
+    let used = || TransferResponse::IdempotencyKeyReused("Keys can only be used once".to_owned());
     // The transfer was made, and the answer lost.
     let (world, run) = approved().await;
-    let processor = Script::of([Told::Unanswered("timeout".to_owned()), used()]);
+    let processor = Script::of([TransferResponse::NoResponse("timeout".to_owned()), used()]);
     world.work(&processor).await;
     world.later(31, &processor).await;
     let paid = world.adas(PayoutStatus::Paid).await;
-    assert_eq!(
-        (paid.transfer.as_deref(), processor.total(), processor.looked_for()),
-        (Some("tr_0"), 2_000, 1)
-    );
-    assert_eq!(world.run(&run).await.status, RunStatus::Completed);
+    assert_eq!((paid.transfer.as_deref(), processor.total(), processor.looked_for()), (Some("tr_0"), 2_000, 1));
+    assert_eq!(world.run(&run).await.status, PayoutRunStatus::Completed);
     // None is found: it waits, is not failed, and is not asked for with that key again.
     let (world, _) = approved().await;
     let processor = Script::of([used()]);
@@ -223,26 +223,22 @@ pub(crate) async fn a_payout_of_a_restored_store_is_looked_up_first() {
         if was_made {
             // After the backup, of which the restored store knows nothing.
             let order =
-                affiliate::payouts::transfers::Order { key: format!("{}:1", backup.id), payout: backup };
-            affiliate::payouts::transfers::Pays::transfer(&processor, &order).await;
+                affiliate::payouts::transfers::TransferRequest { key: format!("{}:1", backup.id), payout: backup };
+            affiliate::payouts::transfers::PayoutGateway::transfer(&processor, &order).await;
             processor.forget_keys();
         }
         world.clock.advance(Duration::from_secs(3_600));
-        let hold = store::queue_hold::of_stopped_store(world.clock.now(), true);
+        let hold = store::queue_hold::restore_batch(world.clock.now(), true);
         world.store().commit(hold).await.unwrap();
         let asked = processor.keys().len();
         world.later(3_600, &processor).await;
         assert_eq!((processor.keys().len(), processor.looked_for()), (asked, 0), "the queue is held");
-        let lifted = store::queue_hold::of_stopped_store(world.clock.now(), false);
+        let lifted = store::queue_hold::restore_batch(world.clock.now(), false);
         world.store().commit(lifted).await.unwrap();
         processor.silence_list(true);
         world.later(61, &processor).await;
         world.later(601, &processor).await;
-        assert_eq!(
-            (processor.keys().len(), processor.looked_for()),
-            (asked, 2),
-            "nobody knows whether it was made"
-        );
+        assert_eq!((processor.keys().len(), processor.looked_for()), (asked, 2), "nobody knows whether it was made");
         processor.silence_list(false);
         world.later(7_201, &processor).await;
         world.adas(PayoutStatus::Paid).await;
@@ -264,7 +260,7 @@ pub(crate) async fn what_was_transferred_after_the_backup_is_not_transferred_aga
         // The transfer's payout is not in the backup.
         processor.made_before(PayoutId::new(world.clock.now(), 77), made);
         world.clock.advance(Duration::from_secs(3_600));
-        let restored = store::queue_hold::of_stopped_store(world.clock.now(), false);
+        let restored = store::queue_hold::restore_batch(world.clock.now(), false);
         world.store().commit(restored).await.unwrap();
         let run = world.draft().await;
         world.approve(&run).await;

@@ -1,7 +1,7 @@
 //! The shapes before 2025-03-31.
 
 use affiliate::processor::{Payment, SubscriptionStatus};
-use mail::affiliate::sale::{Dispute, SaleLine};
+use mail::affiliate::sale::{DisputeState, SaleLine};
 
 use super::{referral, second, told, visit};
 
@@ -93,7 +93,7 @@ fn a_credit_note_gives_back_what_it_does_not_refund() {
 #[test]
 fn an_inquiry_is_not_yet_a_dispute() {
     let dispute = told!(Dispute in "before_basil/dispute_created");
-    assert_eq!(dispute.status, Dispute::Inquiry);
+    assert_eq!(dispute.status, DisputeState::Inquiry);
     assert_eq!(dispute.charge.as_deref(), Some("ch_Lin1"));
     assert_eq!(dispute.payment_intent.as_deref(), Some("pi_Lin1"));
 }

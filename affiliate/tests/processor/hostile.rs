@@ -1,19 +1,19 @@
 //! What cannot be read is an error that names the field, and never more than that.
 
 use affiliate::processor::{
-    AMOUNT_MAX, AsOf, Charge, Checkout, ConnectedAccount, CreditNote, Customer, Event, Invoice,
-    InvoicePayment, MetadataKeys, Page, Problem, Reading, ReferralHint, Refund, ReversedTransfer,
-    Subscription, Unreadable, event_about, signature,
+    AMOUNT_MAX, Charge, Checkout, ConnectedAccount, CreditNote, Customer, FieldProblem, Invoice, InvoicePayment,
+    JsonReadError, MetadataKeys, ReadContext, ReferralHint, Refund, ResponsePage, ReversedTransfer, StateVersion,
+    Subscription, WebhookEvent, signature, synthesize_event,
 };
 use bytes::Bytes;
-use mail::affiliate::program::Mode;
+use mail::affiliate::program::ProcessorMode;
 use proptest::prelude::*;
 use serde_json::{Value, json};
 
 use super::{VISIT, fixture, second};
 
 /// Reads a fixture of which one place was replaced, or taken away.
-fn read_with(name: &str, pointer: &str, value: Option<Value>) -> Result<(), Unreadable> {
+fn read_with(name: &str, pointer: &str, value: Option<Value>) -> Result<(), JsonReadError> {
     let mut body: Value = serde_json::from_slice(&fixture(name)).unwrap();
     let (parent, field) = pointer.rsplit_once('/').unwrap();
     let parent = body.pointer_mut(parent).unwrap();
@@ -23,16 +23,16 @@ fn read_with(name: &str, pointer: &str, value: Option<Value>) -> Result<(), Unre
         (Value::Array(list), Some(value)) => list[field.parse::<usize>().unwrap()] = value,
         _ => panic!("{pointer} is in no object"),
     }
-    let event = Event::read(&serde_json::to_vec(&body).unwrap())?;
-    event.fact(&MetadataKeys::default()).map(drop)
+    let event = WebhookEvent::read(&serde_json::to_vec(&body).unwrap())?;
+    event.read_fact(&MetadataKeys::default()).map(drop)
 }
 
 #[test]
 fn an_error_names_the_field() {
-    use Problem::*;
+    use FieldProblem::*;
     let invoice = "since_basil/invoice_paid";
     let long = "x".repeat(256);
-    let cases: [(&str, &str, Option<Value>, &str, Problem); 24] = [
+    let cases: [(&str, &str, Option<Value>, &str, FieldProblem); 24] = [
         (invoice, "/id", None, "id", Missing),
         (invoice, "/type", Some(json!(7)), "type", NotAnId),
         (invoice, "/created", Some(json!("now")), "created", NotATime),
@@ -73,13 +73,7 @@ fn an_error_names_the_field() {
             "data.object.charge.amount_refunded",
             Negative,
         ),
-        (
-            "since_basil/charge_refunded",
-            "/data/object/amount_refunded",
-            None,
-            "data.object.amount_refunded",
-            Missing,
-        ),
+        ("since_basil/charge_refunded", "/data/object/amount_refunded", None, "data.object.amount_refunded", Missing),
         (
             "since_basil/invoice_payment_paid",
             "/data/object/invoice",
@@ -89,7 +83,7 @@ fn an_error_names_the_field() {
         ),
     ];
     for (name, pointer, value, field, problem) in cases {
-        let expected = Unreadable { field: field.to_owned(), problem };
+        let expected = JsonReadError { field: field.to_owned(), problem };
         assert_eq!(read_with(name, pointer, value), Err(expected), "{pointer}");
     }
     let too_many = json!(vec![json!({"amount": 1}); 1_001]);
@@ -99,21 +93,15 @@ fn an_error_names_the_field() {
 
 #[test]
 fn what_is_no_event_is_no_panic() {
-    let wrong = |body: &[u8]| Event::read(body).unwrap_err().to_string();
+    let wrong = |body: &[u8]| WebhookEvent::read(body).unwrap_err().to_string();
     assert_eq!(wrong(b""), "body is no JSON");
     assert_eq!(wrong(b"\xff"), "body is no JSON");
     assert_eq!(wrong(b"[]"), "body is no object");
     assert_eq!(wrong("[".repeat(1 << 20).as_bytes()), "body is no JSON");
     assert_eq!(wrong("{\"a\":".repeat(100_000).as_bytes()), "body is no JSON");
-    assert_eq!(
-        wrong(br#"{"\u0024serde_json::private::RawValue":"1"}"#),
-        "body has a field with a reserved name"
-    );
-    assert_eq!(Page::read(&Bytes::from_static(b"{}")).unwrap_err().to_string(), "data is missing");
-    assert_eq!(
-        Page::read(&Bytes::from_static(br#"{"data":{}}"#)).unwrap_err().to_string(),
-        "data is no list"
-    );
+    assert_eq!(wrong(br#"{"\u0024serde_json::private::RawValue":"1"}"#), "body has a field with a reserved name");
+    assert_eq!(ResponsePage::read(&Bytes::from_static(b"{}")).unwrap_err().to_string(), "data is missing");
+    assert_eq!(ResponsePage::read(&Bytes::from_static(br#"{"data":{}}"#)).unwrap_err().to_string(), "data is no list");
 }
 
 #[test]
@@ -125,7 +113,7 @@ fn the_largest_amount_is_read_and_none_beyond() {
         (invoice, "/data/object/lines/data/1/amount", -AMOUNT_MAX - 1, "data.object.lines.data[1].amount"),
         (charge, "/data/object/amount_refunded", i64::MAX, "data.object.amount_refunded"),
     ] {
-        let expected = Unreadable { field: field.to_owned(), problem: Problem::AmountTooLarge };
+        let expected = JsonReadError { field: field.to_owned(), problem: FieldProblem::AmountTooLarge };
         assert_eq!(read_with(name, pointer, Some(json!(amount))), Err(expected));
     }
 }
@@ -139,22 +127,21 @@ fn page_of(object: impl Fn(usize) -> String, number: usize) -> Bytes {
 #[test]
 fn a_page_is_bounded() {
     let small = |nth| format!(r#"{{"id":"in_{nth}"}}"#);
-    let page = Page::read(&page_of(small, 100)).unwrap();
+    let page = ResponsePage::read(&page_of(small, 100)).unwrap();
     assert_eq!((page.objects.len(), page.next().as_deref()), (100, Some("in_99")));
-    let error = Page::read(&page_of(small, 101)).unwrap_err();
+    let error = ResponsePage::read(&page_of(small, 101)).unwrap_err();
     assert_eq!(error.to_string(), "data has more than 100 objects");
     // One that is too large is told by its id, and the others are read.
     let large = |nth| {
         let filler = "x".repeat(if nth == 1 { 64 << 10 } else { 0 });
         format!(r#"{{"number":"{filler}","id":"in_{nth}"}}"#)
     };
-    let page = Page::read(&page_of(large, 3)).unwrap();
-    let checked: Vec<_> =
-        page.objects.iter().map(|one| one.check_size().map_err(|e| e.to_string())).collect();
+    let page = ResponsePage::read(&page_of(large, 3)).unwrap();
+    let checked: Vec<_> = page.objects.iter().map(|one| one.check_size().map_err(|e| e.to_string())).collect();
     assert_eq!(checked, [Ok(()), Err("in_1 is larger than 65536 bytes".to_owned()), Ok(())]);
     let fields: String = (0..1_001).map(|nth| format!(r#""f{nth}":1,"#)).collect();
     let keys = &MetadataKeys::default();
-    let reading = &Reading { keys, as_of: AsOf::fetched(second(1_767_270_000)) };
+    let reading = &ReadContext { keys, as_of: StateVersion::fetched(second(1_767_270_000)) };
     let error = Charge::read(&format!(r#"{{{fields}"id":"ch_1"}}"#), reading).unwrap_err();
     assert_eq!(error.to_string(), "body has more than 1000 fields");
 }
@@ -184,12 +171,12 @@ fn an_answer_costs_what_its_bytes_are() {
     ] {
         let page = page_of(|nth| format!(r#"{{"id":"in_{nth}","{place}":{filler}}}"#), 100);
         assert!(page.len() > 5 << 20, "{place}");
-        let read = Page::read(&page).unwrap();
+        let read = ResponsePage::read(&page).unwrap();
         assert_eq!(read.objects.len(), 100);
         for object in &read.objects {
             object.check_size().unwrap();
-            let of = (second(0), Mode::Live);
-            read_as_everything(event_about(object.text(), ("asked_1", "invoice.paid"), of).as_bytes(), false);
+            let of = (second(0), ProcessorMode::Live);
+            read_as_everything(synthesize_event(object.text(), ("asked_1", "invoice.paid"), of).as_bytes(), false);
         }
     }
     let grown = (peak() - before) >> 20;
@@ -216,9 +203,7 @@ fn what_does_not_matter_is_passed_over() {
 #[test]
 fn hints_are_ids_of_ours_alone() {
     assert!(ReferralHint::read(VISIT).is_some());
-    for text in
-        ["", "vis_", "vis_1", "user_1", "com_01JB3Q4N5T6V7W8X9Y0ZABCDEF", "vis_01JB3Q4N5T6V7W8X9Y0ZABCDEF0"]
-    {
+    for text in ["", "vis_", "vis_1", "user_1", "com_01JB3Q4N5T6V7W8X9Y0ZABCDEF", "vis_01JB3Q4N5T6V7W8X9Y0ZABCDEF0"] {
         assert_eq!(ReferralHint::read(text), None, "{text}");
     }
 }
@@ -250,10 +235,10 @@ const KINDS: [&str; 11] = [
 /// Reads it as an event of each kind that matters, and as an object of each kind where it may be made a tree of.
 fn read_as_everything(body: &[u8], is_small: bool) {
     let keys = &MetadataKeys::default();
-    let reading = &Reading { keys, as_of: AsOf::fetched(second(1_767_270_000)) };
-    let _ = Page::read(&Bytes::copy_from_slice(body));
-    let Ok(event) = Event::read(body) else { return };
-    let _ = event.fact(keys);
+    let reading = &ReadContext { keys, as_of: StateVersion::fetched(second(1_767_270_000)) };
+    let _ = ResponsePage::read(&Bytes::copy_from_slice(body));
+    let Ok(event) = WebhookEvent::read(body) else { return };
+    let _ = event.read_fact(keys);
     if !is_small {
         return;
     }
@@ -283,8 +268,7 @@ fn any_json() -> impl Strategy<Value = Value> {
         prop::sample::select(vec!["paid", "void", "eur", "in_1", "false", "inclusive"]).prop_map(Value::from),
     ];
     leaf.prop_recursive(4, 32, 4, |inner| {
-        let name =
-            prop::sample::select(vec!["id", "amount", "data", "object", "charge", "payment", "metadata"]);
+        let name = prop::sample::select(vec!["id", "amount", "data", "object", "charge", "payment", "metadata"]);
         prop_oneof![
             prop::collection::vec(inner.clone(), 0..4).prop_map(Value::from),
             prop::collection::btree_map(name, inner, 0..4)
@@ -297,9 +281,7 @@ fn any_json() -> impl Strategy<Value = Value> {
 fn places(value: &Value, at: String, out: &mut Vec<String>) {
     let inner: Vec<(String, &Value)> = match value {
         Value::Object(object) => object.iter().map(|(name, value)| (name.clone(), value)).collect(),
-        Value::Array(list) => {
-            list.iter().enumerate().map(|(index, value)| (index.to_string(), value)).collect()
-        }
+        Value::Array(list) => list.iter().enumerate().map(|(index, value)| (index.to_string(), value)).collect(),
         _ => Vec::new(),
     };
     for (name, value) in inner {

@@ -4,7 +4,8 @@
 //! refunds not at all; expands `charge` in invoices, whose own `invoice` is null; has plans and no prices.
 
 use affiliate::processor::{
-    AsOf, Charge, Event, Fact, Invoice, MetadataKeys, Page, Payment, Reading, SubscriptionStatus,
+    Charge, Invoice, MetadataKeys, Payment, ReadContext, ResponsePage, StateVersion, SubscriptionStatus, WebhookEvent,
+    WebhookFact,
 };
 
 use super::{fixture, second, told, visit};
@@ -26,14 +27,12 @@ fn a_payment() {
     assert!(invoice.is_paid && invoice.has_all_lines);
     assert_eq!(invoice.customer.as_deref(), Some("cus_LsKim"));
     assert_eq!(invoice.subscription.as_deref(), Some("sub_LsKim"));
-    let payment =
-        Payment { charge: Some("ch_LsKim".to_owned()), payment_intent: Some("pi_LsKim".to_owned()) };
+    let payment = Payment { charge: Some("ch_LsKim".to_owned()), payment_intent: Some("pi_LsKim".to_owned()) };
     assert_eq!(invoice.payments, [payment]);
     let [charge] = &invoice.charges[..] else { panic!("{invoice:?}") };
     assert_eq!((charge.id.as_str(), charge.invoice.as_deref(), charge.amount), ("ch_LsKim", None, 3_600));
     assert_eq!((invoice.sale.total, invoice.sale.total_excluding_tax, invoice.sale.tax), (3_600, None, 0));
-    let lines: Vec<_> =
-        invoice.sale.lines.iter().map(|line| (line.amount, line.product.as_deref())).collect();
+    let lines: Vec<_> = invoice.sale.lines.iter().map(|line| (line.amount, line.product.as_deref())).collect();
     assert_eq!(lines, [(3_000, Some("prod_LsSolo")), (600, None)]);
     assert_eq!(invoice.sale.lines[0].price.as_deref(), Some("solo-month"));
 }
@@ -41,25 +40,25 @@ fn a_payment() {
 #[test]
 fn lists_are_read_by_the_same_readers() {
     let keys = &MetadataKeys::default();
-    let reading = &Reading { keys, as_of: AsOf::fetched(second(1_767_270_000)) };
-    let page = Page::read(&fixture("localstripe/invoices").into()).unwrap();
+    let reading = &ReadContext { keys, as_of: StateVersion::fetched(second(1_767_270_000)) };
+    let page = ResponsePage::read(&fixture("localstripe/invoices").into()).unwrap();
     assert_eq!(page.next().as_deref(), Some("in_LsOpen"));
-    let invoices: Vec<_> =
-        page.objects.iter().map(|one| Invoice::read(one.text(), reading).unwrap()).collect();
+    let invoices: Vec<_> = page.objects.iter().map(|one| Invoice::read(one.text(), reading).unwrap()).collect();
     let [taxed, open] = &invoices[..] else { panic!("{invoices:?}") };
     assert_eq!((taxed.sale.tax, taxed.sale.amount_paid, taxed.is_paid), (720, 4_320, true));
     assert!(!open.is_paid && open.charges.is_empty());
     assert_eq!(open.sale.paid_at, second(1_767_261_002), "of an answer, the object's own time stands in");
 
-    let page = Page::read(&fixture("localstripe/charges").into()).unwrap();
+    let page = ResponsePage::read(&fixture("localstripe/charges").into()).unwrap();
     assert_eq!(page.next(), None);
     let charge = Charge::read(page.objects[0].text(), reading).unwrap();
     assert_eq!((charge.amount_refunded, charge.refunds.len()), (600, 1));
 
-    let page = Page::read(&fixture("localstripe/events").into()).unwrap();
+    let page = ResponsePage::read(&fixture("localstripe/events").into()).unwrap();
     let facts =
-        page.objects.iter().map(|one| Event::read(one.text().as_bytes()).unwrap().fact(keys).unwrap());
-    let [Fact::Customer(_), Fact::Other(plan), Fact::Other(_)] = &facts.collect::<Vec<_>>()[..] else {
+        page.objects.iter().map(|one| WebhookEvent::read(one.text().as_bytes()).unwrap().read_fact(keys).unwrap());
+    let [WebhookFact::Customer(_), WebhookFact::Other(plan), WebhookFact::Other(_)] = &facts.collect::<Vec<_>>()[..]
+    else {
         panic!("other facts")
     };
     assert_eq!(plan, "plan.created");

@@ -8,7 +8,7 @@ mod hostile;
 mod localstripe;
 mod since_basil;
 
-use affiliate::processor::{Event, Fact, MetadataKeys, ReferralHint};
+use affiliate::processor::{MetadataKeys, ReferralHint, WebhookEvent, WebhookFact};
 use jiff::Timestamp;
 
 const VISIT: &str = "vis_01JB3Q4N5T6V7W8X9Y0ZABCDEF";
@@ -19,8 +19,8 @@ fn fixture(name: &str) -> Vec<u8> {
     std::fs::read(&path).unwrap_or_else(|error| panic!("{path}: {error}"))
 }
 
-fn fact(name: &str) -> Fact {
-    Event::read(&fixture(name)).unwrap().fact(&MetadataKeys::default()).unwrap()
+fn fact(name: &str) -> WebhookFact {
+    WebhookEvent::read(&fixture(name)).unwrap().read_fact(&MetadataKeys::default()).unwrap()
 }
 
 fn second(second: i64) -> Timestamp {
@@ -39,7 +39,7 @@ fn referral() -> ReferralHint {
 macro_rules! told {
     ($kind:ident in $name:expr) => {
         match crate::fact($name) {
-            affiliate::processor::Fact::$kind(fact) => fact,
+            affiliate::processor::WebhookFact::$kind(fact) => fact,
             other => panic!("{}: {other:?}", $name),
         }
     };

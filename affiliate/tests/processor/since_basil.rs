@@ -1,11 +1,11 @@
 //! The shapes since 2025-03-31 (Basil).
 
 use affiliate::processor::{Payment, SubscriptionStatus, invoice_line, refunded};
-use mail::affiliate::sale::Dispute;
+use mail::affiliate::sale::DisputeState;
 use serde_json::Value;
 
 use super::before_basil::lines;
-use super::{Event, fixture, referral, second, told, visit};
+use super::{WebhookEvent, fixture, referral, second, told, visit};
 
 #[test]
 fn a_checkout_that_is_paid_later_and_by_no_invoice_is_a_sale() {
@@ -91,8 +91,8 @@ fn a_credit_note_gives_back_besides_its_refunds_until_it_is_void() {
 
 #[test]
 fn a_dispute_goes_its_way() {
-    assert_eq!(told!(Dispute in "since_basil/dispute_updated").status, Dispute::Open);
-    assert_eq!(told!(Dispute in "since_basil/dispute_closed").status, Dispute::Won);
+    assert_eq!(told!(Dispute in "since_basil/dispute_updated").status, DisputeState::Open);
+    assert_eq!(told!(Dispute in "since_basil/dispute_closed").status, DisputeState::Won);
 }
 
 #[test]
@@ -103,7 +103,7 @@ fn a_transfer_that_came_back() {
 
 #[test]
 fn a_partners_account() {
-    let event = Event::read(&fixture("since_basil/account_updated")).unwrap();
+    let event = WebhookEvent::read(&fixture("since_basil/account_updated")).unwrap();
     assert_eq!((event.account.as_deref(), event.livemode), (Some("acct_Partner1"), Some(true)));
     let account = told!(AccountUpdated in "since_basil/account_updated");
     assert_eq!((account.id.as_str(), account.takes_transfers), ("acct_Partner1", true));

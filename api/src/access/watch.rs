@@ -13,105 +13,105 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
 use bytes::Bytes;
-use store::access::Proof;
+use store::access::AuthProof;
 use store::engine::ReadError;
 use tokio::sync::mpsc;
 use tokio_util::sync::CancellationToken;
 
-use crate::call::{Broken, Pieces};
-use crate::room::Room;
+use crate::call::{BodyStream, BodyStreamError};
+use crate::room::AppState;
 
 /// A change at another node is noticed within this time.
-const CHECK: Duration = Duration::from_secs(1);
+const RECHECK_INTERVAL: Duration = Duration::from_secs(1);
 /// Changes at this node that follow each other so closely are one check.
-const SETTLES: Duration = Duration::from_millis(50);
+const DEBOUNCE: Duration = Duration::from_millis(50);
 /// Proofs of one read.
-const READ_MAX: usize = 500;
+const PROOFS_PER_READ_MAX: usize = 500;
 /// Why a stream of events ends, as its last comment. The client comes back and is told 401 or 403.
-const ENDED: Bytes = Bytes::from_static(b": ended: the API key or session is no longer valid\n\n");
+const END_COMMENT: Bytes = Bytes::from_static(b": ended: the API key or session is no longer valid\n\n");
 
 /// The answers that go on, by number.
 #[derive(Debug, Default)]
-pub struct AccessWatch(Mutex<Watched>);
+pub struct AccessRevalidator(Mutex<StreamRegistry>);
 
 #[derive(Debug, Default)]
-struct Watched {
+struct StreamRegistry {
     next: u64,
     /// The reader is at work.
-    reads: bool,
-    answers: HashMap<u64, (Proof, CancellationToken)>,
+    reader_running: bool,
+    streams: HashMap<u64, (AuthProof, CancellationToken)>,
 }
 
-impl AccessWatch {
-    fn lock(&self) -> MutexGuard<'_, Watched> {
+impl AccessRevalidator {
+    fn lock(&self) -> MutexGuard<'_, StreamRegistry> {
         self.0.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
     /// The proofs now; none ends the reader.
-    fn proofs(&self) -> Option<Vec<(u64, Proof)>> {
+    fn live_proofs(&self) -> Option<Vec<(u64, AuthProof)>> {
         let mut watched = self.lock();
-        watched.reads = !watched.answers.is_empty();
-        watched.reads.then(|| watched.answers.iter().map(|(id, (proof, _))| (*id, proof.clone())).collect())
+        watched.reader_running = !watched.streams.is_empty();
+        watched.reader_running.then(|| watched.streams.iter().map(|(id, (proof, _))| (*id, proof.clone())).collect())
     }
 
-    fn end(&self, id: u64) {
-        if let Some((_, ended)) = self.lock().answers.get(&id) {
+    fn end_stream(&self, id: u64) {
+        if let Some((_, ended)) = self.lock().streams.get(&id) {
             ended.cancel();
         }
     }
 }
 
 /// An answer that is watched, until it is dropped.
-struct Ticket {
-    room: Arc<Room>,
+struct StreamRegistration {
+    room: Arc<AppState>,
     id: u64,
     ended: CancellationToken,
 }
 
-impl Drop for Ticket {
+impl Drop for StreamRegistration {
     fn drop(&mut self) {
-        self.room.access_watch.lock().answers.remove(&self.id);
+        self.room.revalidator.lock().streams.remove(&self.id);
     }
 }
 
-impl Ticket {
-    fn new(room: &Arc<Room>, proof: Proof) -> Self {
+impl StreamRegistration {
+    fn new(room: &Arc<AppState>, proof: AuthProof) -> Self {
         let ended = CancellationToken::new();
-        let mut watched = room.access_watch.lock();
+        let mut watched = room.revalidator.lock();
         let id = watched.next;
         watched.next += 1;
-        watched.answers.insert(id, (proof, ended.clone()));
-        if !watched.reads {
-            watched.reads = true;
-            room.tasks.spawn(read(Arc::clone(room)));
+        watched.streams.insert(id, (proof, ended.clone()));
+        if !watched.reader_running {
+            watched.reader_running = true;
+            room.tasks.spawn(run_revalidation(Arc::clone(room)));
         }
         Self { room: Arc::clone(room), id, ended }
     }
 }
 
 /// Checks all proofs again and again, while there are any.
-async fn read(room: Arc<Room>) {
+async fn run_revalidation(room: Arc<AppState>) {
     loop {
         // What is changed while the store is read counts.
-        let changed = room.hall.next_access_change();
-        let Some(proofs) = room.access_watch.proofs() else { return };
-        if let Err(error) = check(&room, &proofs).await {
+        let changed = room.intake.next_access_change();
+        let Some(proofs) = room.revalidator.live_proofs() else { return };
+        if let Err(error) = revalidate_proofs(&room, &proofs).await {
             tracing::warn!(%error, "whether streams may go on could not be read");
         }
         tokio::select! {
-            () = changed => tokio::time::sleep(SETTLES).await,
-            () = tokio::time::sleep(CHECK) => {}
-            () = room.closing.cancelled() => return,
+            () = changed => tokio::time::sleep(DEBOUNCE).await,
+            () = tokio::time::sleep(RECHECK_INTERVAL) => {}
+            () = room.shutdown.cancelled() => return,
         }
     }
 }
 
-async fn check(room: &Room, proofs: &[(u64, Proof)]) -> Result<(), ReadError> {
-    for some in proofs.chunks(READ_MAX) {
-        let asked: Vec<Proof> = some.iter().map(|(_, proof)| proof.clone()).collect();
-        let held = store::access::still_hold(room.hall.store(), &asked, room.hall.clock().now()).await?;
+async fn revalidate_proofs(room: &AppState, proofs: &[(u64, AuthProof)]) -> Result<(), ReadError> {
+    for some in proofs.chunks(PROOFS_PER_READ_MAX) {
+        let asked: Vec<AuthProof> = some.iter().map(|(_, proof)| proof.clone()).collect();
+        let held = store::access::revalidate_proofs(room.intake.store(), &asked, room.intake.clock().now()).await?;
         for ((id, _), _) in some.iter().zip(held).filter(|(_, held)| !held) {
-            room.access_watch.end(*id);
+            room.revalidator.end_stream(*id);
         }
     }
     Ok(())
@@ -119,8 +119,13 @@ async fn check(room: &Room, proofs: &[(u64, Proof)]) -> Result<(), ReadError> {
 
 /// The rest of an answer, which ends when what authorised it holds no more: a stream of events with a comment that says
 /// so, anything else by breaking off.
-pub fn guarded(room: &Arc<Room>, proof: Proof, mut pieces: Pieces, is_event_stream: bool) -> Pieces {
-    let ticket = Ticket::new(room, proof);
+pub fn revalidate_while_streaming(
+    room: &Arc<AppState>,
+    proof: AuthProof,
+    mut pieces: BodyStream,
+    is_event_stream: bool,
+) -> BodyStream {
+    let ticket = StreamRegistration::new(room, proof);
     let (send, more) = mpsc::channel(1);
     room.tasks.spawn(async move {
         loop {
@@ -137,7 +142,7 @@ pub fn guarded(room: &Arc<Room>, proof: Proof, mut pieces: Pieces, is_event_stre
                 sent = send.send(piece) => if sent.is_err() { return },
             }
         }
-        let last = if is_event_stream { Ok(ENDED) } else { Err(Broken) };
+        let last = if is_event_stream { Ok(END_COMMENT) } else { Err(BodyStreamError) };
         // Who does not read is put out by the connection's own bound.
         let _ = send.send(last).await;
     });

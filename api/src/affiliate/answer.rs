@@ -7,143 +7,145 @@
 
 use std::marker::PhantomData;
 
-use ::affiliate::refusal::Refusal;
+use ::affiliate::refusal::AffiliateError;
 use bytes::Bytes;
 use http::StatusCode;
 use http::header::{ETAG, HeaderName, HeaderValue};
 use jiff::Timestamp;
-use mail::idempotency::{Operation, Outcome};
-use queue::once::{Claim, Slot};
+use mail::idempotency::{IdempotencyScope, IdempotentResult};
+use queue::once::{IdempotencyGuard, IdempotencyKey};
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 use store::access::Tenant;
 use store::engine::Batch;
 
-use super::refused;
-use crate::call::{Also, Answer, Owner, Reply};
-use crate::emails::fingerprint::Fingerprint;
-use crate::idempotency::{self, Turn};
+use super::refusal_problem;
+use crate::call::{ExtraResponse, IntoResponse, Owner, Response};
+use crate::emails::fingerprint::RequestFingerprint;
+use crate::idempotency::{self, RequestDecision};
 use crate::problem::Problem;
-use crate::room::Room;
-use crate::schema::{Describe, Schemas};
+use crate::room::AppState;
+use crate::schema::{Schemas, ToSchema};
 
 /// Says that an answer was given before.
 pub(super) const REPLAYED: HeaderName = HeaderName::from_static("idempotent-replayed");
 
 /// What an answer shows.
-pub trait Shape: Describe + Send + 'static {
+pub trait ResponseObject: ToSchema + Send + 'static {
     /// What else it may be.
-    const ALSO: &'static [Also] = &[];
+    const EXTRA_RESPONSES: &'static [ExtraResponse] = &[];
 }
 
 /// One answer, written.
 #[derive(Debug)]
-pub struct One<S> {
-    kept: Kept,
+pub struct VersionedResponse<S> {
+    stored: StoredVersionedResponse,
     replayed: bool,
-    shape: PhantomData<fn() -> S>,
+    object: PhantomData<fn() -> S>,
 }
 
 /// What is kept of an answer.
 #[derive(Debug, Serialize, Deserialize)]
-struct Kept {
+struct StoredVersionedResponse {
     status: u16,
     #[serde(default, skip_serializing_if = "Option::is_none")]
     rev: Option<u64>,
     body: String,
 }
 
-impl<S: Shape> One<S> {
+impl<S: ResponseObject> VersionedResponse<S> {
     /// An answer with the status that its shape has.
-    pub fn of(body: &impl Serialize) -> Self {
+    pub fn new(body: &impl Serialize) -> Self {
         // Into memory, and of types that JSON has: this does not fail.
         let body = serde_json::to_string(body).unwrap_or_default();
-        let kept = Kept { status: S::DONE.as_u16(), rev: None, body };
-        Self { kept, replayed: false, shape: PhantomData }
+        let stored = StoredVersionedResponse { status: S::SUCCESS_STATUS.as_u16(), rev: None, body };
+        Self { stored, replayed: false, object: PhantomData }
     }
 
     /// With the version of what it shows.
     #[must_use]
-    pub fn at(mut self, rev: u64) -> Self {
-        self.kept.rev = Some(rev);
+    pub fn with_etag(mut self, rev: u64) -> Self {
+        self.stored.rev = Some(rev);
         self
     }
 
     /// With another status.
     #[must_use]
-    pub fn with(mut self, status: StatusCode) -> Self {
-        self.kept.status = status.as_u16();
+    pub fn with_status(mut self, status: StatusCode) -> Self {
+        self.stored.status = status.as_u16();
         self
     }
 
     /// Given before.
     #[must_use]
-    pub fn replayed(mut self) -> Self {
+    pub fn as_replayed(mut self) -> Self {
         self.replayed = true;
         self
     }
 
-    fn again(kept: &[u8]) -> Result<Self, Problem> {
+    fn from_stored(kept: &[u8]) -> Result<Self, Problem> {
         let kept = serde_json::from_slice(kept).map_err(Problem::internal)?;
-        Ok(Self { kept, replayed: true, shape: PhantomData })
+        Ok(Self { stored: kept, replayed: true, object: PhantomData })
     }
 
-    fn outcome(&self) -> Outcome {
-        idempotency::done(&self.kept)
+    fn stored_outcome(&self) -> IdempotentResult {
+        idempotency::stored_outcome(&self.stored)
     }
 }
 
-impl<S: Shape> Reply for One<S> {
-    const STATUS: StatusCode = S::DONE;
-    const ALSO: &'static [Also] = S::ALSO;
+impl<S: ResponseObject> IntoResponse for VersionedResponse<S> {
+    const STATUS: StatusCode = S::SUCCESS_STATUS;
+    const EXTRA_RESPONSES: &'static [ExtraResponse] = S::EXTRA_RESPONSES;
 
     fn describe(schemas: &mut Schemas) -> Value {
         S::schema(schemas)
     }
 
-    fn write(self) -> Result<Bytes, Problem> {
-        Ok(self.kept.body.into())
+    fn into_body(self) -> Result<Bytes, Problem> {
+        Ok(self.stored.body.into())
     }
 
-    fn answer(self) -> Result<Answer, Problem> {
-        let status = StatusCode::from_u16(self.kept.status).map_err(Problem::internal)?;
+    fn into_response(self) -> Result<Response, Problem> {
+        let status = StatusCode::from_u16(self.stored.status).map_err(Problem::internal)?;
         let mut headers = Vec::new();
-        if let Some(rev) = self.kept.rev {
+        if let Some(rev) = self.stored.rev {
             headers.push((ETAG, HeaderValue::try_from(format!("\"{rev}\"")).map_err(Problem::internal)?));
         }
         headers.extend(self.replayed.then(|| (REPLAYED, HeaderValue::from_static("true"))));
         let media_type = HeaderValue::from_static(Self::MEDIA_TYPE);
-        Ok(Answer { status, media_type, headers, body: self.kept.body.into(), more: None })
+        Ok(Response { status, media_type, headers, body: self.stored.body.into(), stream: None })
     }
 }
 
 /// What is to be done now, under its key if it came with one.
-pub struct Doing {
-    slot: Option<Box<Slot>>,
+pub struct OperationInProgress {
+    slot: Option<Box<IdempotencyGuard>>,
     now: Timestamp,
 }
 
 /// Whether something is to be done.
-pub enum Begun<S> {
+pub enum BeginDecision<S> {
     /// It is.
-    Go(Doing),
+    Proceed(OperationInProgress),
     /// It was: this was answered.
-    Done(One<S>),
+    Replay(VersionedResponse<S>),
 }
 
 /// Looks at the key of a request.
 ///
 /// # Errors
 /// It is at work, or was used for something else; the store cannot be read.
-pub async fn begin<S: Shape>(
-    room: &Room,
+pub async fn begin_for_tenant<S: ResponseObject>(
+    room: &AppState,
     tenant: &Tenant,
-    operation: Operation,
-    claim: Option<Claim>,
-) -> Result<Begun<S>, Problem> {
-    Ok(match idempotency::look(room, tenant, operation, claim).await? {
-        Turn::Go(slot) => Begun::Go(Doing { slot, now: room.hall.clock().now() }),
-        Turn::Done(kept) => Begun::Done(One::again(&kept)?),
+    operation: IdempotencyScope,
+    claim: Option<IdempotencyKey>,
+) -> Result<BeginDecision<S>, Problem> {
+    Ok(match idempotency::begin(room, tenant, operation, claim).await? {
+        RequestDecision::Proceed(slot) => {
+            BeginDecision::Proceed(OperationInProgress { slot, now: room.intake.clock().now() })
+        }
+        RequestDecision::Replay(kept) => BeginDecision::Replay(VersionedResponse::from_stored(&kept)?),
     })
 }
 
@@ -151,32 +153,33 @@ pub async fn begin<S: Shape>(
 ///
 /// # Errors
 /// As [`begin`].
-pub async fn begin_own<S: Shape>(
-    room: &Room,
+pub async fn begin_for_owner<S: ResponseObject>(
+    room: &AppState,
     owner: &Owner,
     id: &'static str,
-    claim: Option<Claim>,
-) -> Result<Begun<S>, Problem> {
-    begin(room, owner.tenant(), Operation::Own, claim.map(|claim| of_operation(id, claim))).await
+    claim: Option<IdempotencyKey>,
+) -> Result<BeginDecision<S>, Problem> {
+    begin_for_tenant(room, owner.tenant(), IdempotencyScope::OwnerAction, claim.map(|claim| scope_claim(id, claim)))
+        .await
 }
 
 /// A claim that is about one operation alone.
-pub(super) fn of_operation(id: &str, claim: Claim) -> Claim {
-    let mut fingerprint = Fingerprint::new();
+pub(super) fn scope_claim(id: &str, claim: IdempotencyKey) -> IdempotencyKey {
+    let mut fingerprint = RequestFingerprint::new();
     fingerprint.add(id);
     fingerprint.add(&claim.fingerprint);
-    Claim { fingerprint: fingerprint.finish(), ..claim }
+    IdempotencyKey { fingerprint: fingerprint.finish(), ..claim }
 }
 
-impl Doing {
+impl OperationInProgress {
     /// Puts the answer into the commit of what is done.
-    pub fn keeper<'a, T, S: Shape>(
+    pub fn response_writer<'a, T, S: ResponseObject>(
         &'a self,
-        show: fn(&T) -> One<S>,
+        show: fn(&T) -> VersionedResponse<S>,
     ) -> impl Fn(&mut Batch, &T) + Send + Sync + use<'a, T, S> {
         move |batch, done| {
             if let Some(slot) = &self.slot {
-                slot.keep(batch, show(done).outcome(), self.now);
+                slot.record_outcome(batch, show(done).stored_outcome(), self.now);
             }
         }
     }
@@ -185,21 +188,21 @@ impl Doing {
     ///
     /// # Errors
     /// What was refused.
-    pub async fn end<T, S: Shape>(
+    pub async fn finish<T, S: ResponseObject>(
         self,
-        room: &Room,
-        done: Result<T, Refusal>,
-        show: fn(&T) -> One<S>,
-    ) -> Result<One<S>, Problem> {
+        room: &AppState,
+        done: Result<T, AffiliateError>,
+        show: fn(&T) -> VersionedResponse<S>,
+    ) -> Result<VersionedResponse<S>, Problem> {
         let refusal = match done {
             Ok(done) => return Ok(show(&done)),
             Err(refusal) => refusal,
         };
         if let Some(slot) = &self.slot
-            && let Some(kept) = slot.meanwhile(room.hall.store()).await?
+            && let Some(kept) = slot.concurrent_result(room.intake.store()).await?
         {
-            return One::again(kept.as_bytes());
+            return VersionedResponse::from_stored(kept.as_bytes());
         }
-        Err(refused(room, refusal))
+        Err(refusal_problem(room, refusal))
     }
 }

@@ -6,99 +6,99 @@
 //!
 //! To whom has no program all of it is nothing, whatever the request says (completions-affiliate.md 2.1).
 
-use ::affiliate::office::Seen;
+use ::affiliate::office::IfMatch;
 use http::header::IF_MATCH;
-use mail::affiliate::program::Program;
-use queue::once::Claim;
+use mail::affiliate::program::AffiliateProgram;
+use queue::once::IdempotencyKey;
 use store::access::Tenant;
 
-use super::refused;
-use crate::call::{Call, Input, Media, Takes};
+use super::refusal_problem;
+use crate::call::{FromRequest, Media, Request, RequestSpec};
 use crate::idempotency;
 use crate::problem::Problem;
-use crate::room::Room;
+use crate::room::AppState;
 use crate::schema::{self, Schemas};
 
 /// What is asked. `ONCE`: with `Idempotency-Key` it is done once; `SEEN`: with `If-Match` only what was seen is changed.
 #[derive(Debug)]
-pub struct Asked<I, const ONCE: bool, const SEEN: bool> {
-    said: Result<I, Problem>,
-    seen: Result<Option<Seen>, Problem>,
-    claim: Result<Option<Claim>, Problem>,
+pub struct ProgramRequest<I, const ONCE: bool, const SEEN: bool> {
+    input: Result<I, Problem>,
+    if_match: Result<Option<IfMatch>, Problem>,
+    claim: Result<Option<IdempotencyKey>, Problem>,
 }
 
 /// Something is read, or deleted.
-pub type Read<I> = Asked<I, false, false>;
+pub type ReadRequest<I> = ProgramRequest<I, false, false>;
 /// Something is made.
-pub type Make<I> = Asked<I, true, false>;
+pub type CreateRequest<I> = ProgramRequest<I, true, false>;
 /// Something is changed.
-pub type Change<I> = Asked<I, false, true>;
+pub type UpdateRequest<I> = ProgramRequest<I, false, true>;
 /// Something is done with what is there.
-pub type Act<I> = Asked<I, true, true>;
+pub type ActionRequest<I> = ProgramRequest<I, true, true>;
 
 /// What was asked of a program that is there.
 #[derive(Debug)]
-pub struct Opened<I> {
+pub struct ResolvedRequest<I> {
     /// The program.
-    pub program: Program,
+    pub program: AffiliateProgram,
     /// What was said.
-    pub said: I,
+    pub input: I,
     /// Which version the caller has seen.
-    pub seen: Option<Seen>,
+    pub if_match: Option<IfMatch>,
     /// The idempotency key.
-    pub claim: Option<Claim>,
+    pub claim: Option<IdempotencyKey>,
 }
 
-impl<I, const ONCE: bool, const SEEN: bool> Asked<I, ONCE, SEEN> {
+impl<I, const ONCE: bool, const SEEN: bool> ProgramRequest<I, ONCE, SEEN> {
     /// Looks the program up, and then at what was said: of a program that is set up.
     ///
     /// # Errors
     /// 404 where there is none, or steps are missing; what is wrong with what was said.
-    pub async fn open(self, room: &Room, tenant: &Tenant) -> Result<Opened<I>, Problem> {
-        let program = room.affiliate.set_up(tenant.account().id).await;
-        self.with(program.map_err(|refusal| refused(room, refusal))?)
+    pub async fn require_set_up_program(self, room: &AppState, tenant: &Tenant) -> Result<ResolvedRequest<I>, Problem> {
+        let program = room.affiliate.require_set_up(tenant.account().id).await;
+        self.validate(program.map_err(|refusal| refusal_problem(room, refusal))?)
     }
 
     /// The same of a program in whatever state.
     ///
     /// # Errors
     /// 404 where there is none; what is wrong with what was said.
-    pub async fn open_any(self, room: &Room, tenant: &Tenant) -> Result<Opened<I>, Problem> {
-        let program = room.affiliate.program(tenant.account().id).await;
-        self.with(program.map_err(|refusal| refused(room, refusal))?)
+    pub async fn require_program(self, room: &AppState, tenant: &Tenant) -> Result<ResolvedRequest<I>, Problem> {
+        let program = room.affiliate.get_program(tenant.account().id).await;
+        self.validate(program.map_err(|refusal| refusal_problem(room, refusal))?)
     }
 
-    fn with(self, program: Program) -> Result<Opened<I>, Problem> {
-        Ok(Opened { program, said: self.said?, seen: self.seen?, claim: self.claim? })
+    fn validate(self, program: AffiliateProgram) -> Result<ResolvedRequest<I>, Problem> {
+        Ok(ResolvedRequest { program, input: self.input?, if_match: self.if_match?, claim: self.claim? })
     }
 }
 
-impl<I: Input, const ONCE: bool, const SEEN: bool> Input for Asked<I, ONCE, SEEN> {
+impl<I: FromRequest, const ONCE: bool, const SEEN: bool> FromRequest for ProgramRequest<I, ONCE, SEEN> {
     const BODY_BYTES_MAX: Option<usize> = I::BODY_BYTES_MAX;
     const MEDIA: Media = I::MEDIA;
 
-    fn describe(schemas: &mut Schemas) -> Takes {
+    fn describe(schemas: &mut Schemas) -> RequestSpec {
         let mut takes = I::describe(schemas);
-        takes.parameters.extend(ONCE.then(idempotency::parameter));
+        takes.parameters.extend(ONCE.then(idempotency::header_parameter));
         let seen = "The version that was seen: the `etag` of an answer, or `updated_at`; of a link, its partner's. When \
                     it was changed since, 409 `conflict`, and nothing is changed";
         takes.parameters.extend(SEEN.then(|| schema::header_parameter("If-Match", seen)));
         takes
     }
 
-    fn read(call: &Call) -> Result<Self, Problem> {
+    fn read(call: &Request) -> Result<Self, Problem> {
         let claim = if ONCE {
-            idempotency::claim(&call.headers, || idempotency::fingerprint(call).finish())
+            idempotency::parse_claim(&call.headers, || idempotency::request_fingerprint(call).finish())
         } else {
             Ok(None)
         };
-        let seen = if SEEN { seen(call) } else { Ok(None) };
-        Ok(Self { said: I::read(call), seen, claim })
+        let seen = if SEEN { parse_if_match(call) } else { Ok(None) };
+        Ok(Self { input: I::read(call), if_match: seen, claim })
     }
 }
 
 /// The version that the caller has seen. `*` is any (RFC 9110 13.1.1).
-fn seen(call: &Call) -> Result<Option<Seen>, Problem> {
+fn parse_if_match(call: &Request) -> Result<Option<IfMatch>, Problem> {
     let values: Vec<_> = call.headers.get_all(IF_MATCH).iter().map(|value| value.to_str()).collect();
     if values.is_empty() {
         return Ok(None);
@@ -108,7 +108,7 @@ fn seen(call: &Call) -> Result<Option<Seen>, Problem> {
     if text.as_ref().is_some_and(|text| text.trim() == "*") {
         return Ok(None);
     }
-    let seen = text.and_then(|text| Seen::read(&text));
+    let seen = text.and_then(|text| IfMatch::read(&text));
     let refused = || Problem::field("If-Match", "must be an `etag` or a time as in `updated_at`, or several");
     seen.map(Some).ok_or_else(refused)
 }

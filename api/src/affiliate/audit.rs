@@ -2,23 +2,23 @@
 
 use std::sync::Arc;
 
-use ::affiliate::audit::{Audit, Invariant, audit};
+use ::affiliate::audit::{AuditReport, Invariant, audit};
 use serde_json::{Value, json};
 
-use super::asked::Read;
-use super::refused;
-use crate::call::{Nothing, Owner};
+use super::asked::ReadRequest;
+use super::refusal_problem;
+use crate::call::{NoInput, Owner};
 use crate::problem::Problem;
-use crate::room::Room;
-use crate::schema::{self, Describe, Schemas};
+use crate::room::AppState;
+use crate::schema::{self, Schemas, ToSchema};
 
-impl Describe for Audit {
+impl ToSchema for AuditReport {
     fn schema(schemas: &mut Schemas) -> Value {
         let names: Vec<&str> = Invariant::ALL.iter().map(|invariant| invariant.as_str()).collect();
         let broken = schema::object(
             "Something that is not as it must be",
             [
-                ("invariant", schema::words(&names, "What it breaks")),
+                ("invariant", schema::string_enum(&names, "What it breaks")),
                 ("subject", schema::string("The id of what breaks it")),
                 ("message", schema::string("In words")),
             ],
@@ -37,7 +37,7 @@ impl Describe for Audit {
             ("checked", checked),
             ("broken", schema::list(broken, "What is broken; the first thousand")),
         ];
-        schemas.named("AffiliateAudit", |_| schema::object("An audit of the books", fields))
+        schemas.component("AffiliateAudit", |_| schema::object("An audit of the books", fields))
     }
 }
 
@@ -45,7 +45,7 @@ impl Describe for Audit {
 ///
 /// # Errors
 /// There is no program; the store cannot be read.
-pub async fn get(room: Arc<Room>, owner: Owner, asked: Read<Nothing>) -> Result<Audit, Problem> {
-    let account = asked.open_any(&room, owner.tenant()).await?.program.account;
-    audit(&room.affiliate.ledger(), account).await.map_err(|fault| refused(&room, fault.into()))
+pub async fn get(room: Arc<AppState>, owner: Owner, asked: ReadRequest<NoInput>) -> Result<AuditReport, Problem> {
+    let account = asked.require_program(&room, owner.tenant()).await?.program.account;
+    audit(&room.affiliate.ledger(), account).await.map_err(|fault| refusal_problem(&room, fault.into()))
 }

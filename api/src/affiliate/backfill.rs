@@ -9,45 +9,45 @@ use mail::id::BackfillId;
 use serde::Serialize;
 use serde_json::Value;
 
-use ::affiliate::refusal::Noun;
+use ::affiliate::refusal::AffiliateNoun;
 
-use super::answer::{self, One, Shape, begin_own};
-use super::asked::{Make, Opened, Read};
-use super::fields::{Fields, moment};
-use super::{OfBackfill, refused};
-use crate::call::{Call, Input, Media, Owner, SMALL_BYTES_MAX, Takes};
-use crate::fields::{self, Names};
+use super::answer::{self, ResponseObject, VersionedResponse, begin_for_owner};
+use super::asked::{CreateRequest, ReadRequest, ResolvedRequest};
+use super::fields::{BodyFieldReader, parse_time_or_unix};
+use super::{BackfillPath, refusal_problem};
+use crate::call::{FromRequest, Media, Owner, Request, RequestSpec, SMALL_BYTES_MAX};
+use crate::fields::{self, FieldNames};
 use crate::problem::Problem;
-use crate::room::Room;
-use crate::schema::{self, Describe, Schemas};
+use crate::room::AppState;
+use crate::schema::{self, Schemas, ToSchema};
 
 /// What `POST …/backfill` takes.
 #[derive(Debug)]
-pub struct Begin {
+pub struct StartBackfill {
     since: Option<Timestamp>,
     silent: bool,
 }
 
-impl Input for Begin {
+impl FromRequest for StartBackfill {
     const BODY_BYTES_MAX: Option<usize> = Some(SMALL_BYTES_MAX);
-    const MEDIA: Media = Media::JsonOrNothing;
+    const MEDIA: Media = Media::OptionalJson;
 
-    fn describe(schemas: &mut Schemas) -> Takes {
-        let body = schemas.named("BeginAffiliateBackfill", |_| {
+    fn describe(schemas: &mut Schemas) -> RequestSpec {
+        let body = schemas.component("BeginAffiliateBackfill", |_| {
             let mut since = schema::time("From when on, or Unix seconds; from the beginning otherwise");
-            schema::or_null(&mut since);
+            schema::allow_null(&mut since);
             let silent = schema::boolean("Whether nobody is told of what is written: no webhooks, no mail");
             schema::object_with("What is to be read", &[], [("since", since), ("silent", silent)])
         });
-        Takes { body: Some(body), body_bytes_max: Self::BODY_BYTES_MAX, ..Takes::default() }
+        RequestSpec { body: Some(body), body_bytes_max: Self::BODY_BYTES_MAX, ..RequestSpec::default() }
     }
 
-    fn read(call: &Call) -> Result<Self, Problem> {
-        const NAMES: Names = names!("since", "silent");
-        let mut given = Fields::of_any(call, &NAMES)?;
-        let since = given.take("since", moment);
-        let silent = given.take("silent", fields::boolean).unwrap_or(false);
-        given.end()?;
+    fn read(call: &Request) -> Result<Self, Problem> {
+        const NAMES: FieldNames = names!("since", "silent");
+        let mut given = BodyFieldReader::from_optional_body(call, &NAMES)?;
+        let since = given.read_optional("since", parse_time_or_unix);
+        let silent = given.read_optional("silent", fields::parse_bool).unwrap_or(false);
+        given.finish()?;
         Ok(Self { since, silent })
     }
 }
@@ -64,23 +64,23 @@ struct BackfillView {
 
 /// A back-fill.
 #[derive(Debug, Serialize)]
-pub struct OneBackfill {
+pub struct BackfillResponse {
     backfill: BackfillView,
 }
 
-impl From<Backfill> for OneBackfill {
+impl From<Backfill> for BackfillResponse {
     fn from(backfill: Backfill) -> Self {
         let Backfill { id, status, invoices_seen, lines_written, error, .. } = backfill;
         Self { backfill: BackfillView { id, status, invoices_seen, lines_written, error } }
     }
 }
 
-impl Describe for OneBackfill {
+impl ToSchema for BackfillResponse {
     fn schema(schemas: &mut Schemas) -> Value {
-        schemas.named("OneAffiliateBackfill", |_| {
+        schemas.component("OneAffiliateBackfill", |_| {
             let fields = [
                 ("id", schema::string("Its id (`bkf_…`)")),
-                ("status", schema::words(BackfillStatus::WORDS, "How far it is")),
+                ("status", schema::string_enum(BackfillStatus::WORDS, "How far it is")),
                 ("invoices_seen", schema::count("Paid invoices that were read")),
                 ("lines_written", schema::count("Commissions that were written for them")),
                 ("error", schema::nullable_string("Why it failed")),
@@ -94,45 +94,53 @@ impl Describe for OneBackfill {
 /// A back-fill that began.
 #[derive(Debug, Serialize)]
 #[serde(transparent)]
-pub struct Begun(OneBackfill);
+pub struct StartBackfillResponse(BackfillResponse);
 
-impl Describe for Begun {
-    const DONE: StatusCode = StatusCode::ACCEPTED;
+impl ToSchema for StartBackfillResponse {
+    const SUCCESS_STATUS: StatusCode = StatusCode::ACCEPTED;
 
     fn schema(schemas: &mut Schemas) -> Value {
-        OneBackfill::schema(schemas)
+        BackfillResponse::schema(schemas)
     }
 }
 
-impl Shape for Begun {}
+impl ResponseObject for StartBackfillResponse {}
 
 /// `POST …/backfill`.
 ///
 /// # Errors
 /// The processor is only listened to, or a back-fill goes on; there is no program.
-pub async fn begin(room: Arc<Room>, owner: Owner, asked: Make<Begin>) -> Result<One<Begun>, Problem> {
-    let opened = asked.open_any(&room, owner.tenant()).await?;
-    let Opened { program, said: Begin { since, silent }, claim, .. } = opened;
-    let doing = match begin_own(&room, &owner, "begin_affiliate_backfill", claim).await? {
-        answer::Begun::Done(answer) => return Ok(answer),
-        answer::Begun::Go(doing) => doing,
+pub async fn start(
+    room: Arc<AppState>,
+    owner: Owner,
+    asked: CreateRequest<StartBackfill>,
+) -> Result<VersionedResponse<StartBackfillResponse>, Problem> {
+    let opened = asked.require_program(&room, owner.tenant()).await?;
+    let ResolvedRequest { program, input: StartBackfill { since, silent }, claim, .. } = opened;
+    let doing = match begin_for_owner(&room, &owner, "begin_affiliate_backfill", claim).await? {
+        answer::BeginDecision::Replay(answer) => return Ok(answer),
+        answer::BeginDecision::Proceed(doing) => doing,
     };
-    let keep = doing.keeper(one);
-    let begun = room.affiliate.back_fill(program.account, (since, silent), &keep).await;
+    let keep = doing.response_writer(start_response);
+    let begun = room.affiliate.start_backfill(program.account, (since, silent), &keep).await;
     drop(keep);
-    doing.end(&room, begun, one).await
+    doing.finish(&room, begun, start_response).await
 }
 
-fn one(backfill: &Backfill) -> One<Begun> {
-    One::of(&Begun(backfill.clone().into()))
+fn start_response(backfill: &Backfill) -> VersionedResponse<StartBackfillResponse> {
+    VersionedResponse::new(&StartBackfillResponse(backfill.clone().into()))
 }
 
 /// `GET …/backfill/{id}`.
 ///
 /// # Errors
 /// No such back-fill, or no program.
-pub async fn get(room: Arc<Room>, owner: Owner, asked: Read<OfBackfill>) -> Result<OneBackfill, Problem> {
-    let Opened { program, said, .. } = asked.open_any(&room, owner.tenant()).await?;
-    let found = room.affiliate.backfill(program.account, said.id(Noun::Backfill)?).await;
-    found.map(OneBackfill::from).map_err(|refusal| refused(&room, refusal))
+pub async fn get(
+    room: Arc<AppState>,
+    owner: Owner,
+    asked: ReadRequest<BackfillPath>,
+) -> Result<BackfillResponse, Problem> {
+    let ResolvedRequest { program, input: said, .. } = asked.require_program(&room, owner.tenant()).await?;
+    let found = room.affiliate.backfill(program.account, said.id(AffiliateNoun::Backfill)?).await;
+    found.map(BackfillResponse::from).map_err(|refusal| refusal_problem(&room, refusal))
 }

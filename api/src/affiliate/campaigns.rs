@@ -5,30 +5,34 @@ pub mod request;
 use std::sync::Arc;
 
 use ::affiliate::object::CampaignObject;
-use ::affiliate::refusal::Noun;
+use ::affiliate::refusal::AffiliateNoun;
 use mail::affiliate::campaign::Campaign;
-use mail::affiliate::program::Program;
-use mail::idempotency::Operation;
+use mail::affiliate::program::AffiliateProgram;
+use mail::idempotency::IdempotencyScope;
 use serde_json::json;
 use store::access::Tenant;
 
-use self::request::{ChangeCampaign, CreateCampaign, DefaultCampaign};
-use super::answer::{Begun, One, begin};
-use super::asked::{Change, Make, Opened, Read};
-use super::view::{Listed, Made, OneCampaign};
-use super::{OfCampaign, refused};
-use crate::call::{Call, Input, Owner, Takes};
+use self::request::{CreateCampaign, SetDefaultCampaign, UpdateCampaign};
+use super::answer::{BeginDecision, VersionedResponse, begin_for_tenant};
+use super::asked::{CreateRequest, ReadRequest, ResolvedRequest, UpdateRequest};
+use super::view::{CampaignResponse, CreatedResponse, ListResponse};
+use super::{CampaignPath, refusal_problem};
+use crate::call::{FromRequest, Owner, Request, RequestSpec};
 use crate::page;
 use crate::problem::Problem;
-use crate::room::Room;
+use crate::room::AppState;
 use crate::schema::{self, Schemas};
 
-fn one((campaign, program): &(Campaign, Program)) -> One<OneCampaign> {
-    One::of(&OneCampaign { campaign: CampaignObject::of(campaign, program) }).at(campaign.rev)
+fn campaign_response((campaign, program): &(Campaign, AffiliateProgram)) -> VersionedResponse<CampaignResponse> {
+    VersionedResponse::new(&CampaignResponse { campaign: CampaignObject::of(campaign, program) })
+        .with_etag(campaign.rev)
 }
 
-fn made((campaign, program): &(Campaign, Program)) -> One<Made<OneCampaign>> {
-    One::of(&OneCampaign { campaign: CampaignObject::of(campaign, program) }).at(campaign.rev)
+fn created_campaign_response(
+    (campaign, program): &(Campaign, AffiliateProgram),
+) -> VersionedResponse<CreatedResponse<CampaignResponse>> {
+    VersionedResponse::new(&CampaignResponse { campaign: CampaignObject::of(campaign, program) })
+        .with_etag(campaign.rev)
 }
 
 /// What `GET /affiliate-campaigns` takes.
@@ -37,19 +41,19 @@ pub struct ListCampaigns {
     with_archived: bool,
 }
 
-impl Input for ListCampaigns {
-    fn describe(_: &mut Schemas) -> Takes {
+impl FromRequest for ListCampaigns {
+    fn describe(_: &mut Schemas) -> RequestSpec {
         let archived = schema::query_parameter(
             "include_archived",
             "Whether archived ones are listed as well; false",
             json!({"type": "boolean", "default": false}),
         );
-        Takes { parameters: vec![archived], ..Takes::default() }
+        RequestSpec { parameters: vec![archived], ..RequestSpec::default() }
     }
 
-    fn read(call: &Call) -> Result<Self, Problem> {
-        let given = page::parameters(&call.query)?;
-        Ok(Self { with_archived: page::flag(&given, "include_archived")? })
+    fn read(call: &Request) -> Result<Self, Problem> {
+        let given = page::parse_query(&call.query)?;
+        Ok(Self { with_archived: page::parse_flag(&given, "include_archived")? })
     }
 }
 
@@ -58,22 +62,22 @@ impl Input for ListCampaigns {
 /// # Errors
 /// The store cannot be read.
 pub async fn list(
-    room: Arc<Room>,
+    room: Arc<AppState>,
     tenant: Tenant,
-    asked: Read<ListCampaigns>,
-) -> Result<Listed<CampaignObject>, Problem> {
-    let Opened { program, said, .. } = asked.open(&room, &tenant).await?;
-    let found = room.affiliate.campaigns(program.account).await;
+    asked: ReadRequest<ListCampaigns>,
+) -> Result<ListResponse<CampaignObject>, Problem> {
+    let ResolvedRequest { program, input: said, .. } = asked.require_set_up_program(&room, &tenant).await?;
+    let found = room.affiliate.list_campaigns(program.account).await;
     let mut campaigns = Vec::new();
-    for campaign in found.map_err(|refusal| refused(&room, refusal))? {
+    for campaign in found.map_err(|refusal| refusal_problem(&room, refusal))? {
         if campaign.archived_at.is_some() && !said.with_archived {
             continue;
         }
-        let partners = room.affiliate.partners_of(&campaign).await;
-        let partners = partners.map_err(|refusal| refused(&room, refusal))?;
+        let partners = room.affiliate.count_partners(&campaign).await;
+        let partners = partners.map_err(|refusal| refusal_problem(&room, refusal))?;
         campaigns.push(CampaignObject::of(&campaign, &program).with_count(partners));
     }
-    Ok(Listed::of(campaigns, None))
+    Ok(ListResponse::new(campaigns, None))
 }
 
 /// `GET /affiliate-campaigns/{id}`.
@@ -81,13 +85,13 @@ pub async fn list(
 /// # Errors
 /// No such campaign; the store cannot be read.
 pub async fn get(
-    room: Arc<Room>,
+    room: Arc<AppState>,
     tenant: Tenant,
-    asked: Read<OfCampaign>,
-) -> Result<One<OneCampaign>, Problem> {
-    let Opened { program, said, .. } = asked.open(&room, &tenant).await?;
-    let found = room.affiliate.campaign(program.account, said.id(Noun::Campaign)?).await;
-    found.map(|campaign| one(&(campaign, program))).map_err(|refusal| refused(&room, refusal))
+    asked: ReadRequest<CampaignPath>,
+) -> Result<VersionedResponse<CampaignResponse>, Problem> {
+    let ResolvedRequest { program, input: said, .. } = asked.require_set_up_program(&room, &tenant).await?;
+    let found = room.affiliate.campaign(program.account, said.id(AffiliateNoun::Campaign)?).await;
+    found.map(|campaign| campaign_response(&(campaign, program))).map_err(|refusal| refusal_problem(&room, refusal))
 }
 
 /// `POST /affiliate-campaigns`.
@@ -95,34 +99,35 @@ pub async fn get(
 /// # Errors
 /// What is wrong with it; the name is another campaign's; there are as many as there may be.
 pub async fn create(
-    room: Arc<Room>,
+    room: Arc<AppState>,
     tenant: Tenant,
-    asked: Make<CreateCampaign>,
-) -> Result<One<Made<OneCampaign>>, Problem> {
-    let Opened { said, claim, .. } = asked.open(&room, &tenant).await?;
-    let doing = match begin(&room, &tenant, Operation::CreateCampaign, claim).await? {
-        Begun::Done(answer) => return Ok(answer),
-        Begun::Go(doing) => doing,
+    asked: CreateRequest<CreateCampaign>,
+) -> Result<VersionedResponse<CreatedResponse<CampaignResponse>>, Problem> {
+    let ResolvedRequest { input: said, claim, .. } = asked.require_set_up_program(&room, &tenant).await?;
+    let doing = match begin_for_tenant(&room, &tenant, IdempotencyScope::CreateCampaign, claim).await? {
+        BeginDecision::Replay(answer) => return Ok(answer),
+        BeginDecision::Proceed(doing) => doing,
     };
-    let keep = doing.keeper(made);
+    let keep = doing.response_writer(created_campaign_response);
     let done = room.affiliate.create_campaign(tenant.account().id, said.0, &keep).await;
     drop(keep);
-    doing.end(&room, done, made).await
+    doing.finish(&room, done, created_campaign_response).await
 }
 
 /// `PATCH /affiliate-campaigns/{id}`.
 ///
 /// # Errors
 /// What is wrong with it; no such campaign; it was changed meanwhile; the default one stays.
-pub async fn change(
-    room: Arc<Room>,
+pub async fn update(
+    room: Arc<AppState>,
     tenant: Tenant,
-    asked: Change<ChangeCampaign>,
-) -> Result<One<OneCampaign>, Problem> {
-    let Opened { said: ChangeCampaign(of, fields), seen, .. } = asked.open(&room, &tenant).await?;
-    let of = (tenant.account().id, of.id(Noun::Campaign)?);
-    let changed = room.affiliate.change_campaign(of, seen.as_ref(), &|before| fields.change(before)).await;
-    changed.map(|changed| one(&changed)).map_err(|refusal| refused(&room, refusal))
+    asked: UpdateRequest<UpdateCampaign>,
+) -> Result<VersionedResponse<CampaignResponse>, Problem> {
+    let ResolvedRequest { input: UpdateCampaign(of, fields), if_match: seen, .. } =
+        asked.require_set_up_program(&room, &tenant).await?;
+    let of = (tenant.account().id, of.id(AffiliateNoun::Campaign)?);
+    let changed = room.affiliate.change_campaign(of, seen.as_ref(), &|before| fields.update_draft(before)).await;
+    changed.map(|changed| campaign_response(&changed)).map_err(|refusal| refusal_problem(&room, refusal))
 }
 
 /// `PUT …/campaigns/default`.
@@ -130,14 +135,14 @@ pub async fn change(
 /// # Errors
 /// What is wrong with it; there is no program; the name is another campaign's.
 pub async fn set_default(
-    room: Arc<Room>,
+    room: Arc<AppState>,
     owner: Owner,
-    asked: Change<DefaultCampaign>,
-) -> Result<One<OneCampaign>, Problem> {
-    let Opened { program, said: DefaultCampaign(fields), seen, .. } =
-        asked.open_any(&room, owner.tenant()).await?;
+    asked: UpdateRequest<SetDefaultCampaign>,
+) -> Result<VersionedResponse<CampaignResponse>, Problem> {
+    let ResolvedRequest { program, input: SetDefaultCampaign(fields), if_match: seen, .. } =
+        asked.require_program(&room, owner.tenant()).await?;
     let how: (&::affiliate::campaigns::NewCampaign<'_>, ::affiliate::campaigns::CampaignChange<'_>) =
-        (&|| fields.make("Default"), &|before| fields.change(before));
+        (&|| fields.create_draft("Default"), &|before| fields.update_draft(before));
     let set = room.affiliate.set_default_campaign(program.account, seen.as_ref(), how).await;
-    set.map(|set| one(&set)).map_err(|refusal| refused(&room, refusal))
+    set.map(|set| campaign_response(&set)).map_err(|refusal| refusal_problem(&room, refusal))
 }

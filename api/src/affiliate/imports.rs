@@ -2,34 +2,34 @@
 
 use std::sync::Arc;
 
-use ::affiliate::imports::{Import, Manner};
+use ::affiliate::imports::{ImportOptions, PartnerImportResult};
 use mail::affiliate::partner_list;
 use serde_json::{Value, json};
 
-use super::asked::{Opened, Read};
-use super::refused;
-use crate::call::{Call, Input, Media, Owner, Takes};
+use super::asked::{ReadRequest, ResolvedRequest};
+use super::refusal_problem;
+use crate::call::{FromRequest, Media, Owner, Request, RequestSpec};
 use crate::page;
 use crate::problem::Problem;
-use crate::room::Room;
-use crate::schema::{self, Describe, Schemas};
+use crate::room::AppState;
+use crate::schema::{self, Schemas, ToSchema};
 
 /// Five thousand rows of eight hundred bytes.
 const LIST_BYTES_MAX: usize = 4 << 20;
 
 /// What `POST …/imports` takes.
 #[derive(Debug)]
-pub struct List {
-    list: partner_list::List,
-    manner: Manner,
+pub struct ImportPartners {
+    list: partner_list::PartnerImport,
+    manner: ImportOptions,
 }
 
-impl Input for List {
+impl FromRequest for ImportPartners {
     const BODY_BYTES_MAX: Option<usize> = Some(LIST_BYTES_MAX);
     const MEDIA: Media = Media::Csv;
 
-    fn describe(schemas: &mut Schemas) -> Takes {
-        let body = schemas.named("AffiliateList", |_| {
+    fn describe(schemas: &mut Schemas) -> RequestSpec {
+        let body = schemas.component("AffiliateList", |_| {
             json!({
                 "type": "string",
                 "description": "CSV in UTF-8. The first line names the columns: `email`, and of `first_name`, \
@@ -39,28 +39,25 @@ impl Input for List {
                 "examples": ["email,first_name,token\nada@example.org,Ada,ada\n"],
             })
         });
-        let flag =
-            |name, about| schema::query_parameter(name, about, json!({"type": "boolean", "default": false}));
-        let parameters = vec![
-            flag("dry_run", "Only say what would become of it"),
-            flag("send_invites", "Write to the partners"),
-        ];
-        Takes { parameters, body: Some(body), body_bytes_max: Self::BODY_BYTES_MAX }
+        let flag = |name, about| schema::query_parameter(name, about, json!({"type": "boolean", "default": false}));
+        let parameters =
+            vec![flag("dry_run", "Only say what would become of it"), flag("send_invites", "Write to the partners")];
+        RequestSpec { parameters, body: Some(body), body_bytes_max: Self::BODY_BYTES_MAX }
     }
 
-    fn read(call: &Call) -> Result<Self, Problem> {
-        let given = page::parameters(&call.query)?;
-        let manner = Manner {
-            dry_run: page::flag(&given, "dry_run")?,
-            send_invites: page::flag(&given, "send_invites")?,
+    fn read(call: &Request) -> Result<Self, Problem> {
+        let given = page::parse_query(&call.query)?;
+        let manner = ImportOptions {
+            dry_run: page::parse_flag(&given, "dry_run")?,
+            send_invites: page::parse_flag(&given, "send_invites")?,
         };
         let text = std::str::from_utf8(&call.body).map_err(|_| Problem::field("body", "is not UTF-8"))?;
-        let list = partner_list::read(text).map_err(|error| Problem::field("body", error.to_string()))?;
+        let list = partner_list::parse(text).map_err(|error| Problem::field("body", error.to_string()))?;
         Ok(Self { list, manner })
     }
 }
 
-impl Describe for Import {
+impl ToSchema for PartnerImportResult {
     fn schema(schemas: &mut Schemas) -> Value {
         let row = || schema::count("Its row, counted from 1 without the line of names");
         let partner = schema::object(
@@ -95,7 +92,7 @@ impl Describe for Import {
                 schema::list(schema::string("Its name as it stands there"), "Columns that were passed over"),
             ),
         ];
-        schemas.named("AffiliateImport", |_| schema::object("What became of a list of partners", fields))
+        schemas.component("AffiliateImport", |_| schema::object("What became of a list of partners", fields))
     }
 }
 
@@ -103,8 +100,13 @@ impl Describe for Import {
 ///
 /// # Errors
 /// It is no list, or too long; there is no program that is set up.
-pub async fn import(room: Arc<Room>, owner: Owner, asked: Read<List>) -> Result<Import, Problem> {
-    let Opened { program, said: List { list, manner }, .. } = asked.open_any(&room, owner.tenant()).await?;
+pub async fn import(
+    room: Arc<AppState>,
+    owner: Owner,
+    asked: ReadRequest<ImportPartners>,
+) -> Result<PartnerImportResult, Problem> {
+    let ResolvedRequest { program, input: ImportPartners { list, manner }, .. } =
+        asked.require_program(&room, owner.tenant()).await?;
     let done = room.affiliate.import_partners(program.account, list, manner).await;
-    done.map_err(|refusal| refused(&room, refusal))
+    done.map_err(|refusal| refusal_problem(&room, refusal))
 }

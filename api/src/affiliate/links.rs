@@ -4,26 +4,26 @@ use std::sync::Arc;
 
 use ::affiliate::links::LinkDraft;
 use ::affiliate::object::LinkObject;
-use ::affiliate::refusal::Noun;
+use ::affiliate::refusal::AffiliateNoun;
 use mail::affiliate::partner::{Partner, PartnerLink};
-use mail::affiliate::program::Program;
-use mail::idempotency::Operation;
+use mail::affiliate::program::AffiliateProgram;
+use mail::idempotency::IdempotencyScope;
 use queue::courier::http::URL_BYTES_MAX;
 use serde_json::json;
 use store::access::Tenant;
 
-use super::answer::{Begun, One, begin};
-use super::asked::{Change, Make, Opened, Read};
-use super::fields::{Fields, nullable_text_schema};
-use super::partners::{parsed_token, token_schema};
-use super::view::{Listed, Made, OneLink};
-use super::{OfLink, OfPartner, refused};
-use crate::call::{Call, Input, SMALL_BYTES_MAX, Takes};
-use crate::done::Done;
-use crate::fields::{self, Names};
-use crate::page::Page;
+use super::answer::{BeginDecision, VersionedResponse, begin_for_tenant};
+use super::asked::{CreateRequest, ReadRequest, ResolvedRequest, UpdateRequest};
+use super::fields::{BodyFieldReader, nullable_text_schema};
+use super::partners::{parse_token_text, token_schema};
+use super::view::{CreatedResponse, ListResponse, PartnerLinkResponse};
+use super::{PartnerLinkPath, PartnerPath, refusal_problem};
+use crate::call::{FromRequest, Request, RequestSpec, SMALL_BYTES_MAX};
+use crate::done::OkResponse;
+use crate::fields::{self, FieldNames};
+use crate::page::PageParameters;
 use crate::problem::Problem;
-use crate::room::Room;
+use crate::room::AppState;
 use crate::schema::{self, Schemas};
 
 /// The longest label.
@@ -31,17 +31,17 @@ const LABEL_BYTES_MAX: usize = 200;
 
 /// What `GET /affiliates/{id}/links` takes.
 #[derive(Debug)]
-pub struct ListLinks(OfPartner, Page);
+pub struct ListPartnerLinks(PartnerPath, PageParameters);
 
-impl Input for ListLinks {
-    fn describe(_: &mut Schemas) -> Takes {
-        let mut parameters = vec![OfPartner::parameter()];
-        parameters.extend(Page::parameters());
-        Takes { parameters, ..Takes::default() }
+impl FromRequest for ListPartnerLinks {
+    fn describe(_: &mut Schemas) -> RequestSpec {
+        let mut parameters = vec![PartnerPath::parameter()];
+        parameters.extend(PageParameters::parameters());
+        RequestSpec { parameters, ..RequestSpec::default() }
     }
 
-    fn read(call: &Call) -> Result<Self, Problem> {
-        Ok(Self(OfPartner::of(call), Page::read(&call.query)?))
+    fn read(call: &Request) -> Result<Self, Problem> {
+        Ok(Self(PartnerPath::of(call), PageParameters::from_query(&call.query)?))
     }
 }
 
@@ -50,35 +50,33 @@ impl Input for ListLinks {
 /// # Errors
 /// No such partner; the cursor is none of this list's; the store cannot be read.
 pub async fn list(
-    room: Arc<Room>,
+    room: Arc<AppState>,
     tenant: Tenant,
-    asked: Read<ListLinks>,
-) -> Result<Listed<LinkObject>, Problem> {
-    let Opened { said: ListLinks(of, page), .. } = asked.open(&room, &tenant).await?;
-    let shown = room.affiliate.show_partner(tenant.account().id, of.id(Noun::Partner)?).await;
-    let shown = shown.map_err(|refusal| refused(&room, refusal))?;
-    let (links, next) = page.of(shown.links)?;
+    asked: ReadRequest<ListPartnerLinks>,
+) -> Result<ListResponse<LinkObject>, Problem> {
+    let ResolvedRequest { input: ListPartnerLinks(of, page), .. } =
+        asked.require_set_up_program(&room, &tenant).await?;
+    let shown = room.affiliate.get_partner_view(tenant.account().id, of.id(AffiliateNoun::Partner)?).await;
+    let shown = shown.map_err(|refusal| refusal_problem(&room, refusal))?;
+    let (links, next) = page.paginate(shown.links)?;
     let object = |link: &PartnerLink| LinkObject::of(link, &shown.partner, &shown.program);
-    Ok(Listed::of(links.iter().map(object).collect(), next))
+    Ok(ListResponse::new(links.iter().map(object).collect(), next))
 }
 
 /// What `POST /affiliates/{id}/links` takes.
 #[derive(Debug)]
-pub struct CreateLink(OfPartner, LinkDraft);
+pub struct CreatePartnerLink(PartnerPath, LinkDraft);
 
-impl Input for CreateLink {
+impl FromRequest for CreatePartnerLink {
     const BODY_BYTES_MAX: Option<usize> = Some(SMALL_BYTES_MAX);
 
-    fn describe(schemas: &mut Schemas) -> Takes {
-        let body = schemas.named("CreateAffiliateLink", |_| {
+    fn describe(schemas: &mut Schemas) -> RequestSpec {
+        let body = schemas.component("CreateAffiliateLink", |_| {
             let fields = [
                 ("token", token_schema("Its token, exactly")),
                 (
                     "destination_url",
-                    nullable_text_schema(
-                        URL_BYTES_MAX,
-                        "Where it leads: a path or an address on the website",
-                    ),
+                    nullable_text_schema(URL_BYTES_MAX, "Where it leads: a path or an address on the website"),
                 ),
                 ("label", nullable_text_schema(LABEL_BYTES_MAX, "What you call it")),
             ];
@@ -88,25 +86,27 @@ impl Input for CreateLink {
             }]);
             schema
         });
-        let parameters = vec![OfPartner::parameter()];
-        Takes { parameters, body: Some(body), body_bytes_max: Self::BODY_BYTES_MAX }
+        let parameters = vec![PartnerPath::parameter()];
+        RequestSpec { parameters, body: Some(body), body_bytes_max: Self::BODY_BYTES_MAX }
     }
 
-    fn read(call: &Call) -> Result<Self, Problem> {
-        const NAMES: Names = names!("token", "destination_url", "label");
-        let mut given = Fields::of(call, &NAMES)?;
-        given.need("token");
-        let token = given.take("token", |value| parsed_token(&fields::text(value)?));
-        let destination_url = given.words("destination_url", URL_BYTES_MAX).flatten();
-        let label = given.words("label", LABEL_BYTES_MAX).flatten();
-        given.end()?;
+    fn read(call: &Request) -> Result<Self, Problem> {
+        const NAMES: FieldNames = names!("token", "destination_url", "label");
+        let mut given = BodyFieldReader::from_body(call, &NAMES)?;
+        given.require("token");
+        let token = given.read_optional("token", |value| parse_token_text(&fields::parse_text(value)?));
+        let destination_url = given.read_nullable_text("destination_url", URL_BYTES_MAX).flatten();
+        let label = given.read_nullable_text("label", LABEL_BYTES_MAX).flatten();
+        given.finish()?;
         let token = token.ok_or_else(|| Problem::field("token", "is required"))?;
-        Ok(Self(OfPartner::of(call), LinkDraft { token, destination_url, label }))
+        Ok(Self(PartnerPath::of(call), LinkDraft { token, destination_url, label }))
     }
 }
 
-fn made((link, partner, program): &(PartnerLink, Partner, Program)) -> One<Made<OneLink>> {
-    One::of(&OneLink { link: LinkObject::of(link, partner, program) })
+fn created_link_response(
+    (link, partner, program): &(PartnerLink, Partner, AffiliateProgram),
+) -> VersionedResponse<CreatedResponse<PartnerLinkResponse>> {
+    VersionedResponse::new(&PartnerLinkResponse { link: LinkObject::of(link, partner, program) })
 }
 
 /// `POST /affiliates/{id}/links`.
@@ -114,30 +114,36 @@ fn made((link, partner, program): &(PartnerLink, Partner, Program)) -> One<Made<
 /// # Errors
 /// What is wrong with it; no such partner; it has as many as it may have; the token is taken.
 pub async fn create(
-    room: Arc<Room>,
+    room: Arc<AppState>,
     tenant: Tenant,
-    asked: Make<CreateLink>,
-) -> Result<One<Made<OneLink>>, Problem> {
-    let Opened { said: CreateLink(of, draft), claim, .. } = asked.open(&room, &tenant).await?;
-    let of = (tenant.account().id, of.id(Noun::Partner)?);
-    let doing = match begin(&room, &tenant, Operation::CreateLink, claim).await? {
-        Begun::Done(answer) => return Ok(answer),
-        Begun::Go(doing) => doing,
+    asked: CreateRequest<CreatePartnerLink>,
+) -> Result<VersionedResponse<CreatedResponse<PartnerLinkResponse>>, Problem> {
+    let ResolvedRequest { input: CreatePartnerLink(of, draft), claim, .. } =
+        asked.require_set_up_program(&room, &tenant).await?;
+    let of = (tenant.account().id, of.id(AffiliateNoun::Partner)?);
+    let doing = match begin_for_tenant(&room, &tenant, IdempotencyScope::CreateLink, claim).await? {
+        BeginDecision::Replay(answer) => return Ok(answer),
+        BeginDecision::Proceed(doing) => doing,
     };
-    let keep = doing.keeper(made);
+    let keep = doing.response_writer(created_link_response);
     let done = room.affiliate.create_link(of, &draft, &keep).await;
     drop(keep);
-    doing.end(&room, done, made).await
+    doing.finish(&room, done, created_link_response).await
 }
 
 /// `DELETE /affiliates/{id}/links/{link_id}`.
 ///
 /// # Errors
 /// No such partner or link; it is the primary one.
-pub async fn delete(room: Arc<Room>, tenant: Tenant, asked: Change<OfLink>) -> Result<Done, Problem> {
-    let Opened { said: OfLink(of, link), seen, .. } = asked.open(&room, &tenant).await?;
-    let of = (tenant.account().id, of.id(Noun::Partner)?);
-    let link = link.ok_or_else(|| Problem::not_found(Noun::Link.as_str()))?;
+pub async fn delete(
+    room: Arc<AppState>,
+    tenant: Tenant,
+    asked: UpdateRequest<PartnerLinkPath>,
+) -> Result<OkResponse, Problem> {
+    let ResolvedRequest { input: PartnerLinkPath(of, link), if_match: seen, .. } =
+        asked.require_set_up_program(&room, &tenant).await?;
+    let of = (tenant.account().id, of.id(AffiliateNoun::Partner)?);
+    let link = link.ok_or_else(|| Problem::not_found(AffiliateNoun::Link.as_str()))?;
     let deleted = room.affiliate.delete_link(of, link, seen.as_ref()).await;
-    deleted.map(|()| Done::OK).map_err(|refusal| refused(&room, refusal))
+    deleted.map(|()| OkResponse::OK).map_err(|refusal| refusal_problem(&room, refusal))
 }

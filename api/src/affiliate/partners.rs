@@ -2,58 +2,61 @@
 
 use std::sync::Arc;
 
-use ::affiliate::office::Seen;
-use ::affiliate::partners::{Moving, PartnerChange, PartnerDraft, Shown, Wish};
-use ::affiliate::refusal::Noun;
+use ::affiliate::office::IfMatch;
+use ::affiliate::partners::{PartnerChange, PartnerDraft, PartnerQuery, PartnerStatusChange, PartnerView};
+use ::affiliate::refusal::AffiliateNoun;
 use mail::address::Address;
 use mail::affiliate::money::BasisPoints;
 use mail::affiliate::particulars::{self, NAME_BYTES_MAX, NOTES_BYTES_MAX, TAG_BYTES_MAX, WEBSITE_BYTES_MAX};
-use mail::affiliate::partner::{Move, PartnerSource, PartnerStatus, TAGS_MAX, TOKEN_BYTES, Token};
-use mail::idempotency::Operation;
+use mail::affiliate::partner::{PartnerAction, PartnerLinkToken, PartnerSource, PartnerStatus, TAGS_MAX, TOKEN_BYTES};
+use mail::idempotency::IdempotencyScope;
 use queue::courier::http::URL_BYTES_MAX;
 use serde_json::value::RawValue;
 use serde_json::{Value, json};
 use store::access::Tenant;
 
-use super::answer::{Begun, One, begin};
-use super::asked::{Act, Change, Make, Opened, Read};
-use super::fields::{Fields, bps, lines, nullable_text_schema, parsed, text_schema, word};
-use super::view::{Listed, Made, OnePartner, override_schema};
-use super::{OfPartner, filter, refused, several, wanted};
-use crate::call::{Call, Input, Media, SMALL_BYTES_MAX, Takes};
-use crate::done::Done;
-use crate::fields::{self, Names};
-use crate::page::{self, KIND_PARTNER, Page};
+use super::answer::{BeginDecision, VersionedResponse, begin_for_tenant};
+use super::asked::{ActionRequest, CreateRequest, ReadRequest, ResolvedRequest, UpdateRequest};
+use super::fields::{
+    BodyFieldReader, nullable_text_schema, parse_basis_points, parse_from_text, parse_multiline_text, parse_word,
+    text_schema,
+};
+use super::view::{CreatedResponse, ListResponse, PartnerResponse, override_schema};
+use super::{PartnerPath, list_filter_parameter, page_query, parse_filter, refusal_problem};
+use crate::call::{FromRequest, Media, Request, RequestSpec, SMALL_BYTES_MAX};
+use crate::done::OkResponse;
+use crate::fields::{self, FieldNames};
+use crate::page::{self, KIND_PARTNER, PageParameters};
 use crate::problem::Problem;
-use crate::room::Room;
+use crate::room::AppState;
 use crate::schema::{self, Schemas};
 
 /// The longest reason.
 const REASON_BYTES_MAX: usize = 1_000;
 /// In which standing a partner begins.
-const BEGINS: &[&str] = &["active", "pending", "invited"];
+const INITIAL_STATUSES: &[&str] = &["active", "pending", "invited"];
 
-fn one(shown: &Shown) -> One<OnePartner> {
-    One::of(&OnePartner::of(shown)).at(shown.partner.rev)
+fn partner_response(shown: &PartnerView) -> VersionedResponse<PartnerResponse> {
+    VersionedResponse::new(&PartnerResponse::from_partner(shown)).with_etag(shown.partner.rev)
 }
 
-fn made(shown: &Shown) -> One<Made<OnePartner>> {
-    One::of(&OnePartner::of(shown)).at(shown.partner.rev)
+fn created_partner_response(shown: &PartnerView) -> VersionedResponse<CreatedResponse<PartnerResponse>> {
+    VersionedResponse::new(&PartnerResponse::from_partner(shown)).with_etag(shown.partner.rev)
 }
 
 /// What `GET /affiliates` takes.
 #[derive(Debug)]
 pub struct ListPartners {
-    page: Page,
-    wish: Wish,
+    page: PageParameters,
+    wish: PartnerQuery,
 }
 
-impl Input for ListPartners {
-    fn describe(_: &mut Schemas) -> Takes {
+impl FromRequest for ListPartners {
+    fn describe(_: &mut Schemas) -> RequestSpec {
         let text = |name, about| schema::query_parameter(name, about, json!({"type": "string"}));
-        let mut parameters = Page::parameters();
+        let mut parameters = PageParameters::parameters();
         parameters.extend([
-            several("status", PartnerStatus::WORDS, "Where it stands; of several, one"),
+            list_filter_parameter("status", PartnerStatus::WORDS, "Where it stands; of several, one"),
             text("campaign_id", "Its campaign, by id (`cmp_…`) or name"),
             schema::query_parameter(
                 "email",
@@ -61,17 +64,17 @@ impl Input for ListPartners {
                 json!({"type": "string", "format": "email"}),
             ),
         ]);
-        Takes { parameters, ..Takes::default() }
+        RequestSpec { parameters, ..RequestSpec::default() }
     }
 
-    fn read(call: &Call) -> Result<Self, Problem> {
-        let given = page::parameters(&call.query)?;
-        let wish = Wish {
-            statuses: page::words(&call.query, "status", PartnerStatus::WORDS, PartnerStatus::of_word)?,
-            campaign: page::one(&given, "campaign_id")?.map(str::to_owned),
-            email: filter(&given, "email", "an email address")?,
+    fn read(call: &Request) -> Result<Self, Problem> {
+        let given = page::parse_query(&call.query)?;
+        let wish = PartnerQuery {
+            statuses: page::parse_words(&call.query, "status", PartnerStatus::WORDS, PartnerStatus::from_word)?,
+            campaign: page::single_value(&given, "campaign_id")?.map(str::to_owned),
+            email: parse_filter(&given, "email", "an email address")?,
         };
-        Ok(Self { page: Page::read(&call.query)?, wish })
+        Ok(Self { page: PageParameters::from_query(&call.query)?, wish })
     }
 }
 
@@ -80,16 +83,16 @@ impl Input for ListPartners {
 /// # Errors
 /// The cursor is none of this list's; the store cannot be read.
 pub async fn list(
-    room: Arc<Room>,
+    room: Arc<AppState>,
     tenant: Tenant,
-    asked: Read<ListPartners>,
-) -> Result<Listed<::affiliate::object::PartnerObject>, Problem> {
-    let Opened { program, said, .. } = asked.open(&room, &tenant).await?;
-    let wanted = wanted(&said.page, KIND_PARTNER)?;
-    let found = room.affiliate.partners(&program, &said.wish, wanted).await;
-    let found = found.map_err(|refusal| refused(&room, refusal))?;
+    asked: ReadRequest<ListPartners>,
+) -> Result<ListResponse<::affiliate::object::PartnerObject>, Problem> {
+    let ResolvedRequest { program, input: said, .. } = asked.require_set_up_program(&room, &tenant).await?;
+    let wanted = page_query(&said.page, KIND_PARTNER)?;
+    let found = room.affiliate.list_partners(&program, &said.wish, wanted).await;
+    let found = found.map_err(|refusal| refusal_problem(&room, refusal))?;
     let next = found.next.map(|id| page::after_id(KIND_PARTNER, id));
-    Ok(Listed::of(found.partners.iter().map(Shown::object).collect(), next))
+    Ok(ListResponse::new(found.partners.iter().map(PartnerView::object).collect(), next))
 }
 
 /// `GET /affiliates/{id}`.
@@ -97,21 +100,21 @@ pub async fn list(
 /// # Errors
 /// No such partner; the store cannot be read.
 pub async fn get(
-    room: Arc<Room>,
+    room: Arc<AppState>,
     tenant: Tenant,
-    asked: Read<OfPartner>,
-) -> Result<One<OnePartner>, Problem> {
-    let id = asked.open(&room, &tenant).await?.said.id(Noun::Partner)?;
-    let shown = room.affiliate.show_partner(tenant.account().id, id).await;
-    shown.map(|shown| one(&shown)).map_err(|refusal| refused(&room, refusal))
+    asked: ReadRequest<PartnerPath>,
+) -> Result<VersionedResponse<PartnerResponse>, Problem> {
+    let id = asked.require_set_up_program(&room, &tenant).await?.input.id(AffiliateNoun::Partner)?;
+    let shown = room.affiliate.get_partner_view(tenant.account().id, id).await;
+    shown.map(|shown| partner_response(&shown)).map_err(|refusal| refusal_problem(&room, refusal))
 }
 
-fn token(value: &RawValue) -> Result<Token, String> {
-    parsed_token(&fields::text(value)?)
+fn parse_token(value: &RawValue) -> Result<PartnerLinkToken, String> {
+    parse_token_text(&fields::parse_text(value)?)
 }
 
-pub(super) fn parsed_token(text: &str) -> Result<Token, String> {
-    Token::exactly(text).map_err(|why| why.to_string())
+pub(super) fn parse_token_text(text: &str) -> Result<PartnerLinkToken, String> {
+    PartnerLinkToken::parse(text).map_err(|why| why.to_string())
 }
 
 pub(super) fn token_schema(description: &str) -> Value {
@@ -121,18 +124,18 @@ pub(super) fn token_schema(description: &str) -> Value {
     })
 }
 
-fn country(value: &RawValue) -> Result<String, String> {
-    let text = fields::text(value)?;
+fn parse_country(value: &RawValue) -> Result<String, String> {
+    let text = fields::parse_text(value)?;
     if text.len() != 2 || !text.bytes().all(|byte| byte.is_ascii_alphabetic()) {
         return Err("must be two letters (ISO 3166-1), like `DE`".to_owned());
     }
     Ok(text.to_ascii_uppercase())
 }
 
-fn tags(value: &RawValue) -> Result<Vec<String>, String> {
+fn parse_tags(value: &RawValue) -> Result<Vec<String>, String> {
     let mut tags: Vec<String> = Vec::new();
-    for entry in fields::list(value, TAGS_MAX)? {
-        let tag = fields::line(entry, TAG_BYTES_MAX)?.trim().to_owned();
+    for entry in fields::parse_list(value, TAGS_MAX)? {
+        let tag = fields::parse_header_line(entry, TAG_BYTES_MAX)?.trim().to_owned();
         if tag.is_empty() {
             return Err("has an empty entry".to_owned());
         }
@@ -144,18 +147,18 @@ fn tags(value: &RawValue) -> Result<Vec<String>, String> {
 }
 
 /// A website that null, or nothing in it, takes away.
-fn website(given: &mut Fields<'_>) -> Option<Option<String>> {
-    let text = given.words("website", WEBSITE_BYTES_MAX)?;
-    let read = text.map(|text| particulars::website(&text)).transpose();
-    read.map_err(|why| given.wrong("website", why)).ok()
+fn read_website(given: &mut BodyFieldReader<'_>) -> Option<Option<String>> {
+    let text = given.read_nullable_text("website", WEBSITE_BYTES_MAX)?;
+    let read = text.map(|text| particulars::parse_website(&text)).transpose();
+    read.map_err(|why| given.add_error("website", why)).ok()
 }
 
-fn notes(value: &RawValue) -> Result<String, String> {
-    lines(value, NOTES_BYTES_MAX)
+fn parse_notes(value: &RawValue) -> Result<String, String> {
+    parse_multiline_text(value, NOTES_BYTES_MAX)
 }
 
 /// The fields that a partner is made with and changed by alike.
-fn common_schema() -> Vec<(&'static str, Value)> {
+fn shared_fields_schema() -> Vec<(&'static str, Value)> {
     let name = |description| nullable_text_schema(NAME_BYTES_MAX, description);
     let mut tags = schema::list(
         json!({"type": "string", "minLength": 1, "maxLength": TAG_BYTES_MAX, "pattern": "\\S"}),
@@ -178,23 +181,23 @@ fn common_schema() -> Vec<(&'static str, Value)> {
 }
 
 /// Fields that a change takes, and the creation does not.
-const OF_CHANGES: &[&str] = &["parent_affiliate_id", "postback_url", "email_opt_out", "commission_override"];
+const UPDATE_ONLY_FIELDS: &[&str] = &["parent_affiliate_id", "postback_url", "email_opt_out", "commission_override"];
 
 /// What `POST /affiliates` takes.
 #[derive(Debug)]
 pub struct CreatePartner(PartnerDraft);
 
-impl Input for CreatePartner {
+impl FromRequest for CreatePartner {
     const BODY_BYTES_MAX: Option<usize> = Some(SMALL_BYTES_MAX);
 
-    fn describe(schemas: &mut Schemas) -> Takes {
-        let body = schemas.named("CreateAffiliate", |_| {
+    fn describe(schemas: &mut Schemas) -> RequestSpec {
+        let body = schemas.component("CreateAffiliate", |_| {
             let address = |about: &str| json!({"type": "string", "format": "email", "description": about});
             let mut fields = vec![("email", address("Who it is"))];
-            fields.extend(common_schema());
+            fields.extend(shared_fields_schema());
             fields.extend([
                 ("token", token_schema("The token of its link, exactly; made of the name when left out")),
-                ("status", schema::words(BEGINS, "Where it stands at first; active")),
+                ("status", schema::string_enum(INITIAL_STATUSES, "Where it stands at first; active")),
                 ("paypal_email", address("Where PayPal payouts go")),
                 ("send_invite", schema::boolean("Whether it is written to; true")),
             ]);
@@ -205,11 +208,11 @@ impl Input for CreatePartner {
             }]);
             schema
         });
-        Takes { body: Some(body), body_bytes_max: Self::BODY_BYTES_MAX, ..Takes::default() }
+        RequestSpec { body: Some(body), body_bytes_max: Self::BODY_BYTES_MAX, ..RequestSpec::default() }
     }
 
-    fn read(call: &Call) -> Result<Self, Problem> {
-        const NAMES: Names = names!(
+    fn read(call: &Request) -> Result<Self, Problem> {
+        const NAMES: FieldNames = names!(
             "email",
             "first_name",
             "last_name",
@@ -228,24 +231,24 @@ impl Input for CreatePartner {
             "email_opt_out",
             "commission_override",
         );
-        let mut given = Fields::of(call, &NAMES)?;
-        given.refuse(OF_CHANGES, "is not taken here: set it with `PATCH /affiliates/{id}`");
-        given.need("email");
-        let email = given.take("email", parsed::<Address>);
-        let first_name = given.words("first_name", NAME_BYTES_MAX).flatten();
-        let last_name = given.words("last_name", NAME_BYTES_MAX).flatten();
-        let company = given.words("company", NAME_BYTES_MAX).flatten();
-        let website = website(&mut given).flatten();
-        let country = given.take("country", country);
-        let campaign = given.words("campaign_id", NAME_BYTES_MAX).flatten();
-        let token = given.take("token", token);
-        let begins = |text: &str| PartnerStatus::of_word(text).filter(|_| BEGINS.contains(&text));
-        let status = given.take("status", |value| word(BEGINS, begins, value));
-        let paypal_email = given.take("paypal_email", parsed::<Address>);
-        let tags = given.take("tags", tags).unwrap_or_default();
-        let notes = given.take("notes", notes).filter(|notes| !notes.is_empty());
-        let send_invite = given.take("send_invite", fields::boolean).unwrap_or(true);
-        given.end()?;
+        let mut given = BodyFieldReader::from_body(call, &NAMES)?;
+        given.reject_fields(UPDATE_ONLY_FIELDS, "is not taken here: set it with `PATCH /affiliates/{id}`");
+        given.require("email");
+        let email = given.read_optional("email", parse_from_text::<Address>);
+        let first_name = given.read_nullable_text("first_name", NAME_BYTES_MAX).flatten();
+        let last_name = given.read_nullable_text("last_name", NAME_BYTES_MAX).flatten();
+        let company = given.read_nullable_text("company", NAME_BYTES_MAX).flatten();
+        let website = read_website(&mut given).flatten();
+        let country = given.read_optional("country", parse_country);
+        let campaign = given.read_nullable_text("campaign_id", NAME_BYTES_MAX).flatten();
+        let token = given.read_optional("token", parse_token);
+        let begins = |text: &str| PartnerStatus::from_word(text).filter(|_| INITIAL_STATUSES.contains(&text));
+        let status = given.read_optional("status", |value| parse_word(INITIAL_STATUSES, begins, value));
+        let paypal_email = given.read_optional("paypal_email", parse_from_text::<Address>);
+        let tags = given.read_optional("tags", parse_tags).unwrap_or_default();
+        let notes = given.read_optional("notes", parse_notes).filter(|notes| !notes.is_empty());
+        let send_invite = given.read_optional("send_invite", fields::parse_bool).unwrap_or(true);
+        given.finish()?;
         let email = email.ok_or_else(|| Problem::field("email", "is required"))?;
         Ok(Self(PartnerDraft {
             email,
@@ -273,42 +276,39 @@ impl Input for CreatePartner {
 /// # Errors
 /// What is wrong with it; the address or the token is another partner's.
 pub async fn create(
-    room: Arc<Room>,
+    room: Arc<AppState>,
     tenant: Tenant,
-    asked: Make<CreatePartner>,
-) -> Result<One<Made<OnePartner>>, Problem> {
-    let Opened { said, claim, .. } = asked.open(&room, &tenant).await?;
-    let doing = match begin(&room, &tenant, Operation::CreatePartner, claim).await? {
-        Begun::Done(answer) => return Ok(answer),
-        Begun::Go(doing) => doing,
+    asked: CreateRequest<CreatePartner>,
+) -> Result<VersionedResponse<CreatedResponse<PartnerResponse>>, Problem> {
+    let ResolvedRequest { input: said, claim, .. } = asked.require_set_up_program(&room, &tenant).await?;
+    let doing = match begin_for_tenant(&room, &tenant, IdempotencyScope::CreatePartner, claim).await? {
+        BeginDecision::Replay(answer) => return Ok(answer),
+        BeginDecision::Proceed(doing) => doing,
     };
-    let keep = doing.keeper(made);
+    let keep = doing.response_writer(created_partner_response);
     let done = room.affiliate.create_partner(tenant.account().id, &said.0, &keep).await;
     drop(keep);
-    doing.end(&room, done, made).await
+    doing.finish(&room, done, created_partner_response).await
 }
 
 /// What `PATCH /affiliates/{id}` takes.
 #[derive(Debug)]
-pub struct ChangePartner(OfPartner, PartnerChange);
+pub struct UpdatePartner(PartnerPath, PartnerChange);
 
-impl Input for ChangePartner {
+impl FromRequest for UpdatePartner {
     const BODY_BYTES_MAX: Option<usize> = Some(SMALL_BYTES_MAX);
 
-    fn describe(schemas: &mut Schemas) -> Takes {
-        let body = schemas.named("UpdateAffiliate", |_| {
+    fn describe(schemas: &mut Schemas) -> RequestSpec {
+        let body = schemas.component("UpdateAffiliate", |_| {
             let mut own_rate = override_schema();
-            schema::or_null(&mut own_rate);
-            let mut fields = common_schema();
+            schema::allow_null(&mut own_rate);
+            let mut fields = shared_fields_schema();
             fields.extend([
                 ("parent_affiliate_id", schema::nullable_string("Who recruited it (`aff_…`)")),
                 ("postback_url", nullable_text_schema(URL_BYTES_MAX, "Where its own events are posted to")),
                 ("email_opt_out", schema::boolean("Whether it wants no mail but what it asks for")),
                 ("commission_override", own_rate),
-                (
-                    "token",
-                    token_schema("The new token of its primary link; the old one leads nobody any more"),
-                ),
+                ("token", token_schema("The new token of its primary link; the old one leads nobody any more")),
             ]);
             let mut schema = schema::object_with("What changes about a partner", &[], fields);
             schema["examples"] = json!([{
@@ -317,12 +317,12 @@ impl Input for ChangePartner {
             }]);
             schema
         });
-        let parameters = vec![OfPartner::parameter()];
-        Takes { parameters, body: Some(body), body_bytes_max: Self::BODY_BYTES_MAX }
+        let parameters = vec![PartnerPath::parameter()];
+        RequestSpec { parameters, body: Some(body), body_bytes_max: Self::BODY_BYTES_MAX }
     }
 
-    fn read(call: &Call) -> Result<Self, Problem> {
-        const NAMES: Names = names!(
+    fn read(call: &Request) -> Result<Self, Problem> {
+        const NAMES: FieldNames = names!(
             "first_name",
             "last_name",
             "company",
@@ -341,50 +341,53 @@ impl Input for ChangePartner {
             "paypal_email",
             "send_invite",
         );
-        let mut given = Fields::of(call, &NAMES)?;
-        given.refuse(
+        let mut given = BodyFieldReader::from_body(call, &NAMES)?;
+        given.reject_fields(
             &["status"],
             "is not changed here: use `POST /affiliates/{id}/approve`, `/reject` or `/suspend`",
         );
-        given.refuse(&["email", "send_invite"], "is taken by `POST /affiliates` alone: it cannot be changed");
-        given.refuse(
+        given.reject_fields(&["email", "send_invite"], "is taken by `POST /affiliates` alone: it cannot be changed");
+        given.reject_fields(
             &["paypal_email"],
             "is taken by `POST /affiliates` alone: afterwards the partner changes it in the portal",
         );
         let mut change = PartnerChange {
-            first_name: given.words("first_name", NAME_BYTES_MAX),
-            last_name: given.words("last_name", NAME_BYTES_MAX),
-            company: given.words("company", NAME_BYTES_MAX),
-            website: website(&mut given),
-            country: given.change("country", country),
-            notes: given.change("notes", notes).map(|notes| notes.filter(|notes| !notes.is_empty())),
-            tags: given.change("tags", tags).map(Option::unwrap_or_default),
-            campaign: given.words("campaign_id", NAME_BYTES_MAX).flatten(),
-            parent: given.change("parent_affiliate_id", |value| {
-                fields::text(value)?.parse().map_err(|_| "is no partner of this program".to_owned())
+            first_name: given.read_nullable_text("first_name", NAME_BYTES_MAX),
+            last_name: given.read_nullable_text("last_name", NAME_BYTES_MAX),
+            company: given.read_nullable_text("company", NAME_BYTES_MAX),
+            website: read_website(&mut given),
+            country: given.read_nullable("country", parse_country),
+            notes: given.read_nullable("notes", parse_notes).map(|notes| notes.filter(|notes| !notes.is_empty())),
+            tags: given.read_nullable("tags", parse_tags).map(Option::unwrap_or_default),
+            campaign: given.read_nullable_text("campaign_id", NAME_BYTES_MAX).flatten(),
+            parent: given.read_nullable("parent_affiliate_id", |value| {
+                fields::parse_text(value)?.parse().map_err(|_| "is no partner of this program".to_owned())
             }),
-            postback_url: given.words("postback_url", URL_BYTES_MAX),
-            email_opt_out: given.take("email_opt_out", fields::boolean),
+            postback_url: given.read_nullable_text("postback_url", URL_BYTES_MAX),
+            email_opt_out: given.read_optional("email_opt_out", fields::parse_bool),
             commission_override: None,
-            token: given.take("token", token),
+            token: given.read_optional("token", parse_token),
         };
-        change.commission_override = own_rate(&mut given);
-        given.end()?;
-        Ok(Self(OfPartner::of(call), change))
+        change.commission_override = read_commission_override(&mut given);
+        given.finish()?;
+        Ok(Self(PartnerPath::of(call), change))
     }
 }
 
 /// A rate of the partner's own: `{commission_type: percent, commission_bps}`, or null for none.
-fn own_rate(given: &mut Fields<'_>) -> Option<Option<BasisPoints>> {
-    const NAMES: Names = names!("commission_type", "commission_bps");
+fn read_commission_override(given: &mut BodyFieldReader<'_>) -> Option<Option<BasisPoints>> {
+    const NAMES: FieldNames = names!("commission_type", "commission_bps");
     let place = "commission_override";
-    let Some(value) = given.raw(place) else { return given.change(place, |_| Err(String::new())) };
-    let mut inside = Fields::inside(value, (&NAMES, place), given.notes())?;
-    inside
-        .take("commission_type", |value| word(&["percent"], |text| (text == "percent").then_some(()), value));
-    inside.need("commission_bps");
-    let points = inside.take("commission_bps", bps);
-    *given.notes() = inside.leave();
+    let Some(value) = given.raw_value(place) else {
+        return given.read_nullable(place, |_| Err(String::new()));
+    };
+    let mut inside = BodyFieldReader::from_nested_object(value, (&NAMES, place), given.diagnostics_mut())?;
+    inside.read_optional("commission_type", |value| {
+        parse_word(&["percent"], |text| (text == "percent").then_some(()), value)
+    });
+    inside.require("commission_bps");
+    let points = inside.read_optional("commission_bps", parse_basis_points);
+    *given.diagnostics_mut() = inside.into_diagnostics();
     points.map(Some)
 }
 
@@ -392,43 +395,48 @@ fn own_rate(given: &mut Fields<'_>) -> Option<Option<BasisPoints>> {
 ///
 /// # Errors
 /// What is wrong with it; no such partner; it was changed meanwhile; the token is taken.
-pub async fn change(
-    room: Arc<Room>,
+pub async fn update(
+    room: Arc<AppState>,
     tenant: Tenant,
-    asked: Change<ChangePartner>,
-) -> Result<One<OnePartner>, Problem> {
-    let Opened { said: ChangePartner(of, change), seen, .. } = asked.open(&room, &tenant).await?;
-    let of = (tenant.account().id, of.id(Noun::Partner)?);
+    asked: UpdateRequest<UpdatePartner>,
+) -> Result<VersionedResponse<PartnerResponse>, Problem> {
+    let ResolvedRequest { input: UpdatePartner(of, change), if_match: seen, .. } =
+        asked.require_set_up_program(&room, &tenant).await?;
+    let of = (tenant.account().id, of.id(AffiliateNoun::Partner)?);
     let shown = room.affiliate.change_partner(of, seen.as_ref(), &change).await;
-    shown.map(|shown| one(&shown)).map_err(|refusal| refused(&room, refusal))
+    shown.map(|shown| partner_response(&shown)).map_err(|refusal| refusal_problem(&room, refusal))
 }
 
 /// `DELETE /affiliates/{id}`.
 ///
 /// # Errors
 /// No such partner; it was paid once, or is in a payout.
-pub async fn delete(room: Arc<Room>, tenant: Tenant, asked: Change<OfPartner>) -> Result<Done, Problem> {
-    let Opened { said, seen, .. } = asked.open(&room, &tenant).await?;
-    let of = (tenant.account().id, said.id(Noun::Partner)?);
+pub async fn delete(
+    room: Arc<AppState>,
+    tenant: Tenant,
+    asked: UpdateRequest<PartnerPath>,
+) -> Result<OkResponse, Problem> {
+    let ResolvedRequest { input: said, if_match: seen, .. } = asked.require_set_up_program(&room, &tenant).await?;
+    let of = (tenant.account().id, said.id(AffiliateNoun::Partner)?);
     let deleted = room.affiliate.delete_partner(of, seen.as_ref()).await;
-    deleted.map(|()| Done::OK).map_err(|refusal| refused(&room, refusal))
+    deleted.map(|()| OkResponse::OK).map_err(|refusal| refusal_problem(&room, refusal))
 }
 
 /// What `POST /affiliates/{id}/approve` takes.
 #[derive(Debug)]
-pub struct Approve(OfPartner, Manner);
+pub struct ApprovePartner(PartnerPath, TransitionOptions);
 
 /// What `POST /affiliates/{id}/reject` takes.
 #[derive(Debug)]
-pub struct Reject(OfPartner, Manner);
+pub struct RejectPartner(PartnerPath, TransitionOptions);
 
 /// What `POST /affiliates/{id}/suspend` takes.
 #[derive(Debug)]
-pub struct Suspend(OfPartner, Manner);
+pub struct SuspendPartner(PartnerPath, TransitionOptions);
 
 /// How a partner is moved.
 #[derive(Debug)]
-struct Manner {
+struct TransitionOptions {
     /// Why, in the owner's words.
     reason: Option<String>,
     /// Whether it is written to.
@@ -443,96 +451,100 @@ fn send_email_schema() -> (&'static str, Value) {
     ("send_email", schema::boolean("Whether it is written to; true"))
 }
 
-fn takes(body: Value) -> Takes {
-    let parameters = vec![OfPartner::parameter()];
-    Takes { parameters, body: Some(body), body_bytes_max: Some(SMALL_BYTES_MAX) }
+fn optional_body_spec(body: Value) -> RequestSpec {
+    let parameters = vec![PartnerPath::parameter()];
+    RequestSpec { parameters, body: Some(body), body_bytes_max: Some(SMALL_BYTES_MAX) }
 }
 
 /// How a body says that a partner is moved.
-fn manner(call: &Call, names: &Names) -> Result<Manner, Problem> {
-    let mut given = Fields::of_any(call, names)?;
-    let reason = given.words("reason", REASON_BYTES_MAX).flatten();
-    let send_email = given.take("send_email", fields::boolean).unwrap_or(true);
-    given.end().map(|()| Manner { reason, send_email })
+fn read_transition_options(call: &Request, names: &FieldNames) -> Result<TransitionOptions, Problem> {
+    let mut given = BodyFieldReader::from_optional_body(call, names)?;
+    let reason = given.read_nullable_text("reason", REASON_BYTES_MAX).flatten();
+    let send_email = given.read_optional("send_email", fields::parse_bool).unwrap_or(true);
+    given.finish().map(|()| TransitionOptions { reason, send_email })
 }
 
-impl Input for Approve {
+impl FromRequest for ApprovePartner {
     const BODY_BYTES_MAX: Option<usize> = Some(SMALL_BYTES_MAX);
-    const MEDIA: Media = Media::JsonOrNothing;
+    const MEDIA: Media = Media::OptionalJson;
 
-    fn describe(schemas: &mut Schemas) -> Takes {
-        takes(schemas.named("ApproveAffiliate", |_| {
+    fn describe(schemas: &mut Schemas) -> RequestSpec {
+        optional_body_spec(schemas.component("ApproveAffiliate", |_| {
             schema::object_with("How a partner is approved", &[], [send_email_schema()])
         }))
     }
 
-    fn read(call: &Call) -> Result<Self, Problem> {
-        const NAMES: Names = names!("send_email");
-        manner(call, &NAMES).map(|manner| Self(OfPartner::of(call), manner))
+    fn read(call: &Request) -> Result<Self, Problem> {
+        const NAMES: FieldNames = names!("send_email");
+        read_transition_options(call, &NAMES).map(|manner| Self(PartnerPath::of(call), manner))
     }
 }
 
-impl Input for Reject {
+impl FromRequest for RejectPartner {
     const BODY_BYTES_MAX: Option<usize> = Some(SMALL_BYTES_MAX);
-    const MEDIA: Media = Media::JsonOrNothing;
+    const MEDIA: Media = Media::OptionalJson;
 
-    fn describe(schemas: &mut Schemas) -> Takes {
-        takes(schemas.named("RejectAffiliate", |_| {
+    fn describe(schemas: &mut Schemas) -> RequestSpec {
+        optional_body_spec(schemas.component("RejectAffiliate", |_| {
             schema::object_with("How a partner is refused", &[], [reason_schema(), send_email_schema()])
         }))
     }
 
-    fn read(call: &Call) -> Result<Self, Problem> {
-        const NAMES: Names = names!("reason", "send_email");
-        manner(call, &NAMES).map(|manner| Self(OfPartner::of(call), manner))
+    fn read(call: &Request) -> Result<Self, Problem> {
+        const NAMES: FieldNames = names!("reason", "send_email");
+        read_transition_options(call, &NAMES).map(|manner| Self(PartnerPath::of(call), manner))
     }
 }
 
-impl Input for Suspend {
+impl FromRequest for SuspendPartner {
     const BODY_BYTES_MAX: Option<usize> = Some(SMALL_BYTES_MAX);
-    const MEDIA: Media = Media::JsonOrNothing;
+    const MEDIA: Media = Media::OptionalJson;
 
-    fn describe(schemas: &mut Schemas) -> Takes {
-        takes(schemas.named("SuspendAffiliate", |_| {
+    fn describe(schemas: &mut Schemas) -> RequestSpec {
+        optional_body_spec(schemas.component("SuspendAffiliate", |_| {
             schema::object_with("How a partner is suspended", &[], [reason_schema()])
         }))
     }
 
-    fn read(call: &Call) -> Result<Self, Problem> {
-        const NAMES: Names = names!("reason");
-        manner(call, &NAMES).map(|manner| Self(OfPartner::of(call), manner))
+    fn read(call: &Request) -> Result<Self, Problem> {
+        const NAMES: FieldNames = names!("reason");
+        read_transition_options(call, &NAMES).map(|manner| Self(PartnerPath::of(call), manner))
     }
 }
 
 /// What is done with a partner, and why.
-struct Step {
-    of: OfPartner,
-    action: Move,
-    manner: Manner,
-    seen: Option<Seen>,
+struct PartnerTransition {
+    partner: PartnerPath,
+    action: PartnerAction,
+    options: TransitionOptions,
+    if_match: Option<IfMatch>,
 }
 
-async fn step(
-    room: &Room,
+async fn apply_transition(
+    room: &AppState,
     tenant: &Tenant,
-    claim: Option<queue::once::Claim>,
-    step: Step,
-) -> Result<One<OnePartner>, Problem> {
-    let Step { of, action, manner: Manner { reason, send_email }, seen } = step;
-    let of = (tenant.account().id, of.id(Noun::Partner)?);
+    claim: Option<queue::once::IdempotencyKey>,
+    step: PartnerTransition,
+) -> Result<VersionedResponse<PartnerResponse>, Problem> {
+    let PartnerTransition { partner: of, action, options: TransitionOptions { reason, send_email }, if_match: seen } =
+        step;
+    let of = (tenant.account().id, of.id(AffiliateNoun::Partner)?);
     // Each action is of its own: one key may stand for one of each.
-    let claim = claim.map(|claim| queue::once::Claim {
+    let claim = claim.map(|claim| queue::once::IdempotencyKey {
         fingerprint: format!("{} {}", action.as_str(), claim.fingerprint),
         ..claim
     });
-    let doing = match begin(room, tenant, Operation::MovePartner, claim).await? {
-        Begun::Done(answer) => return Ok(answer),
-        Begun::Go(doing) => doing,
+    let doing = match begin_for_tenant(room, tenant, IdempotencyScope::MovePartner, claim).await? {
+        BeginDecision::Replay(answer) => return Ok(answer),
+        BeginDecision::Proceed(doing) => doing,
     };
-    let keep = doing.keeper(one);
-    let done = room.affiliate.move_partner(of, &Moving { action, seen, reason, send_email }, &keep).await;
+    let keep = doing.response_writer(partner_response);
+    let done = room
+        .affiliate
+        .change_partner_status(of, &PartnerStatusChange { action, seen, reason, send_email }, &keep)
+        .await;
     drop(keep);
-    doing.end(room, done, one).await
+    doing.finish(room, done, partner_response).await
 }
 
 /// `POST /affiliates/{id}/approve`.
@@ -540,21 +552,39 @@ async fn step(
 /// # Errors
 /// No such partner, or one who is active or suspended; it was changed meanwhile.
 pub async fn approve(
-    room: Arc<Room>,
+    room: Arc<AppState>,
     tenant: Tenant,
-    asked: Act<Approve>,
-) -> Result<One<OnePartner>, Problem> {
-    let Opened { said: Approve(of, manner), seen, claim, .. } = asked.open(&room, &tenant).await?;
-    step(&room, &tenant, claim, Step { of, action: Move::Approve, manner, seen }).await
+    asked: ActionRequest<ApprovePartner>,
+) -> Result<VersionedResponse<PartnerResponse>, Problem> {
+    let ResolvedRequest { input: ApprovePartner(of, manner), if_match: seen, claim, .. } =
+        asked.require_set_up_program(&room, &tenant).await?;
+    apply_transition(
+        &room,
+        &tenant,
+        claim,
+        PartnerTransition { partner: of, action: PartnerAction::Approve, options: manner, if_match: seen },
+    )
+    .await
 }
 
 /// `POST /affiliates/{id}/reject`.
 ///
 /// # Errors
 /// No such partner, or one who is neither pending nor invited; it was changed meanwhile.
-pub async fn reject(room: Arc<Room>, tenant: Tenant, asked: Act<Reject>) -> Result<One<OnePartner>, Problem> {
-    let Opened { said: Reject(of, manner), seen, claim, .. } = asked.open(&room, &tenant).await?;
-    step(&room, &tenant, claim, Step { of, action: Move::Reject, manner, seen }).await
+pub async fn reject(
+    room: Arc<AppState>,
+    tenant: Tenant,
+    asked: ActionRequest<RejectPartner>,
+) -> Result<VersionedResponse<PartnerResponse>, Problem> {
+    let ResolvedRequest { input: RejectPartner(of, manner), if_match: seen, claim, .. } =
+        asked.require_set_up_program(&room, &tenant).await?;
+    apply_transition(
+        &room,
+        &tenant,
+        claim,
+        PartnerTransition { partner: of, action: PartnerAction::Reject, options: manner, if_match: seen },
+    )
+    .await
 }
 
 /// `POST /affiliates/{id}/suspend`.
@@ -562,10 +592,17 @@ pub async fn reject(room: Arc<Room>, tenant: Tenant, asked: Act<Reject>) -> Resu
 /// # Errors
 /// No such partner, or one who is suspended or rejected; it was changed meanwhile.
 pub async fn suspend(
-    room: Arc<Room>,
+    room: Arc<AppState>,
     tenant: Tenant,
-    asked: Act<Suspend>,
-) -> Result<One<OnePartner>, Problem> {
-    let Opened { said: Suspend(of, manner), seen, claim, .. } = asked.open(&room, &tenant).await?;
-    step(&room, &tenant, claim, Step { of, action: Move::Suspend, manner, seen }).await
+    asked: ActionRequest<SuspendPartner>,
+) -> Result<VersionedResponse<PartnerResponse>, Problem> {
+    let ResolvedRequest { input: SuspendPartner(of, manner), if_match: seen, claim, .. } =
+        asked.require_set_up_program(&room, &tenant).await?;
+    apply_transition(
+        &room,
+        &tenant,
+        claim,
+        PartnerTransition { partner: of, action: PartnerAction::Suspend, options: manner, if_match: seen },
+    )
+    .await
 }

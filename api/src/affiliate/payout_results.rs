@@ -2,34 +2,34 @@
 
 use std::sync::Arc;
 
-use ::affiliate::payouts::results::Results;
-use ::affiliate::refusal::Noun;
-use mail::affiliate::payout::results::{self, ResultRow};
+use ::affiliate::payouts::results::PayoutResults;
+use ::affiliate::refusal::AffiliateNoun;
+use mail::affiliate::payout::results::{self, PayoutResultRow};
 use serde_json::{Value, json};
 
-use super::asked::{Opened, Read};
-use super::{OfRun, refused};
-use crate::call::{Call, Input, Media, Owner, Takes};
+use super::asked::{ReadRequest, ResolvedRequest};
+use super::{PayoutRunPath, refusal_problem};
+use crate::call::{FromRequest, Media, Owner, Request, RequestSpec};
 use crate::problem::Problem;
-use crate::room::Room;
-use crate::schema::{self, Describe, Schemas};
+use crate::room::AppState;
+use crate::schema::{self, Schemas, ToSchema};
 
 /// Twenty thousand rows of four hundred bytes.
 const FILE_BYTES_MAX: usize = 8 << 20;
 
 /// What `POST …/payout-runs/{id}/results` takes.
 #[derive(Debug)]
-pub struct ResultsFile {
-    of: OfRun,
-    rows: Vec<ResultRow>,
+pub struct PayoutResultsFile {
+    run: PayoutRunPath,
+    rows: Vec<PayoutResultRow>,
 }
 
-impl Input for ResultsFile {
+impl FromRequest for PayoutResultsFile {
     const BODY_BYTES_MAX: Option<usize> = Some(FILE_BYTES_MAX);
     const MEDIA: Media = Media::Csv;
 
-    fn describe(schemas: &mut Schemas) -> Takes {
-        let body = schemas.named("AffiliatePayoutResults", |_| {
+    fn describe(schemas: &mut Schemas) -> RequestSpec {
+        let body = schemas.component("AffiliatePayoutResults", |_| {
             json!({
                 "type": "string",
                 "description": "CSV in UTF-8, as PayPal and Wise hand it out. The first line names the columns: \
@@ -38,21 +38,20 @@ impl Input for ResultsFile {
                 "examples": ["id,status,reference,reason\npay_01K9ZQ4Y8M3T5V7W2X6B0C1D9E,paid,PP-1,\n"],
             })
         });
-        let parameters = vec![OfRun::parameter()];
-        Takes { parameters, body: Some(body), body_bytes_max: Self::BODY_BYTES_MAX }
+        let parameters = vec![PayoutRunPath::parameter()];
+        RequestSpec { parameters, body: Some(body), body_bytes_max: Self::BODY_BYTES_MAX }
     }
 
-    fn read(call: &Call) -> Result<Self, Problem> {
+    fn read(call: &Request) -> Result<Self, Problem> {
         let text = std::str::from_utf8(&call.body).map_err(|_| Problem::field("body", "is not UTF-8"))?;
-        let rows = results::read(text).map_err(|error| Problem::field("body", error.to_string()))?;
-        Ok(Self { of: OfRun::of(call), rows })
+        let rows = results::parse(text).map_err(|error| Problem::field("body", error.to_string()))?;
+        Ok(Self { run: PayoutRunPath::of(call), rows })
     }
 }
 
-impl Describe for Results {
+impl ToSchema for PayoutResults {
     fn schema(schemas: &mut Schemas) -> Value {
-        let reason =
-            "`invalid_id`, `invalid_status`, `invalid_reference`, `not_in_run`, or what is in the way";
+        let reason = "`invalid_id`, `invalid_status`, `invalid_reference`, `not_in_run`, or what is in the way";
         let skipped = schema::object(
             "A row that does not fit",
             [
@@ -67,7 +66,7 @@ impl Describe for Results {
             ("unchanged", schema::count("Payouts of which nothing new is said")),
             ("skipped", schema::list(skipped, "Rows that do not fit")),
         ];
-        schemas.named("AffiliatePayoutsMarked", |_| schema::object("What a file of results came to", fields))
+        schemas.component("AffiliatePayoutsMarked", |_| schema::object("What a file of results came to", fields))
     }
 }
 
@@ -75,9 +74,13 @@ impl Describe for Results {
 ///
 /// # Errors
 /// It tells no results, or is too long; no such run, or no program.
-pub async fn mark(room: Arc<Room>, owner: Owner, asked: Read<ResultsFile>) -> Result<Results, Problem> {
-    let Opened { program, said, .. } = asked.open_any(&room, owner.tenant()).await?;
-    let of = (program.account, said.of.id(Noun::Run)?);
-    let marked = room.affiliate.ledger().mark_by_file(of, said.rows).await;
-    marked.map_err(|refusal| refused(&room, refusal))
+pub async fn mark_payouts(
+    room: Arc<AppState>,
+    owner: Owner,
+    asked: ReadRequest<PayoutResultsFile>,
+) -> Result<PayoutResults, Problem> {
+    let ResolvedRequest { program, input: said, .. } = asked.require_program(&room, owner.tenant()).await?;
+    let of = (program.account, said.run.id(AffiliateNoun::Run)?);
+    let marked = room.affiliate.ledger().apply_result_file(of, said.rows).await;
+    marked.map_err(|refusal| refusal_problem(&room, refusal))
 }

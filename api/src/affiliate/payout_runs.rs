@@ -6,97 +6,100 @@ use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use ::affiliate::ledger::Ledger;
-use ::affiliate::object::{DraftedObject, RunObject, SkippedObject};
-use ::affiliate::payouts::{Drafted, Selection};
-use ::affiliate::refusal::Noun;
+use ::affiliate::object::{DraftPayoutObject, PayoutRunObject, SkippedPartnerObject};
+use ::affiliate::payouts::{DraftResult, FileSelection};
+use ::affiliate::refusal::AffiliateNoun;
 use bytes::Bytes;
 use http::StatusCode;
 use http::header::{CONTENT_DISPOSITION, ETAG, HeaderValue};
 use jiff::{SignedDuration, Timestamp};
 use mail::affiliate::money::Currency;
-use mail::affiliate::payout::{Format, PayoutRun, Skipped};
+use mail::affiliate::payout::{PayoutFileFormat, PayoutRun, SkippedPartner};
 use mail::affiliate::program::PayoutMethod;
 use mail::id::{AccountId, PayoutId, PayoutRunId};
-use mail::idempotency::{Operation, Outcome, Partly};
-use queue::once::{Claim, Slot};
+use mail::idempotency::{IdempotencyScope, IdempotentResult, PartialResult};
+use queue::once::{IdempotencyGuard, IdempotencyKey};
 use serde::{Deserialize, Serialize};
 use serde_json::value::RawValue;
 use serde_json::{Value, json};
 use store::engine::{Batch, ReadError};
 use tokio::sync::mpsc;
 
-use super::answer::{Begun, One, REPLAYED, begin_own, of_operation};
-use super::asked::{Act, Make, Opened, Read};
-use super::fields::{self, Fields};
-use super::payout_view::{Files, OneRun, whole_run_schema};
-use super::view::Listed;
-use super::{OfRun, filter, refused, wanted};
-use crate::call::{Also, Answer, Broken, Call, Input, Media, Owner, Pieces, Reply, SMALL_BYTES_MAX, Takes};
-use crate::fields::{Names, Notes};
-use crate::idempotency::{self, Turn};
-use crate::page::{self, KIND_PAYOUT_RUN, Page};
-use crate::problem::{Code, Problem};
-use crate::room::Room;
+use super::answer::{BeginDecision, REPLAYED, VersionedResponse, begin_for_owner, scope_claim};
+use super::asked::{ActionRequest, CreateRequest, ReadRequest, ResolvedRequest};
+use super::fields::{self, BodyFieldReader};
+use super::payout_view::{PayoutFilesResponse, PayoutRunResponse, whole_run_schema};
+use super::view::ListResponse;
+use super::{PayoutRunPath, page_query, parse_filter, refusal_problem};
+use crate::call::{
+    BodyStream, BodyStreamError, ExtraResponse, FromRequest, IntoResponse, Media, Owner, Request, RequestSpec,
+    Response, SMALL_BYTES_MAX,
+};
+use crate::fields::{FieldDiagnostics, FieldNames};
+use crate::idempotency::{self, RequestDecision};
+use crate::page::{self, KIND_PAYOUT_RUN, PageParameters};
+use crate::problem::{ErrorCode, Problem};
+use crate::room::AppState;
 use crate::schema::{self, Schemas};
 
 /// How long ago who approves may have signed in.
-const SIGNED_IN_WITHIN: SignedDuration = SignedDuration::from_mins(15);
+const REAUTHENTICATION_AGE_MAX: SignedDuration = SignedDuration::from_mins(15);
 /// Payouts of one piece of an answer.
-const PIECE_ROWS: usize = 500;
+const CHUNK_ROWS: usize = 500;
 /// What is held of an answer before it is begun.
-const WHOLE_BYTES_MAX: usize = 256 << 10;
+const BUFFERED_BYTES_MAX: usize = 256 << 10;
 /// Pieces that wait for the client.
-const PIECES_AHEAD: usize = 2;
+const CHUNKS_BUFFERED: usize = 2;
 /// The largest number of a part.
 const PART_MAX: usize = 100_000;
 
 /// What `POST …/payout-runs` takes.
 #[derive(Debug)]
-pub struct Draft(Option<Timestamp>);
+pub struct DraftPayoutRun(Option<Timestamp>);
 
-impl Input for Draft {
+impl FromRequest for DraftPayoutRun {
     const BODY_BYTES_MAX: Option<usize> = Some(SMALL_BYTES_MAX);
-    const MEDIA: Media = Media::JsonOrNothing;
+    const MEDIA: Media = Media::OptionalJson;
 
-    fn describe(schemas: &mut Schemas) -> Takes {
-        let body = schemas.named("DraftAffiliatePayoutRun", |_| {
+    fn describe(schemas: &mut Schemas) -> RequestSpec {
+        let body = schemas.component("DraftAffiliatePayoutRun", |_| {
             let mut cutoff = schema::time("Until when what is in it was earned, or Unix seconds; now");
-            schema::or_null(&mut cutoff);
+            schema::allow_null(&mut cutoff);
             let mut schema = schema::object_with("A payout run to be drafted", &[], [("cutoff", cutoff)]);
             schema["examples"] = json!([{"cutoff": "2026-11-01T00:00:00Z"}]);
             schema
         });
-        Takes { body: Some(body), body_bytes_max: Self::BODY_BYTES_MAX, ..Takes::default() }
+        RequestSpec { body: Some(body), body_bytes_max: Self::BODY_BYTES_MAX, ..RequestSpec::default() }
     }
 
-    fn read(call: &Call) -> Result<Self, Problem> {
-        const NAMES: Names = names!("cutoff");
-        let mut notes = Notes::default();
-        let given = call.given_if_any(&NAMES, &mut notes)?;
-        let cutoff = given.value("cutoff").map(fields::moment).transpose();
+    fn read(call: &Request) -> Result<Self, Problem> {
+        const NAMES: FieldNames = names!("cutoff");
+        let mut notes = FieldDiagnostics::default();
+        let given = call.optional_body_fields(&NAMES, &mut notes)?;
+        let cutoff = given.value("cutoff").map(fields::parse_time_or_unix).transpose();
         cutoff.map(Self).map_err(|why| Problem::field("cutoff", why))
     }
 }
 
 /// A run, written as far as it is held; the rest is made while it is read.
 #[derive(Debug)]
-pub struct Written<const DRAFTED: bool> {
+pub struct StreamedRun<const DRAFTED: bool> {
     status: StatusCode,
     rev: Option<u64>,
     beginning: Bytes,
-    more: Option<Pieces>,
+    stream: Option<BodyStream>,
     replayed: bool,
 }
 
 /// A run that is shown.
-pub type WholeRun = Written<false>;
+pub type PayoutRunDetailResponse = StreamedRun<false>;
 /// A run that was drafted; or none, since nobody is to be paid.
-pub type DraftedRun = Written<true>;
+pub type DraftPayoutRunResponse = StreamedRun<true>;
 
-impl<const DRAFTED: bool> Reply for Written<DRAFTED> {
+impl<const DRAFTED: bool> IntoResponse for StreamedRun<DRAFTED> {
     const STATUS: StatusCode = if DRAFTED { StatusCode::CREATED } else { StatusCode::OK };
-    const ALSO: &'static [Also] = if DRAFTED {
-        &[Also {
+    const EXTRA_RESPONSES: &'static [ExtraResponse] = if DRAFTED {
+        &[ExtraResponse {
             status: 200,
             media_type: Some("application/json"),
             about: "Nobody is to be paid: `run` is null, and nothing is kept",
@@ -109,112 +112,116 @@ impl<const DRAFTED: bool> Reply for Written<DRAFTED> {
         whole_run_schema(schemas, DRAFTED)
     }
 
-    fn write(self) -> Result<Bytes, Problem> {
+    fn into_body(self) -> Result<Bytes, Problem> {
         Ok(self.beginning)
     }
 
-    fn answer(self) -> Result<Answer, Problem> {
+    fn into_response(self) -> Result<Response, Problem> {
         let etag = self.rev.map(|rev| HeaderValue::try_from(format!("\"{rev}\"")));
         let etag = etag.transpose().map_err(Problem::internal)?.map(|etag| (ETAG, etag));
         let replayed = self.replayed.then(|| (REPLAYED, HeaderValue::from_static("true")));
-        Ok(Answer {
+        Ok(Response {
             status: self.status,
             media_type: HeaderValue::from_static(Self::MEDIA_TYPE),
             headers: etag.into_iter().chain(replayed).collect(),
             body: self.beginning,
-            more: self.more,
+            stream: self.stream,
         })
     }
 }
 
 /// Writes a run piece by piece.
-struct Writer {
+struct RunWriter {
     ledger: Ledger,
     run: PayoutRun,
-    at: At,
+    position: WritePosition,
     is_first: bool,
 }
 
 /// How far a run is written.
-enum At {
+enum WritePosition {
     Beginning,
     Payouts(Option<PayoutId>),
-    Skipped(Option<Skipped>),
+    Skipped(Option<SkippedPartner>),
     End,
 }
 
-fn text(value: &impl Serialize) -> String {
+fn to_json_text(value: &impl Serialize) -> String {
     // Of types that JSON has: this does not fail.
     serde_json::to_string(value).unwrap_or_default()
 }
 
-impl Writer {
+impl RunWriter {
     /// The next piece; nothing after the last.
-    async fn next(&mut self) -> Result<Option<String>, ReadError> {
+    async fn next_chunk(&mut self) -> Result<Option<String>, ReadError> {
         let mut out = String::new();
-        match &self.at {
-            At::Beginning => {
-                out = format!("{{\"run\":{},\"payouts\":[", text(&RunObject::from(&self.run)));
-                self.at = At::Payouts(None);
+        match &self.position {
+            WritePosition::Beginning => {
+                out = format!("{{\"run\":{},\"payouts\":[", to_json_text(&PayoutRunObject::from(&self.run)));
+                self.position = WritePosition::Payouts(None);
             }
-            At::Payouts(after) => {
-                let (found, next) = self.ledger.payouts_of_run(&self.run, *after, PIECE_ROWS).await?;
+            WritePosition::Payouts(after) => {
+                let (found, next) = self.ledger.list_payouts_of_run(&self.run, *after, CHUNK_ROWS).await?;
                 for shown in &found {
-                    self.push(&mut out, &DraftedObject::from(shown));
+                    self.append_object(&mut out, &DraftPayoutObject::from(shown));
                 }
-                self.at = At::Payouts(next);
+                self.position = WritePosition::Payouts(next);
                 if next.is_none() {
                     out.push_str("],\"skipped\":[");
-                    (self.at, self.is_first) = (At::Skipped(None), true);
+                    (self.position, self.is_first) = (WritePosition::Skipped(None), true);
                 }
             }
-            At::Skipped(after) => {
-                let found = self.ledger.skipped(&self.run, after.as_ref(), PIECE_ROWS).await?;
+            WritePosition::Skipped(after) => {
+                let found = self.ledger.list_skipped(&self.run, after.as_ref(), CHUNK_ROWS).await?;
                 for skipped in &found {
-                    self.push(&mut out, &SkippedObject::from(skipped));
+                    self.append_object(&mut out, &SkippedPartnerObject::from(skipped));
                 }
-                if found.len() < PIECE_ROWS {
+                if found.len() < CHUNK_ROWS {
                     out.push_str("]}");
-                    self.at = At::End;
+                    self.position = WritePosition::End;
                 } else {
-                    self.at = At::Skipped(found.last().cloned());
+                    self.position = WritePosition::Skipped(found.last().cloned());
                 }
             }
-            At::End => return Ok(None),
+            WritePosition::End => return Ok(None),
         }
         Ok(Some(out))
     }
 
-    fn push(&mut self, out: &mut String, object: &impl Serialize) {
+    fn append_object(&mut self, out: &mut String, object: &impl Serialize) {
         if !std::mem::take(&mut self.is_first) {
             out.push(',');
         }
-        out.push_str(&text(object));
+        out.push_str(&to_json_text(object));
     }
 }
 
-async fn written<const DRAFTED: bool>(room: &Arc<Room>, run: PayoutRun) -> Result<Written<DRAFTED>, Problem> {
+async fn stream_run<const DRAFTED: bool>(
+    room: &Arc<AppState>,
+    run: PayoutRun,
+) -> Result<StreamedRun<DRAFTED>, Problem> {
     let rev = Some(run.rev);
-    let mut writer = Writer { ledger: room.affiliate.ledger(), run, at: At::Beginning, is_first: true };
+    let mut writer =
+        RunWriter { ledger: room.affiliate.ledger(), run, position: WritePosition::Beginning, is_first: true };
     let mut beginning = String::new();
-    let status = Written::<DRAFTED>::STATUS;
-    while beginning.len() < WHOLE_BYTES_MAX {
-        match writer.next().await? {
+    let status = StreamedRun::<DRAFTED>::STATUS;
+    while beginning.len() < BUFFERED_BYTES_MAX {
+        match writer.next_chunk().await? {
             Some(piece) => beginning.push_str(&piece),
             None => {
-                return Ok(Written { status, rev, beginning: beginning.into(), more: None, replayed: false });
+                return Ok(StreamedRun { status, rev, beginning: beginning.into(), stream: None, replayed: false });
             }
         }
     }
-    let (pieces, more) = mpsc::channel(PIECES_AHEAD);
+    let (pieces, more) = mpsc::channel(CHUNKS_BUFFERED);
     room.tasks.spawn(async move {
         loop {
-            let piece = match writer.next().await {
+            let piece = match writer.next_chunk().await {
                 Ok(None) => return,
                 Ok(Some(piece)) => Ok(piece.into()),
                 Err(error) => {
                     tracing::error!(%error, "a payout run's answer broke off");
-                    Err(Broken)
+                    Err(BodyStreamError)
                 }
             };
             let is_broken = piece.is_err();
@@ -223,12 +230,12 @@ async fn written<const DRAFTED: bool>(room: &Arc<Room>, run: PayoutRun) -> Resul
             }
         }
     });
-    Ok(Written { status, rev, beginning: beginning.into(), more: Some(more), replayed: false })
+    Ok(StreamedRun { status, rev, beginning: beginning.into(), stream: Some(more), replayed: false })
 }
 
 /// What is kept of the answer to a draft.
 #[derive(Serialize, Deserialize)]
-struct Kept {
+struct StoredDraftResponse {
     status: u16,
     rev: Option<u64>,
     body: String,
@@ -239,41 +246,45 @@ struct Kept {
 ///
 /// # Errors
 /// What is wrong with it; a draft is open.
-pub async fn draft(room: Arc<Room>, owner: Owner, asked: Make<Draft>) -> Result<DraftedRun, Problem> {
-    let Opened { program, said, claim, .. } = asked.open_any(&room, owner.tenant()).await?;
-    let claim = claim.map(|claim| of_operation("draft_affiliate_payout_run", claim));
-    let slot = match idempotency::look(&room, owner.tenant(), Operation::Own, claim.clone()).await? {
-        Turn::Done(kept) => return again(&kept),
-        Turn::Go(slot) => slot,
+pub async fn draft(
+    room: Arc<AppState>,
+    owner: Owner,
+    asked: CreateRequest<DraftPayoutRun>,
+) -> Result<DraftPayoutRunResponse, Problem> {
+    let ResolvedRequest { program, input: said, claim, .. } = asked.require_program(&room, owner.tenant()).await?;
+    let claim = claim.map(|claim| scope_claim("draft_affiliate_payout_run", claim));
+    let slot = match idempotency::begin(&room, owner.tenant(), IdempotencyScope::OwnerAction, claim.clone()).await? {
+        RequestDecision::Replay(kept) => return replay_draft_response(&kept),
+        RequestDecision::Proceed(slot) => slot,
     };
-    let run = match slot.as_deref().and_then(Slot::begun) {
+    let run = match slot.as_deref().and_then(IdempotencyGuard::partial_outcome) {
         Some(begun) => begun.answer.parse().map_err(Problem::internal)?,
-        None => match begin(&room, program.account, (said.0, slot.as_deref())).await? {
+        None => match begin_draft(&room, program.account, (said.0, slot.as_deref())).await? {
             Ok(run) => run,
-            Err(kept) => return again(&kept),
+            Err(kept) => return replay_draft_response(&kept),
         },
     };
-    let drafted = room.affiliate.drive_run(program.account, run).await;
-    let drafted = show(&room, drafted.map_err(|refusal| refused(&room, refusal))?).await?;
+    let drafted = room.affiliate.finish_draft(program.account, run).await;
+    let drafted = respond_to_draft(&room, drafted.map_err(|refusal| refusal_problem(&room, refusal))?).await?;
     if slot.is_some() {
         // Free for a moment: who takes it then goes on with the same run.
         drop(slot);
-        keep(&room, &owner, (claim, &drafted)).await;
+        store_draft_response(&room, &owner, (claim, &drafted)).await;
     }
     Ok(drafted)
 }
 
 /// Begins a run; or what was answered, where another node was quicker with the same key.
-async fn begin(
-    room: &Room,
+async fn begin_draft(
+    room: &AppState,
     account: AccountId,
-    (cutoff, slot): (Option<Timestamp>, Option<&Slot>),
+    (cutoff, slot): (Option<Timestamp>, Option<&IdempotencyGuard>),
 ) -> Result<Result<PayoutRunId, Bytes>, Problem> {
-    let now = room.hall.clock().now();
+    let now = room.intake.clock().now();
     let beside = |batch: &mut Batch, run: &PayoutRunId| {
         if let Some(slot) = slot {
-            let begun = Partly { answer: run.to_string(), open: vec![0] };
-            slot.keep(batch, Outcome::Partly(begun), now);
+            let begun = PartialResult { answer: run.to_string(), open: vec![0] };
+            slot.record_outcome(batch, IdempotentResult::Partly(begun), now);
         }
     };
     let refusal = match room.affiliate.ledger().begin_run(account, cutoff, &beside).await {
@@ -281,61 +292,60 @@ async fn begin(
         Err(refusal) => refusal,
     };
     if let Some(slot) = slot
-        && let Some(kept) = slot.meanwhile(room.hall.store()).await?
+        && let Some(kept) = slot.concurrent_result(room.intake.store()).await?
     {
         return Ok(Err(kept.into()));
     }
-    Err(refused(room, refusal))
+    Err(refusal_problem(room, refusal))
 }
 
-async fn show(room: &Arc<Room>, drafted: Drafted) -> Result<DraftedRun, Problem> {
+async fn respond_to_draft(room: &Arc<AppState>, drafted: DraftResult) -> Result<DraftPayoutRunResponse, Problem> {
     if let Some(run) = drafted.run {
-        return written(room, run).await;
+        return stream_run(room, run).await;
     }
-    let skipped: Vec<SkippedObject> = drafted.skipped.iter().map(SkippedObject::from).collect();
+    let skipped: Vec<SkippedPartnerObject> = drafted.skipped.iter().map(SkippedPartnerObject::from).collect();
     let beginning = json!({"run": Value::Null, "payouts": [], "skipped": skipped}).to_string();
-    Ok(Written {
-        status: StatusCode::OK,
-        rev: None,
-        beginning: beginning.into(),
-        more: None,
-        replayed: false,
-    })
+    Ok(StreamedRun { status: StatusCode::OK, rev: None, beginning: beginning.into(), stream: None, replayed: false })
 }
 
 /// Keeps an answer that is held whole. Of another one the key says which run it is, and that is shown.
-async fn keep(room: &Room, owner: &Owner, (claim, drafted): (Option<Claim>, &DraftedRun)) {
-    let body = std::str::from_utf8(&drafted.beginning).ok().filter(|_| drafted.more.is_none());
+async fn store_draft_response(
+    room: &AppState,
+    owner: &Owner,
+    (claim, drafted): (Option<IdempotencyKey>, &DraftPayoutRunResponse),
+) {
+    let body = std::str::from_utf8(&drafted.beginning).ok().filter(|_| drafted.stream.is_none());
     let Some(body) = body.map(str::to_owned) else { return };
-    let kept = Kept { status: drafted.status.as_u16(), rev: drafted.rev, body };
-    let Ok(Turn::Go(Some(slot))) = idempotency::look(room, owner.tenant(), Operation::Own, claim).await
+    let kept = StoredDraftResponse { status: drafted.status.as_u16(), rev: drafted.rev, body };
+    let Ok(RequestDecision::Proceed(Some(slot))) =
+        idempotency::begin(room, owner.tenant(), IdempotencyScope::OwnerAction, claim).await
     else {
         return;
     };
     let mut batch = Batch::intake();
-    slot.keep(&mut batch, idempotency::done(&kept), room.hall.clock().now());
-    if let Err(error) = room.hall.store().commit(batch).await {
+    slot.record_outcome(&mut batch, idempotency::stored_outcome(&kept), room.intake.clock().now());
+    if let Err(error) = room.intake.store().commit(batch).await {
         tracing::warn!(%error, "a draft's answer is not kept under its idempotency key");
     }
 }
 
-fn again(kept: &[u8]) -> Result<DraftedRun, Problem> {
-    let Kept { status, rev, body } = serde_json::from_slice(kept).map_err(Problem::internal)?;
+fn replay_draft_response(kept: &[u8]) -> Result<DraftPayoutRunResponse, Problem> {
+    let StoredDraftResponse { status, rev, body } = serde_json::from_slice(kept).map_err(Problem::internal)?;
     let status = StatusCode::from_u16(status).map_err(Problem::internal)?;
-    Ok(Written { status, rev, beginning: body.into(), more: None, replayed: true })
+    Ok(StreamedRun { status, rev, beginning: body.into(), stream: None, replayed: true })
 }
 
 /// What `GET …/payout-runs` takes.
 #[derive(Debug)]
-pub struct ListRuns(Page);
+pub struct ListPayoutRuns(PageParameters);
 
-impl Input for ListRuns {
-    fn describe(_: &mut Schemas) -> Takes {
-        Takes { parameters: Page::parameters(), ..Takes::default() }
+impl FromRequest for ListPayoutRuns {
+    fn describe(_: &mut Schemas) -> RequestSpec {
+        RequestSpec { parameters: PageParameters::parameters(), ..RequestSpec::default() }
     }
 
-    fn read(call: &Call) -> Result<Self, Problem> {
-        Page::read(&call.query).map(Self)
+    fn read(call: &Request) -> Result<Self, Problem> {
+        PageParameters::from_query(&call.query).map(Self)
     }
 }
 
@@ -344,44 +354,48 @@ impl Input for ListRuns {
 /// # Errors
 /// The cursor is none of this list's; the store cannot be read.
 pub async fn list(
-    room: Arc<Room>,
+    room: Arc<AppState>,
     owner: Owner,
-    asked: Read<ListRuns>,
-) -> Result<Listed<RunObject>, Problem> {
-    let Opened { program, said, .. } = asked.open_any(&room, owner.tenant()).await?;
-    let wanted = wanted(&said.0, KIND_PAYOUT_RUN)?;
-    let found = room.affiliate.ledger().runs(program.account, wanted).await?;
+    asked: ReadRequest<ListPayoutRuns>,
+) -> Result<ListResponse<PayoutRunObject>, Problem> {
+    let ResolvedRequest { program, input: said, .. } = asked.require_program(&room, owner.tenant()).await?;
+    let wanted = page_query(&said.0, KIND_PAYOUT_RUN)?;
+    let found = room.affiliate.ledger().list_runs(program.account, wanted).await?;
     let next = found.next.map(|id| page::after_id(KIND_PAYOUT_RUN, id));
-    Ok(Listed::of(found.rows.iter().map(RunObject::from).collect(), next))
+    Ok(ListResponse::new(found.rows.iter().map(PayoutRunObject::from).collect(), next))
 }
 
 /// `GET …/payout-runs/{id}`.
 ///
 /// # Errors
 /// No such run; the store cannot be read.
-pub async fn get(room: Arc<Room>, owner: Owner, asked: Read<OfRun>) -> Result<WholeRun, Problem> {
-    let Opened { program, said, .. } = asked.open_any(&room, owner.tenant()).await?;
-    let found = room.affiliate.ledger().run(program.account, said.id(Noun::Run)?).await;
-    written(&room, found.map_err(|refusal| refused(&room, refusal))?).await
+pub async fn get(
+    room: Arc<AppState>,
+    owner: Owner,
+    asked: ReadRequest<PayoutRunPath>,
+) -> Result<PayoutRunDetailResponse, Problem> {
+    let ResolvedRequest { program, input: said, .. } = asked.require_program(&room, owner.tenant()).await?;
+    let found = room.affiliate.ledger().get_run(program.account, said.id(AffiliateNoun::Run)?).await;
+    stream_run(&room, found.map_err(|refusal| refusal_problem(&room, refusal))?).await
 }
 
-fn one(run: &PayoutRun) -> One<OneRun> {
-    One::of(&OneRun { run: RunObject::from(run) }).at(run.rev)
+fn run_response(run: &PayoutRun) -> VersionedResponse<PayoutRunResponse> {
+    VersionedResponse::new(&PayoutRunResponse { run: PayoutRunObject::from(run) }).with_etag(run.rev)
 }
 
 /// What `POST …/payout-runs/{id}/approve` takes.
 #[derive(Debug)]
-pub struct Approve {
-    of: OfRun,
+pub struct ApprovePayoutRun {
+    run: PayoutRunPath,
     rev: u64,
     totals: BTreeMap<Currency, i64>,
 }
 
-impl Input for Approve {
+impl FromRequest for ApprovePayoutRun {
     const BODY_BYTES_MAX: Option<usize> = Some(SMALL_BYTES_MAX);
 
-    fn describe(schemas: &mut Schemas) -> Takes {
-        let body = schemas.named("ApproveAffiliatePayoutRun", |_| {
+    fn describe(schemas: &mut Schemas) -> RequestSpec {
+        let body = schemas.component("ApproveAffiliatePayoutRun", |_| {
             let totals = json!({
                 "type": "object", "propertyNames": {"pattern": "^[A-Za-z]{3}$"},
                 "additionalProperties": {"type": "integer"},
@@ -393,27 +407,27 @@ impl Input for Approve {
             schema["examples"] = json!([{"rev": 3, "totals": {"usd": 5000}}]);
             schema
         });
-        let parameters = vec![OfRun::parameter()];
-        Takes { parameters, body: Some(body), body_bytes_max: Self::BODY_BYTES_MAX }
+        let parameters = vec![PayoutRunPath::parameter()];
+        RequestSpec { parameters, body: Some(body), body_bytes_max: Self::BODY_BYTES_MAX }
     }
 
-    fn read(call: &Call) -> Result<Self, Problem> {
-        const NAMES: Names = names!("rev", "totals");
-        let mut given = Fields::of(call, &NAMES)?;
-        given.need("rev");
-        given.need("totals");
-        let rev = given.take("rev", |value| fields::whole(value, 0..=u64::MAX));
-        let totals = given.take("totals", totals);
-        given.end()?;
+    fn read(call: &Request) -> Result<Self, Problem> {
+        const NAMES: FieldNames = names!("rev", "totals");
+        let mut given = BodyFieldReader::from_body(call, &NAMES)?;
+        given.require("rev");
+        given.require("totals");
+        let rev = given.read_optional("rev", |value| fields::parse_integer(value, 0..=u64::MAX));
+        let totals = given.read_optional("totals", parse_totals);
+        given.finish()?;
         match (rev, totals) {
-            (Some(rev), Some(totals)) => Ok(Self { of: OfRun::of(call), rev, totals }),
+            (Some(rev), Some(totals)) => Ok(Self { run: PayoutRunPath::of(call), rev, totals }),
             _ => Err(Problem::field("rev", "is required")),
         }
     }
 }
 
-fn totals(value: &RawValue) -> Result<BTreeMap<Currency, i64>, String> {
-    let crate::fields::Object(entries) = crate::fields::object(value)?;
+fn parse_totals(value: &RawValue) -> Result<BTreeMap<Currency, i64>, String> {
+    let crate::fields::JsonObject(entries) = crate::fields::parse_object(value)?;
     let mut totals = BTreeMap::new();
     for (name, amount) in entries {
         let currency: Currency = name.parse().map_err(|_| format!("`{name}` is no currency"))?;
@@ -426,168 +440,173 @@ fn totals(value: &RawValue) -> Result<BTreeMap<Currency, i64>, String> {
 }
 
 /// Who moves money has signed in just now; the operator need not.
-fn check_signed_in(room: &Room, owner: &Owner) -> Result<(), Problem> {
+fn require_recent_sign_in(room: &AppState, owner: &Owner) -> Result<(), Problem> {
     let Owner::SignedIn(who) = owner else { return Ok(()) };
-    let age = room.hall.clock().now().duration_since(who.session().created_at);
-    if age <= SIGNED_IN_WITHIN {
+    let age = room.intake.clock().now().duration_since(who.session().created_at);
+    if age <= REAUTHENTICATION_AGE_MAX {
         return Ok(());
     }
     let text = "Sign in again: a payout run is approved within 15 minutes after that";
-    Err(Problem::new(Code::REAUTHENTICATION_REQUIRED, text))
+    Err(Problem::new(ErrorCode::REAUTHENTICATION_REQUIRED, text))
 }
 
 /// `POST …/payout-runs/{id}/approve`.
 ///
 /// # Errors
 /// What is wrong with it; who asks signed in too long ago; it is no draft, or another one than was seen.
-pub async fn approve(room: Arc<Room>, owner: Owner, asked: Make<Approve>) -> Result<One<OneRun>, Problem> {
-    let Opened { program, said, claim, .. } = asked.open_any(&room, owner.tenant()).await?;
-    check_signed_in(&room, &owner)?;
-    let of = (program.account, said.of.id(Noun::Run)?);
-    let doing = match begin_own(&room, &owner, "approve_affiliate_payout_run", claim).await? {
-        Begun::Done(answer) => return Ok(answer),
-        Begun::Go(doing) => doing,
+pub async fn approve(
+    room: Arc<AppState>,
+    owner: Owner,
+    asked: CreateRequest<ApprovePayoutRun>,
+) -> Result<VersionedResponse<PayoutRunResponse>, Problem> {
+    let ResolvedRequest { program, input: said, claim, .. } = asked.require_program(&room, owner.tenant()).await?;
+    require_recent_sign_in(&room, &owner)?;
+    let of = (program.account, said.run.id(AffiliateNoun::Run)?);
+    let doing = match begin_for_owner(&room, &owner, "approve_affiliate_payout_run", claim).await? {
+        BeginDecision::Replay(answer) => return Ok(answer),
+        BeginDecision::Proceed(doing) => doing,
     };
-    let keep = doing.keeper(one);
+    let keep = doing.response_writer(run_response);
     let approved = room.affiliate.ledger().approve_run(of, (said.rev, &said.totals), &keep).await;
     drop(keep);
-    doing.end(&room, approved, one).await
+    doing.finish(&room, approved, run_response).await
 }
 
 /// `POST …/payout-runs/{id}/cancel`.
 ///
 /// # Errors
 /// No such run, or no draft.
-pub async fn cancel(room: Arc<Room>, owner: Owner, asked: Act<OfRun>) -> Result<One<OneRun>, Problem> {
-    let Opened { program, said, seen, claim } = asked.open_any(&room, owner.tenant()).await?;
-    let id = said.id(Noun::Run)?;
-    let doing = match begin_own(&room, &owner, "cancel_affiliate_payout_run", claim).await? {
-        Begun::Done(answer) => return Ok(answer),
-        Begun::Go(doing) => doing,
+pub async fn cancel(
+    room: Arc<AppState>,
+    owner: Owner,
+    asked: ActionRequest<PayoutRunPath>,
+) -> Result<VersionedResponse<PayoutRunResponse>, Problem> {
+    let ResolvedRequest { program, input: said, if_match: seen, claim } =
+        asked.require_program(&room, owner.tenant()).await?;
+    let id = said.id(AffiliateNoun::Run)?;
+    let doing = match begin_for_owner(&room, &owner, "cancel_affiliate_payout_run", claim).await? {
+        BeginDecision::Replay(answer) => return Ok(answer),
+        BeginDecision::Proceed(doing) => doing,
     };
-    let keep = doing.keeper(one);
+    let keep = doing.response_writer(run_response);
     let cancelled = room.affiliate.ledger().cancel_run((program.account, id), seen.as_ref(), &keep).await;
     drop(keep);
-    doing.end(&room, cancelled, one).await
+    doing.finish(&room, cancelled, run_response).await
 }
 
 /// Which files, and which part.
 #[derive(Debug)]
-pub struct OfFile {
-    of: OfRun,
-    which: Selection,
+pub struct PayoutFileQuery {
+    run: PayoutRunPath,
+    selection: FileSelection,
     part: usize,
 }
 
-impl OfFile {
+impl PayoutFileQuery {
     fn parameters() -> Vec<Value> {
         let one_of = |words: &[&str]| json!({"type": "string", "enum": words});
         vec![
-            OfRun::parameter(),
+            PayoutRunPath::parameter(),
             schema::query_parameter("method", "How its payouts are paid", one_of(PayoutMethod::WORDS)),
-            schema::query_parameter(
-                "currency",
-                "Of what",
-                json!({"type": "string", "pattern": "^[A-Za-z]{3}$"}),
-            ),
+            schema::query_parameter("currency", "Of what", json!({"type": "string", "pattern": "^[A-Za-z]{3}$"})),
             schema::query_parameter(
                 "format",
                 "What the file is for; what fits the method",
-                one_of(Format::WORDS),
+                one_of(PayoutFileFormat::WORDS),
             ),
         ]
     }
 }
 
 /// A word of a closed set in the query.
-fn word<T>(
+fn parse_word_parameter<T>(
     given: &[(String, String)],
     (name, words): (&str, &[&str]),
     read: impl Fn(&str) -> Option<T>,
 ) -> Result<Option<T>, Problem> {
-    let Some(text) = page::one(given, name)? else { return Ok(None) };
+    let Some(text) = page::single_value(given, name)? else { return Ok(None) };
     let wrong = || Problem::field(name, format!("must be one of {}", words.join(", ")));
     read(text.trim()).map(Some).ok_or_else(wrong)
 }
 
-impl OfFile {
-    fn of(call: &Call) -> Result<Self, Problem> {
-        let given = page::parameters(&call.query)?;
-        let which = Selection {
-            method: word(&given, ("method", PayoutMethod::WORDS), PayoutMethod::of_word)?,
-            currency: filter(&given, "currency", "a currency, three letters")?,
-            format: word(&given, ("format", Format::WORDS), Format::of_word)?,
+impl PayoutFileQuery {
+    fn from_request(call: &Request) -> Result<Self, Problem> {
+        let given = page::parse_query(&call.query)?;
+        let which = FileSelection {
+            method: parse_word_parameter(&given, ("method", PayoutMethod::WORDS), PayoutMethod::from_word)?,
+            currency: parse_filter(&given, "currency", "a currency, three letters")?,
+            format: parse_word_parameter(&given, ("format", PayoutFileFormat::WORDS), PayoutFileFormat::from_word)?,
         };
-        let part: Option<usize> = filter(&given, "part", "a number from 1 on")?;
+        let part: Option<usize> = parse_filter(&given, "part", "a number from 1 on")?;
         let part = part.unwrap_or(1);
         if !(1..=PART_MAX).contains(&part) {
             return Err(Problem::field("part", "must be a number from 1 on"));
         }
-        Ok(Self { of: OfRun::of(call), which, part })
+        Ok(Self { run: PayoutRunPath::of(call), selection: which, part })
     }
 }
 
 /// One file.
 #[derive(Debug)]
-pub struct OneFile(OfFile);
+pub struct GetPayoutFile(PayoutFileQuery);
 
-impl Input for OneFile {
-    fn describe(_: &mut Schemas) -> Takes {
-        let mut parameters = OfFile::parameters();
+impl FromRequest for GetPayoutFile {
+    fn describe(_: &mut Schemas) -> RequestSpec {
+        let mut parameters = PayoutFileQuery::parameters();
         parameters.push(schema::query_parameter(
             "part",
             "Which part, where one file does not hold all",
             json!({"type": "integer", "minimum": 1, "maximum": PART_MAX, "default": 1}),
         ));
-        Takes { parameters, ..Takes::default() }
+        RequestSpec { parameters, ..RequestSpec::default() }
     }
 
-    fn read(call: &Call) -> Result<Self, Problem> {
-        OfFile::of(call).map(Self)
+    fn read(call: &Request) -> Result<Self, Problem> {
+        PayoutFileQuery::from_request(call).map(Self)
     }
 }
 
 /// All files.
 #[derive(Debug)]
-pub struct AllFiles(OfFile);
+pub struct ListPayoutFiles(PayoutFileQuery);
 
-impl Input for AllFiles {
-    fn describe(_: &mut Schemas) -> Takes {
-        Takes { parameters: OfFile::parameters(), ..Takes::default() }
+impl FromRequest for ListPayoutFiles {
+    fn describe(_: &mut Schemas) -> RequestSpec {
+        RequestSpec { parameters: PayoutFileQuery::parameters(), ..RequestSpec::default() }
     }
 
-    fn read(call: &Call) -> Result<Self, Problem> {
-        OfFile::of(call).map(Self)
+    fn read(call: &Request) -> Result<Self, Problem> {
+        PayoutFileQuery::from_request(call).map(Self)
     }
 }
 
 /// A file.
 #[derive(Debug)]
-pub struct Csv {
+pub struct CsvFile {
     name: String,
     content: String,
 }
 
-impl Reply for Csv {
+impl IntoResponse for CsvFile {
     const MEDIA_TYPE: &'static str = "text/csv; charset=utf-8";
 
     fn describe(_: &mut Schemas) -> Value {
         json!({"type": "string", "description": "A line of names, and one for each payout; lines end in CRLF"})
     }
 
-    fn write(self) -> Result<Bytes, Problem> {
+    fn into_body(self) -> Result<Bytes, Problem> {
         Ok(self.content.into())
     }
 
-    fn answer(self) -> Result<Answer, Problem> {
+    fn into_response(self) -> Result<Response, Problem> {
         let attached = format!("attachment; filename=\"{}\"", self.name);
         let attached = HeaderValue::try_from(attached).map_err(Problem::internal)?;
-        Ok(Answer {
+        Ok(Response {
             status: StatusCode::OK,
             media_type: HeaderValue::from_static(Self::MEDIA_TYPE),
             headers: vec![(CONTENT_DISPOSITION, attached)],
             body: self.content.into(),
-            more: None,
+            stream: None,
         })
     }
 }
@@ -596,22 +615,32 @@ impl Reply for Csv {
 ///
 /// # Errors
 /// No such run; it is not approved; several files fit what is asked for.
-pub async fn csv(room: Arc<Room>, owner: Owner, asked: Read<OneFile>) -> Result<Csv, Problem> {
-    let Opened { program, said: OneFile(said), .. } = asked.open_any(&room, owner.tenant()).await?;
-    let of = (program.account, said.of.id(Noun::Run)?);
-    let file = room.affiliate.ledger().file(of, (&said.which, said.part)).await;
-    let file = file.map_err(|refusal| refused(&room, refusal))?;
-    Ok(Csv { name: file.name, content: file.content })
+pub async fn get_file(
+    room: Arc<AppState>,
+    owner: Owner,
+    asked: ReadRequest<GetPayoutFile>,
+) -> Result<CsvFile, Problem> {
+    let ResolvedRequest { program, input: GetPayoutFile(said), .. } =
+        asked.require_program(&room, owner.tenant()).await?;
+    let of = (program.account, said.run.id(AffiliateNoun::Run)?);
+    let file = room.affiliate.ledger().get_file(of, (&said.selection, said.part)).await;
+    let file = file.map_err(|refusal| refusal_problem(&room, refusal))?;
+    Ok(CsvFile { name: file.name, content: file.content })
 }
 
 /// `GET …/payout-runs/{id}/files`.
 ///
 /// # Errors
 /// No such run; it is not approved.
-pub async fn files(room: Arc<Room>, owner: Owner, asked: Read<AllFiles>) -> Result<Files, Problem> {
-    let Opened { program, said: AllFiles(said), .. } = asked.open_any(&room, owner.tenant()).await?;
-    let of = (program.account, said.of.id(Noun::Run)?);
-    let files = room.affiliate.ledger().files(of, &said.which).await;
-    let files = files.map_err(|refusal| refused(&room, refusal))?;
-    Ok(Files { files: files.into_iter().map(Into::into).collect() })
+pub async fn list_files(
+    room: Arc<AppState>,
+    owner: Owner,
+    asked: ReadRequest<ListPayoutFiles>,
+) -> Result<PayoutFilesResponse, Problem> {
+    let ResolvedRequest { program, input: ListPayoutFiles(said), .. } =
+        asked.require_program(&room, owner.tenant()).await?;
+    let of = (program.account, said.run.id(AffiliateNoun::Run)?);
+    let files = room.affiliate.ledger().list_files(of, &said.selection).await;
+    let files = files.map_err(|refusal| refusal_problem(&room, refusal))?;
+    Ok(PayoutFilesResponse { files: files.into_iter().map(Into::into).collect() })
 }

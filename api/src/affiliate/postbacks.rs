@@ -3,22 +3,22 @@
 
 use std::sync::Arc;
 
-use ::affiliate::object::Moment;
-use ::affiliate::postbacks::Sent;
-use ::affiliate::refusal::Noun;
-use mail::delivery::DeliveryStatus;
+use ::affiliate::object::ApiTimestamp;
+use ::affiliate::postbacks::PostbackDelivery;
+use ::affiliate::refusal::AffiliateNoun;
+use mail::delivery::WebhookDeliveryStatus;
 use mail::id::{DeliveryId, EventId};
 use serde::Serialize;
 use serde_json::Value;
 
-use super::asked::{Opened, Read};
-use super::view::Listed;
-use super::{OfPartner, refused};
-use crate::call::{Call, Input, Owner, Takes};
-use crate::page::{self, KIND_POSTBACK, Page};
+use super::asked::{ReadRequest, ResolvedRequest};
+use super::view::ListResponse;
+use super::{PartnerPath, refusal_problem};
+use crate::call::{FromRequest, Owner, Request, RequestSpec};
+use crate::page::{self, KIND_POSTBACK, PageParameters};
 use crate::problem::Problem;
-use crate::room::Room;
-use crate::schema::{self, Describe, Schemas};
+use crate::room::AppState;
+use crate::schema::{self, Schemas, ToSchema};
 
 /// Something that was posted to a partner's address, or is to be.
 #[derive(Debug, Serialize)]
@@ -26,39 +26,39 @@ pub struct PostbackObject {
     id: DeliveryId,
     event_id: EventId,
     r#type: String,
-    status: DeliveryStatus,
+    status: WebhookDeliveryStatus,
     attempts_count: u32,
-    next_attempt_at: Option<Moment>,
+    next_attempt_at: Option<ApiTimestamp>,
     response_status: Option<u16>,
     error: Option<String>,
-    created_at: Moment,
-    delivered_at: Option<Moment>,
+    created_at: ApiTimestamp,
+    delivered_at: Option<ApiTimestamp>,
 }
 
-impl From<Sent> for PostbackObject {
-    fn from(Sent { delivery, mut attempts }: Sent) -> Self {
+impl From<PostbackDelivery> for PostbackObject {
+    fn from(PostbackDelivery { delivery, mut attempts }: PostbackDelivery) -> Self {
         Self {
             id: delivery.id,
             event_id: delivery.event,
             r#type: delivery.kind,
             status: delivery.status,
             attempts_count: delivery.attempts,
-            next_attempt_at: delivery.next_attempt_at.map(Moment),
+            next_attempt_at: delivery.next_attempt_at.map(ApiTimestamp),
             response_status: delivery.response_status,
             error: attempts.pop().and_then(|last| last.error),
-            created_at: Moment(delivery.created_at),
-            delivered_at: delivery.delivered_at.map(Moment),
+            created_at: ApiTimestamp(delivery.created_at),
+            delivered_at: delivery.delivered_at.map(ApiTimestamp),
         }
     }
 }
 
-impl Describe for PostbackObject {
+impl ToSchema for PostbackObject {
     fn schema(schemas: &mut Schemas) -> Value {
         let fields = [
             ("id", schema::string("`whd_…`")),
             ("event_id", schema::string("The event (`evt_…`): `webhook-id` of what is posted")),
             ("type", schema::string("The event's name")),
-            ("status", schema::words(DeliveryStatus::WORDS, "How far it is")),
+            ("status", schema::string_enum(WebhookDeliveryStatus::WORDS, "How far it is")),
             ("attempts_count", schema::count("Attempts made")),
             ("next_attempt_at", schema::nullable_time("When it is tried next")),
             ("response_status", schema::nullable_count("What the address answered last")),
@@ -66,24 +66,23 @@ impl Describe for PostbackObject {
             ("created_at", schema::time("When it was made")),
             ("delivered_at", schema::nullable_time("When it was taken")),
         ];
-        schemas
-            .named("AffiliatePostback", |_| schema::object("What is posted to a partner's address", fields))
+        schemas.component("AffiliatePostback", |_| schema::object("What is posted to a partner's address", fields))
     }
 }
 
 /// What `GET …/partners/{id}/postbacks` takes.
 #[derive(Debug)]
-pub struct ListPostbacks(OfPartner, Page);
+pub struct ListPostbacks(PartnerPath, PageParameters);
 
-impl Input for ListPostbacks {
-    fn describe(_: &mut Schemas) -> Takes {
-        let mut parameters = vec![OfPartner::parameter()];
-        parameters.extend(Page::parameters());
-        Takes { parameters, ..Takes::default() }
+impl FromRequest for ListPostbacks {
+    fn describe(_: &mut Schemas) -> RequestSpec {
+        let mut parameters = vec![PartnerPath::parameter()];
+        parameters.extend(PageParameters::parameters());
+        RequestSpec { parameters, ..RequestSpec::default() }
     }
 
-    fn read(call: &Call) -> Result<Self, Problem> {
-        Ok(Self(OfPartner::of(call), Page::read(&call.query)?))
+    fn read(call: &Request) -> Result<Self, Problem> {
+        Ok(Self(PartnerPath::of(call), PageParameters::from_query(&call.query)?))
     }
 }
 
@@ -92,16 +91,17 @@ impl Input for ListPostbacks {
 /// # Errors
 /// The cursor is none of this list's; there is no program, or no such partner.
 pub async fn list(
-    room: Arc<Room>,
+    room: Arc<AppState>,
     owner: Owner,
-    asked: Read<ListPostbacks>,
-) -> Result<Listed<PostbackObject>, Problem> {
-    let Opened { program, said: ListPostbacks(of, page), .. } = asked.open_any(&room, owner.tenant()).await?;
+    asked: ReadRequest<ListPostbacks>,
+) -> Result<ListResponse<PostbackObject>, Problem> {
+    let ResolvedRequest { program, input: ListPostbacks(of, page), .. } =
+        asked.require_program(&room, owner.tenant()).await?;
     let before = page.before_id(KIND_POSTBACK)?.map(DeliveryId::from_bytes);
-    let found = room.affiliate.show_partner(program.account, of.id(Noun::Partner)?).await;
-    let partner = found.map_err(|refusal| refused(&room, refusal))?.partner;
-    let sent = room.affiliate.postbacks((partner.account, partner.id), before, page.limit).await;
-    let (sent, next) = sent.map_err(|refusal| refused(&room, refusal))?;
+    let found = room.affiliate.get_partner_view(program.account, of.id(AffiliateNoun::Partner)?).await;
+    let partner = found.map_err(|refusal| refusal_problem(&room, refusal))?.partner;
+    let sent = room.affiliate.list_postbacks((partner.account, partner.id), before, page.limit).await;
+    let (sent, next) = sent.map_err(|refusal| refusal_problem(&room, refusal))?;
     let next = next.map(|id| page::after_id(KIND_POSTBACK, id.to_bytes()));
-    Ok(Listed::of(sent.into_iter().map(PostbackObject::from).collect(), next))
+    Ok(ListResponse::new(sent.into_iter().map(PostbackObject::from).collect(), next))
 }

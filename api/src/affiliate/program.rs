@@ -3,51 +3,55 @@
 use std::sync::Arc;
 
 use ::affiliate::asking::API_BASE;
-use ::affiliate::object::{Moment, ProcessorObject, ProgramObject};
-use ::affiliate::refusal::Refusal;
-use ::affiliate::set_up::{Connection, check_page};
+use ::affiliate::object::{ApiTimestamp, ProcessorObject, ProgramObject};
+use ::affiliate::refusal::AffiliateError;
+use ::affiliate::set_up::{ProcessorConnection, check_page};
 use mail::affiliate::money::Currency;
-use mail::affiliate::program::{Mode, Program};
+use mail::affiliate::program::{AffiliateProgram, ProcessorMode};
 use queue::courier::http::URL_BYTES_MAX;
 use serde_json::value::RawValue;
 use serde_json::{Value, json};
 
-use super::answer::One;
-use super::asked::{Change, Opened, Read};
-use super::fields::{Fields, currency, word};
-use super::refused;
-use super::settings::SetSettings;
-use super::view::{Made, OneProcessor, OneProgram, Tested, WholeProgram};
-use crate::call::{Call, Input, Nothing, Owner, SMALL_BYTES_MAX, Takes};
-use crate::fields::{self, Names};
-use crate::problem::{Code, Problem};
-use crate::room::Room;
+use super::answer::VersionedResponse;
+use super::asked::{ReadRequest, ResolvedRequest, UpdateRequest};
+use super::fields::{BodyFieldReader, parse_currency, parse_word};
+use super::refusal_problem;
+use super::settings::UpdateProgramSettings;
+use super::view::{CreatedResponse, ProcessorResponse, ProgramDetailResponse, ProgramResponse, TestProcessorResponse};
+use crate::call::{FromRequest, NoInput, Owner, Request, RequestSpec, SMALL_BYTES_MAX};
+use crate::fields::{self, FieldNames};
+use crate::problem::{ErrorCode, Problem};
+use crate::room::AppState;
 use crate::schema::{self, Schemas};
 
 /// The most that may be asked for before referrals or bounties of one partner are looked at.
-pub(super) const REVIEWED_MAX: u32 = 1_000_000;
+pub(super) const REVIEW_THRESHOLD_MAX: u32 = 1_000_000;
 /// The longest secret or key of the processor's.
 const SECRET_BYTES_MAX: usize = 500;
 /// The shortest secret that signs. The processor's own have 38 characters or 70; who plays one may have chosen it.
-const SIGNING_BYTES_MIN: usize = 8;
+const SIGNING_SECRET_BYTES_MIN: usize = 8;
 
-async fn one(room: &Room, changed: Result<Program, Refusal>) -> Result<One<OneProgram>, Problem> {
-    let program = changed.map_err(|refusal| refused(room, refusal))?;
-    Ok(One::of(&OneProgram { program: object(room, &program).await? }).at(program.rev))
+async fn program_response(
+    room: &AppState,
+    changed: Result<AffiliateProgram, AffiliateError>,
+) -> Result<VersionedResponse<ProgramResponse>, Problem> {
+    let program = changed.map_err(|refusal| refusal_problem(room, refusal))?;
+    Ok(VersionedResponse::new(&ProgramResponse { program: program_object(room, &program).await? })
+        .with_etag(program.rev))
 }
 
-async fn object(room: &Room, program: &Program) -> Result<ProgramObject, Problem> {
-    let portal_fault = room.affiliate.portal_fault(program).await?;
+async fn program_object(room: &AppState, program: &AffiliateProgram) -> Result<ProgramObject, Problem> {
+    let portal_fault = room.affiliate.portal_host_error(program).await?;
     Ok(ProgramObject::of(program, portal_fault, room.affiliate.mail_fault(program).await?))
 }
 
 /// An address of a page, as it was written.
-pub(super) fn page(value: &RawValue) -> Result<String, String> {
-    let text = fields::line(value, URL_BYTES_MAX)?.trim().to_owned();
+pub(super) fn parse_page_url(value: &RawValue) -> Result<String, String> {
+    let text = fields::parse_header_line(value, URL_BYTES_MAX)?.trim().to_owned();
     check_page(&text).map(|()| text)
 }
 
-pub(super) fn page_schema(description: &str) -> Value {
+pub(super) fn page_url_schema(description: &str) -> Value {
     json!({
         "type": "string", "format": "uri", "maxLength": URL_BYTES_MAX,
         "examples": ["https://shop.example"], "description": description,
@@ -62,39 +66,40 @@ pub(super) fn currency_schema(description: &str) -> Value {
 
 /// What `POST …` takes.
 #[derive(Debug)]
-pub struct Enable {
+pub struct EnableProgram {
     website_url: String,
     currency: Currency,
-    mode: Mode,
+    mode: ProcessorMode,
 }
 
-impl Input for Enable {
+impl FromRequest for EnableProgram {
     const BODY_BYTES_MAX: Option<usize> = Some(SMALL_BYTES_MAX);
 
-    fn describe(schemas: &mut Schemas) -> Takes {
-        let body = schemas.named("EnableAffiliateProgram", |_| {
+    fn describe(schemas: &mut Schemas) -> RequestSpec {
+        let body = schemas.component("EnableAffiliateProgram", |_| {
             let fields = [
-                ("website_url", page_schema("Where links lead")),
+                ("website_url", page_url_schema("Where links lead")),
                 ("currency", currency_schema("The currency of flat amounts, bounties and caps")),
-                ("mode", schema::words(Mode::WORDS, "Whose money it is about; live")),
+                ("mode", schema::string_enum(ProcessorMode::WORDS, "Whose money it is about; live")),
             ];
             schema::object_with("A program to be enabled", &["website_url", "currency"], fields)
         });
-        Takes { body: Some(body), body_bytes_max: Self::BODY_BYTES_MAX, ..Takes::default() }
+        RequestSpec { body: Some(body), body_bytes_max: Self::BODY_BYTES_MAX, ..RequestSpec::default() }
     }
 
-    fn read(call: &Call) -> Result<Self, Problem> {
-        const NAMES: Names = names!("website_url", "currency", "mode");
-        let mut given = Fields::of(call, &NAMES)?;
-        given.need("website_url");
-        given.need("currency");
-        let website_url = given.take("website_url", page);
-        let currency = given.take("currency", currency);
-        let mode = given.take("mode", |value| word(Mode::WORDS, Mode::of_word, value));
-        given.end()?;
+    fn read(call: &Request) -> Result<Self, Problem> {
+        const NAMES: FieldNames = names!("website_url", "currency", "mode");
+        let mut given = BodyFieldReader::from_body(call, &NAMES)?;
+        given.require("website_url");
+        given.require("currency");
+        let website_url = given.read_optional("website_url", parse_page_url);
+        let currency = given.read_optional("currency", parse_currency);
+        let mode =
+            given.read_optional("mode", |value| parse_word(ProcessorMode::WORDS, ProcessorMode::from_word, value));
+        given.finish()?;
         match (website_url, currency) {
             (Some(website_url), Some(currency)) => {
-                Ok(Self { website_url, currency, mode: mode.unwrap_or(Mode::Live) })
+                Ok(Self { website_url, currency, mode: mode.unwrap_or(ProcessorMode::Live) })
             }
             _ => Err(Problem::field("website_url", "is required")),
         }
@@ -105,36 +110,49 @@ impl Input for Enable {
 ///
 /// # Errors
 /// What is wrong with it; there is one.
-pub async fn enable(room: Arc<Room>, owner: Owner, said: Enable) -> Result<One<Made<OneProgram>>, Problem> {
-    let Enable { website_url, currency, mode } = said;
+pub async fn enable(
+    room: Arc<AppState>,
+    owner: Owner,
+    said: EnableProgram,
+) -> Result<VersionedResponse<CreatedResponse<ProgramResponse>>, Problem> {
+    let EnableProgram { website_url, currency, mode } = said;
     let account = owner.tenant().account().id;
-    if !room.hall.plans().of(owner.tenant().account().plan).affiliates {
+    if !room.intake.plans().of(owner.tenant().account().plan).affiliates {
         let text = "The plan does not include an affiliate program; take a larger plan";
-        return Err(Problem::new(Code::PLAN_FULL, text)
-            .upgrade(room.upgrade_url())
-            .details(json!({"limit": "affiliates", "used": 0, "cap": 0})));
+        return Err(Problem::new(ErrorCode::PLAN_FULL, text)
+            .with_upgrade_url(room.upgrade_url())
+            .with_details(json!({"limit": "affiliates", "used": 0, "cap": 0})));
     }
-    let made = room.affiliate.enable(account, (website_url, currency, mode)).await;
-    let program = made.map_err(|refusal| refused(&room, refusal))?;
-    Ok(One::of(&OneProgram { program: object(&room, &program).await? }).at(program.rev))
+    let made = room.affiliate.enable_program(account, (website_url, currency, mode)).await;
+    let program = made.map_err(|refusal| refusal_problem(&room, refusal))?;
+    Ok(VersionedResponse::new(&ProgramResponse { program: program_object(&room, &program).await? })
+        .with_etag(program.rev))
 }
 
 /// `GET /dashboard/api/affiliate-program`.
 ///
 /// # Errors
 /// There is none; the store cannot be read.
-pub async fn get(room: Arc<Room>, owner: Owner, asked: Read<Nothing>) -> Result<One<WholeProgram>, Problem> {
-    let program = asked.open_any(&room, owner.tenant()).await?.program;
-    let whole = WholeProgram {
-        program: object(&room, &program).await?,
-        processor: processor(&room, &program).await?,
-        missing: program.missing(),
+pub async fn get(
+    room: Arc<AppState>,
+    owner: Owner,
+    asked: ReadRequest<NoInput>,
+) -> Result<VersionedResponse<ProgramDetailResponse>, Problem> {
+    let program = asked.require_program(&room, owner.tenant()).await?.program;
+    let whole = ProgramDetailResponse {
+        program: program_object(&room, &program).await?,
+        processor: processor_object(&room, &program).await?,
+        missing: program.missing_steps(),
     };
-    Ok(One::of(&whole).at(program.rev))
+    Ok(VersionedResponse::new(&whole).with_etag(program.rev))
 }
 
-async fn processor(room: &Room, program: &Program) -> Result<Option<ProcessorObject>, Problem> {
-    let hearing = room.affiliate.hearing(program.account).await.map_err(|refusal| refused(room, refusal))?;
+async fn processor_object(room: &AppState, program: &AffiliateProgram) -> Result<Option<ProcessorObject>, Problem> {
+    let hearing = room
+        .affiliate
+        .processor_event_summary(program.account)
+        .await
+        .map_err(|refusal| refusal_problem(room, refusal))?;
     Ok(ProcessorObject::of(program, hearing, &room.options.base_url))
 }
 
@@ -142,79 +160,79 @@ async fn processor(room: &Room, program: &Program) -> Result<Option<ProcessorObj
 ///
 /// # Errors
 /// What is wrong with it; there is no program; it was changed meanwhile; the currency and the mode are settled.
-pub async fn set(
-    room: Arc<Room>,
+pub async fn update(
+    room: Arc<AppState>,
     owner: Owner,
-    asked: Change<SetSettings>,
-) -> Result<One<OneProgram>, Problem> {
-    let Opened { program, said, seen, .. } = asked.open_any(&room, owner.tenant()).await?;
+    asked: UpdateRequest<UpdateProgramSettings>,
+) -> Result<VersionedResponse<ProgramResponse>, Problem> {
+    let ResolvedRequest { program, input: said, if_match: seen, .. } =
+        asked.require_program(&room, owner.tenant()).await?;
     if let Some(Some(sender)) = said.mail_from() {
         let checked = room.affiliate.check_sender(program.account, sender).await;
-        checked.map_err(|refusal| refused(&room, refusal))?;
+        checked.map_err(|refusal| refusal_problem(&room, refusal))?;
     }
     let change = |settings: &mut _| {
         said.apply(settings);
         Ok(())
     };
-    let set = room.affiliate.set(program.account, seen.as_ref(), &change).await;
-    one(&room, set).await
+    let set = room.affiliate.update_settings(program.account, seen.as_ref(), &change).await;
+    program_response(&room, set).await
 }
 
 /// What `PUT …/processor` takes. It holds secrets: it is not shown.
-pub struct Connect(Connection);
+pub struct ConnectProcessor(ProcessorConnection);
 
-impl Input for Connect {
+impl FromRequest for ConnectProcessor {
     const BODY_BYTES_MAX: Option<usize> = Some(SMALL_BYTES_MAX);
 
-    fn describe(schemas: &mut Schemas) -> Takes {
+    fn describe(schemas: &mut Schemas) -> RequestSpec {
         let secret = |about: &str, at_least: usize| {
             json!({
                 "type": "string", "minLength": at_least, "maxLength": SECRET_BYTES_MAX, "pattern": "^[!-~]+$",
                 "description": about,
             })
         };
-        let body = schemas.named("ConnectAffiliateProcessor", |_| {
+        let body = schemas.component("ConnectAffiliateProcessor", |_| {
             let mut secrets = schema::list(
-                secret("A signing secret (`whsec_…`)", SIGNING_BYTES_MIN),
+                secret("A signing secret (`whsec_…`)", SIGNING_SECRET_BYTES_MIN),
                 "What its events are signed with: one, or two while one takes the other's place",
             );
             (secrets["minItems"], secrets["maxItems"]) = (json!(1), json!(2));
-            let mut api_base = page_schema("The address of its API; Stripe's");
+            let mut api_base = page_url_schema("The address of its API; Stripe's");
             api_base["examples"] = json!([API_BASE]);
             let mut key = secret("A restricted key, to ask it; without one it is only listened to", 1);
-            schema::or_null(&mut key);
+            schema::allow_null(&mut key);
             let mut account = secret("The account there, when there is no key; a key tells it itself", 1);
-            schema::or_null(&mut account);
+            schema::allow_null(&mut account);
             let fields = [
                 ("webhook_secrets", secrets),
                 ("api_base", api_base),
                 ("restricted_key", key),
                 ("account_id", account),
             ];
-            let mut schema =
-                schema::object_with("The payment processor, whole", &["webhook_secrets"], fields);
+            let mut schema = schema::object_with("The payment processor, whole", &["webhook_secrets"], fields);
             schema["examples"] = json!([{"webhook_secrets": ["whsec_0123456789abcdef"]}]);
             schema
         });
-        Takes { body: Some(body), body_bytes_max: Self::BODY_BYTES_MAX, ..Takes::default() }
+        RequestSpec { body: Some(body), body_bytes_max: Self::BODY_BYTES_MAX, ..RequestSpec::default() }
     }
 
-    fn read(call: &Call) -> Result<Self, Problem> {
-        const NAMES: Names = names!("webhook_secrets", "api_base", "restricted_key", "account_id");
-        let mut given = Fields::of(call, &NAMES)?;
-        given.need("webhook_secrets");
-        let secrets = given.take("webhook_secrets", |value| {
-            let entries = fields::list(value, 2).map_err(|_| "must be a list of one or two secrets")?;
+    fn read(call: &Request) -> Result<Self, Problem> {
+        const NAMES: FieldNames = names!("webhook_secrets", "api_base", "restricted_key", "account_id");
+        let mut given = BodyFieldReader::from_body(call, &NAMES)?;
+        given.require("webhook_secrets");
+        let secrets = given.read_optional("webhook_secrets", |value| {
+            let entries = fields::parse_list(value, 2).map_err(|_| "must be a list of one or two secrets")?;
             if entries.is_empty() {
                 return Err("must be a list of one or two secrets".to_owned());
             }
-            entries.into_iter().map(signing).collect::<Result<Vec<_>, _>>()
+            entries.into_iter().map(parse_signing_secret).collect::<Result<Vec<_>, _>>()
         });
-        let api_base = given.take("api_base", page);
-        let restricted_key = given.take("restricted_key", secret);
-        let account_id = given.take("account_id", secret);
-        given.end()?;
-        Ok(Self(Connection {
+        let api_base = given.read_optional("api_base", parse_page_url);
+        let restricted_key = given.read_optional("restricted_key", parse_secret);
+        let account_id = given.read_optional("account_id", parse_secret);
+        given.finish()?;
+        Ok(Self(ProcessorConnection {
             webhook_secrets: secrets.unwrap_or_default(),
             api_base: api_base.unwrap_or_else(|| API_BASE.to_owned()),
             restricted_key,
@@ -224,19 +242,19 @@ impl Input for Connect {
 }
 
 /// A secret that events are signed with. Whoever guesses it writes commissions.
-fn signing(value: &RawValue) -> Result<String, String> {
-    let secret = secret(value)?;
-    if secret.len() < SIGNING_BYTES_MIN {
+fn parse_signing_secret(value: &RawValue) -> Result<String, String> {
+    let secret = parse_secret(value)?;
+    if secret.len() < SIGNING_SECRET_BYTES_MIN {
         return Err(format!(
-            "must be secrets of at least {SIGNING_BYTES_MIN} characters, as the processor shows them (`whsec_…`)"
+            "must be secrets of at least {SIGNING_SECRET_BYTES_MIN} characters, as the processor shows them (`whsec_…`)"
         ));
     }
     Ok(secret)
 }
 
 /// A secret, a key or an id: printable characters without spaces.
-fn secret(value: &RawValue) -> Result<String, String> {
-    let text = fields::text(value)?;
+fn parse_secret(value: &RawValue) -> Result<String, String> {
+    let text = fields::parse_text(value)?;
     if (1..=SECRET_BYTES_MAX).contains(&text.len()) && text.bytes().all(|byte| byte.is_ascii_graphic()) {
         return Ok(text.into_owned());
     }
@@ -248,30 +266,39 @@ fn secret(value: &RawValue) -> Result<String, String> {
 /// # Errors
 /// What is wrong with it; there is no program; the processor does not answer as it must.
 pub async fn connect(
-    room: Arc<Room>,
+    room: Arc<AppState>,
     owner: Owner,
-    asked: Change<Connect>,
-) -> Result<One<OneProcessor>, Problem> {
-    let Opened { program, said, seen, .. } = asked.open_any(&room, owner.tenant()).await?;
-    let connected = room.affiliate.connect(program.account, seen.as_ref(), &said.0).await;
-    let program = connected.map_err(|refusal| refused(&room, refusal))?;
-    let processor = processor(&room, &program).await?;
+    asked: UpdateRequest<ConnectProcessor>,
+) -> Result<VersionedResponse<ProcessorResponse>, Problem> {
+    let ResolvedRequest { program, input: said, if_match: seen, .. } =
+        asked.require_program(&room, owner.tenant()).await?;
+    let connected = room.affiliate.connect_processor(program.account, seen.as_ref(), &said.0).await;
+    let program = connected.map_err(|refusal| refusal_problem(&room, refusal))?;
+    let processor = processor_object(&room, &program).await?;
     let processor = processor.ok_or_else(|| Problem::internal("what was connected is not there"))?;
-    Ok(One::of(&OneProcessor { processor }).at(program.rev))
+    Ok(VersionedResponse::new(&ProcessorResponse { processor }).with_etag(program.rev))
 }
 
 /// `POST …/processor/test`.
 ///
 /// # Errors
 /// There is no program; no processor is connected; it does not answer as it must.
-pub async fn test(room: Arc<Room>, owner: Owner, asked: Read<Nothing>) -> Result<Tested, Problem> {
-    let program = asked.open_any(&room, owner.tenant()).await?.program;
+pub async fn test_processor(
+    room: Arc<AppState>,
+    owner: Owner,
+    asked: ReadRequest<NoInput>,
+) -> Result<TestProcessorResponse, Problem> {
+    let program = asked.require_program(&room, owner.tenant()).await?.program;
     let told = room.affiliate.test_processor(program.account).await;
-    let told = told.map_err(|refusal| refused(&room, refusal))?;
+    let told = told.map_err(|refusal| refusal_problem(&room, refusal))?;
     let account_id = Some(told.id).filter(|id| !id.is_empty());
-    let hearing = room.affiliate.hearing(program.account).await.map_err(|refusal| refused(&room, refusal))?;
-    let last_event_at = hearing.last_event_at.map(Moment);
-    Ok(Tested { ok: true, account_id, livemode: told.livemode, last_event_at })
+    let hearing = room
+        .affiliate
+        .processor_event_summary(program.account)
+        .await
+        .map_err(|refusal| refusal_problem(&room, refusal))?;
+    let last_event_at = hearing.last_event_at.map(ApiTimestamp);
+    Ok(TestProcessorResponse { ok: true, account_id, livemode: told.livemode, last_event_at })
 }
 
 /// `POST …/go-live`.
@@ -279,13 +306,13 @@ pub async fn test(room: Arc<Room>, owner: Owner, asked: Read<Nothing>) -> Result
 /// # Errors
 /// There is no program; steps are missing.
 pub async fn go_live(
-    room: Arc<Room>,
+    room: Arc<AppState>,
     owner: Owner,
-    asked: Change<Nothing>,
-) -> Result<One<OneProgram>, Problem> {
-    let Opened { program, seen, .. } = asked.open_any(&room, owner.tenant()).await?;
+    asked: UpdateRequest<NoInput>,
+) -> Result<VersionedResponse<ProgramResponse>, Problem> {
+    let ResolvedRequest { program, if_match: seen, .. } = asked.require_program(&room, owner.tenant()).await?;
     let live = room.affiliate.go_live(program.account, seen.as_ref()).await;
-    one(&room, live).await
+    program_response(&room, live).await
 }
 
 /// `POST …/pause`.
@@ -293,11 +320,11 @@ pub async fn go_live(
 /// # Errors
 /// There is no program, or it was never live.
 pub async fn pause(
-    room: Arc<Room>,
+    room: Arc<AppState>,
     owner: Owner,
-    asked: Change<Nothing>,
-) -> Result<One<OneProgram>, Problem> {
-    let Opened { program, seen, .. } = asked.open_any(&room, owner.tenant()).await?;
+    asked: UpdateRequest<NoInput>,
+) -> Result<VersionedResponse<ProgramResponse>, Problem> {
+    let ResolvedRequest { program, if_match: seen, .. } = asked.require_program(&room, owner.tenant()).await?;
     let paused = room.affiliate.pause(program.account, seen.as_ref()).await;
-    one(&room, paused).await
+    program_response(&room, paused).await
 }

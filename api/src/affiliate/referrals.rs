@@ -3,27 +3,27 @@
 use std::sync::Arc;
 
 use ::affiliate::object::ReferralObject;
-use ::affiliate::referrals::{Bringer, ReferralDraft, Referred};
-use ::affiliate::refusal::Noun;
+use ::affiliate::referrals::{PartnerSelector, ReferralDraft, ReferralResult};
+use ::affiliate::refusal::AffiliateNoun;
 use http::StatusCode;
 use mail::address::Address;
-use mail::affiliate::partner::Token;
+use mail::affiliate::partner::PartnerLinkToken;
 use mail::affiliate::referral::{ReferralSource, ReferralStatus};
-use mail::idempotency::Operation;
+use mail::idempotency::IdempotencyScope;
 use serde_json::json;
 use store::access::Tenant;
-use store::affiliate::referral::Filter;
+use store::affiliate::referral::ReferralFilter;
 
-use super::answer::{Begun, One, begin};
-use super::asked::{Make, Opened, Read};
-use super::fields::{Fields, nullable_text_schema, parsed, text_schema};
-use super::view::{Listed, OneReferral, ToldReferral};
-use super::{OfReferral, filter, refused, several, wanted};
-use crate::call::{Call, Input, SMALL_BYTES_MAX, Takes};
-use crate::fields::Names;
-use crate::page::{self, KIND_REFERRAL, Page};
+use super::answer::{BeginDecision, VersionedResponse, begin_for_tenant};
+use super::asked::{CreateRequest, ReadRequest, ResolvedRequest};
+use super::fields::{BodyFieldReader, nullable_text_schema, parse_from_text, text_schema};
+use super::view::{CreateReferralResponse, ListResponse, ReferralResponse};
+use super::{ReferralPath, list_filter_parameter, page_query, parse_filter, refusal_problem};
+use crate::call::{FromRequest, Request, RequestSpec, SMALL_BYTES_MAX};
+use crate::fields::FieldNames;
+use crate::page::{self, KIND_REFERRAL, PageParameters};
 use crate::problem::Problem;
-use crate::room::Room;
+use crate::room::AppState;
 use crate::schema::{self, Schemas};
 
 /// The longest id of a customer: what the processor's ids have.
@@ -31,21 +31,21 @@ const CUSTOMER_BYTES_MAX: usize = 255;
 /// The longest tag of a partner.
 const SUB_ID_BYTES_MAX: usize = 255;
 /// A name of a partner that is longer is nobody's.
-const NAMED_BYTES_MAX: usize = 100;
+const PARTNER_NAME_BYTES_MAX: usize = 100;
 
 /// What `GET /affiliate-referrals` takes.
 #[derive(Debug)]
 pub struct ListReferrals {
-    page: Page,
-    filter: Filter,
+    page: PageParameters,
+    filter: ReferralFilter,
 }
 
-impl Input for ListReferrals {
-    fn describe(_: &mut Schemas) -> Takes {
-        let mut parameters = Page::parameters();
+impl FromRequest for ListReferrals {
+    fn describe(_: &mut Schemas) -> RequestSpec {
+        let mut parameters = PageParameters::parameters();
         parameters.extend([
-            several("status", ReferralStatus::WORDS, "Where it stands; of several, one"),
-            several("source", ReferralSource::WORDS, "By which way it came; of several, one"),
+            list_filter_parameter("status", ReferralStatus::WORDS, "Where it stands; of several, one"),
+            list_filter_parameter("source", ReferralSource::WORDS, "By which way it came; of several, one"),
             schema::query_parameter("affiliate_id", "Who brought it (`aff_…`)", json!({"type": "string"})),
             schema::query_parameter(
                 "email",
@@ -55,20 +55,20 @@ impl Input for ListReferrals {
             schema::time_parameter("created_after", "Only those made at this time or later"),
             schema::time_parameter("created_before", "Only those made before this time"),
         ]);
-        Takes { parameters, ..Takes::default() }
+        RequestSpec { parameters, ..RequestSpec::default() }
     }
 
-    fn read(call: &Call) -> Result<Self, Problem> {
-        let given = page::parameters(&call.query)?;
-        let filter = Filter {
-            statuses: page::words(&call.query, "status", ReferralStatus::WORDS, ReferralStatus::of_word)?,
-            sources: page::words(&call.query, "source", ReferralSource::WORDS, ReferralSource::of_word)?,
-            partner: filter(&given, "affiliate_id", "a partner's id (`aff_…`)")?,
-            email: filter(&given, "email", "an email address")?,
-            created_after: page::time(&given, "created_after")?,
-            created_before: page::time(&given, "created_before")?,
+    fn read(call: &Request) -> Result<Self, Problem> {
+        let given = page::parse_query(&call.query)?;
+        let filter = ReferralFilter {
+            statuses: page::parse_words(&call.query, "status", ReferralStatus::WORDS, ReferralStatus::from_word)?,
+            sources: page::parse_words(&call.query, "source", ReferralSource::WORDS, ReferralSource::from_word)?,
+            partner: parse_filter(&given, "affiliate_id", "a partner's id (`aff_…`)")?,
+            email: parse_filter(&given, "email", "an email address")?,
+            created_after: page::parse_time(&given, "created_after")?,
+            created_before: page::parse_time(&given, "created_before")?,
         };
-        Ok(Self { page: Page::read(&call.query)?, filter })
+        Ok(Self { page: PageParameters::from_query(&call.query)?, filter })
     }
 }
 
@@ -77,16 +77,16 @@ impl Input for ListReferrals {
 /// # Errors
 /// The cursor is none of this list's; the store cannot be read.
 pub async fn list(
-    room: Arc<Room>,
+    room: Arc<AppState>,
     tenant: Tenant,
-    asked: Read<ListReferrals>,
-) -> Result<Listed<ReferralObject>, Problem> {
-    let said = asked.open(&room, &tenant).await?.said;
-    let wanted = wanted(&said.page, KIND_REFERRAL)?;
-    let found = room.affiliate.referrals(tenant.account().id, &said.filter, wanted).await;
-    let found = found.map_err(|refusal| refused(&room, refusal))?;
+    asked: ReadRequest<ListReferrals>,
+) -> Result<ListResponse<ReferralObject>, Problem> {
+    let said = asked.require_set_up_program(&room, &tenant).await?.input;
+    let wanted = page_query(&said.page, KIND_REFERRAL)?;
+    let found = room.affiliate.list_referrals(tenant.account().id, &said.filter, wanted).await;
+    let found = found.map_err(|refusal| refusal_problem(&room, refusal))?;
     let next = found.next.map(|id| page::after_id(KIND_REFERRAL, id));
-    Ok(Listed::of(found.rows.iter().map(ReferralObject::from).collect(), next))
+    Ok(ListResponse::new(found.rows.iter().map(ReferralObject::from).collect(), next))
 }
 
 /// `GET /affiliate-referrals/{id}`.
@@ -94,32 +94,32 @@ pub async fn list(
 /// # Errors
 /// No such referral; the store cannot be read.
 pub async fn get(
-    room: Arc<Room>,
+    room: Arc<AppState>,
     tenant: Tenant,
-    asked: Read<OfReferral>,
-) -> Result<One<OneReferral>, Problem> {
-    let id = asked.open(&room, &tenant).await?.said.id(Noun::Referral)?;
-    let found = room.affiliate.referral(tenant.account().id, id).await;
-    let referral = found.map_err(|refusal| refused(&room, refusal))?;
-    Ok(One::of(&OneReferral { referral: ReferralObject::from(&referral) }).at(referral.rev))
+    asked: ReadRequest<ReferralPath>,
+) -> Result<VersionedResponse<ReferralResponse>, Problem> {
+    let id = asked.require_set_up_program(&room, &tenant).await?.input.id(AffiliateNoun::Referral)?;
+    let found = room.affiliate.get_referral(tenant.account().id, id).await;
+    let referral = found.map_err(|refusal| refusal_problem(&room, refusal))?;
+    Ok(VersionedResponse::new(&ReferralResponse { referral: ReferralObject::from(&referral) }).with_etag(referral.rev))
 }
 
 /// What `POST /affiliate-referrals` takes.
 #[derive(Debug)]
 pub struct CreateReferral(ReferralDraft);
 
-impl Input for CreateReferral {
+impl FromRequest for CreateReferral {
     const BODY_BYTES_MAX: Option<usize> = Some(SMALL_BYTES_MAX);
 
-    fn describe(schemas: &mut Schemas) -> Takes {
-        let body = schemas.named("CreateAffiliateReferral", |_| {
+    fn describe(schemas: &mut Schemas) -> RequestSpec {
+        let body = schemas.component("CreateAffiliateReferral", |_| {
             let fields = [
                 ("email", json!({"type": "string", "format": "email", "description": "Who it is"})),
                 (
                     "affiliate_id",
-                    text_schema(NAMED_BYTES_MAX, "Who brought the person (`aff_…`); this or `token`"),
+                    text_schema(PARTNER_NAME_BYTES_MAX, "Who brought the person (`aff_…`); this or `token`"),
                 ),
-                ("token", text_schema(NAMED_BYTES_MAX, "The token of one of the partner's links")),
+                ("token", text_schema(PARTNER_NAME_BYTES_MAX, "The token of one of the partner's links")),
                 (
                     "processor_customer_id",
                     nullable_text_schema(
@@ -137,43 +137,45 @@ impl Input for CreateReferral {
             schema["examples"] = json!([{"token": "ada", "email": "grace@example.net", "sub_id": "spring"}]);
             schema
         });
-        Takes { body: Some(body), body_bytes_max: Self::BODY_BYTES_MAX, ..Takes::default() }
+        RequestSpec { body: Some(body), body_bytes_max: Self::BODY_BYTES_MAX, ..RequestSpec::default() }
     }
 
-    fn read(call: &Call) -> Result<Self, Problem> {
-        const NAMES: Names = names!("affiliate_id", "token", "email", "processor_customer_id", "sub_id");
-        let mut given = Fields::of(call, &NAMES)?;
+    fn read(call: &Request) -> Result<Self, Problem> {
+        const NAMES: FieldNames = names!("affiliate_id", "token", "email", "processor_customer_id", "sub_id");
+        let mut given = BodyFieldReader::from_body(call, &NAMES)?;
         let by = (
-            given.words("affiliate_id", NAMED_BYTES_MAX).flatten(),
-            given.words("token", NAMED_BYTES_MAX).flatten(),
+            given.read_nullable_text("affiliate_id", PARTNER_NAME_BYTES_MAX).flatten(),
+            given.read_nullable_text("token", PARTNER_NAME_BYTES_MAX).flatten(),
         );
         match (given.has("affiliate_id"), given.has("token")) {
-            (true, true) => given.wrong("token", "is not given together with `affiliate_id`"),
-            (false, false) => given.wrong("affiliate_id", "is required, or `token`"),
-            (true, false) if by.0.is_none() => given.wrong("affiliate_id", "is empty"),
-            (false, true) if by.1.is_none() => given.wrong("token", "is empty"),
+            (true, true) => given.add_error("token", "is not given together with `affiliate_id`"),
+            (false, false) => given.add_error("affiliate_id", "is required, or `token`"),
+            (true, false) if by.0.is_none() => given.add_error("affiliate_id", "is empty"),
+            (false, true) if by.1.is_none() => given.add_error("token", "is empty"),
             _ => {}
         }
-        given.need("email");
-        let email = given.take("email", parsed::<Address>);
-        let customer = given.words("processor_customer_id", CUSTOMER_BYTES_MAX).flatten();
-        let sub_id = given.words("sub_id", SUB_ID_BYTES_MAX).flatten();
-        given.end()?;
+        given.require("email");
+        let email = given.read_optional("email", parse_from_text::<Address>);
+        let customer = given.read_nullable_text("processor_customer_id", CUSTOMER_BYTES_MAX).flatten();
+        let sub_id = given.read_nullable_text("sub_id", SUB_ID_BYTES_MAX).flatten();
+        given.finish()?;
         let email = email.ok_or_else(|| Problem::field("email", "is required"))?;
         let by = match by {
-            (Some(id), _) => id.parse().map_or(Bringer::Nobody, Bringer::Id),
-            (None, Some(token)) => Token::exactly(&token).map_or(Bringer::Nobody, Bringer::Token),
-            (None, None) => Bringer::Nobody,
+            (Some(id), _) => id.parse().map_or(PartnerSelector::Nobody, PartnerSelector::Id),
+            (None, Some(token)) => {
+                PartnerLinkToken::parse(&token).map_or(PartnerSelector::Nobody, PartnerSelector::Token)
+            }
+            (None, None) => PartnerSelector::Nobody,
         };
-        Ok(Self(ReferralDraft { by, email, customer, sub_id }))
+        Ok(Self(ReferralDraft { partner: by, email, customer, sub_id }))
     }
 }
 
-fn told(referred: &Referred) -> One<ToldReferral> {
-    let Referred { referral, created } = referred;
+fn created_referral_response(referred: &ReferralResult) -> VersionedResponse<CreateReferralResponse> {
+    let ReferralResult { referral, created } = referred;
     let status = if *created { StatusCode::CREATED } else { StatusCode::OK };
-    let told = ToldReferral { referral: ReferralObject::from(referral), created: *created };
-    One::of(&told).with(status).at(referral.rev)
+    let told = CreateReferralResponse { referral: ReferralObject::from(referral), created: *created };
+    VersionedResponse::new(&told).with_status(status).with_etag(referral.rev)
 }
 
 /// `POST /affiliate-referrals`.
@@ -181,17 +183,17 @@ fn told(referred: &Referred) -> One<ToldReferral> {
 /// # Errors
 /// What is wrong with it; the program is not live; no active partner has that id or token.
 pub async fn create(
-    room: Arc<Room>,
+    room: Arc<AppState>,
     tenant: Tenant,
-    asked: Make<CreateReferral>,
-) -> Result<One<ToldReferral>, Problem> {
-    let Opened { said, claim, .. } = asked.open(&room, &tenant).await?;
-    let doing = match begin(&room, &tenant, Operation::CreateReferral, claim).await? {
-        Begun::Done(answer) => return Ok(answer),
-        Begun::Go(doing) => doing,
+    asked: CreateRequest<CreateReferral>,
+) -> Result<VersionedResponse<CreateReferralResponse>, Problem> {
+    let ResolvedRequest { input: said, claim, .. } = asked.require_set_up_program(&room, &tenant).await?;
+    let doing = match begin_for_tenant(&room, &tenant, IdempotencyScope::CreateReferral, claim).await? {
+        BeginDecision::Replay(answer) => return Ok(answer),
+        BeginDecision::Proceed(doing) => doing,
     };
-    let keep = doing.keeper(told);
-    let done = room.affiliate.refer(tenant.account().id, &said.0, &keep).await;
+    let keep = doing.response_writer(created_referral_response);
+    let done = room.affiliate.record_referral(tenant.account().id, &said.0, &keep).await;
     drop(keep);
-    doing.end(&room, done, told).await
+    doing.finish(&room, done, created_referral_response).await
 }

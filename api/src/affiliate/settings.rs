@@ -2,22 +2,25 @@
 
 use std::collections::BTreeMap;
 
-use ::affiliate::set_up::origin;
-use mail::address::{Address, Name};
+use ::affiliate::set_up::parse_origin;
+use mail::address::{Address, DomainName};
 use mail::affiliate::money::Currency;
-use mail::affiliate::program::{AfterPayout, Attribution, Mode, PayoutMethod, Settings};
+use mail::affiliate::program::{AfterPayout, Attribution, PayoutMethod, ProcessorMode, ProgramSettings};
 use serde_json::value::RawValue;
 use serde_json::{Value, json};
 
-use super::fields::{CENTS_MAX, Fields, cents, currency, in_use, parsed, whole, whole_schema, word};
-use super::program::{REVIEWED_MAX, currency_schema, page, page_schema};
-use crate::call::{Call, Input, SMALL_BYTES_MAX, Takes};
-use crate::fields::{self, Names};
+use super::fields::{
+    BodyFieldReader, CENTS_MAX, integer_schema, parse_cents, parse_currency, parse_currency_text, parse_from_text,
+    parse_integer, parse_word,
+};
+use super::program::{REVIEW_THRESHOLD_MAX, currency_schema, page_url_schema, parse_page_url};
+use crate::call::{FromRequest, Request, RequestSpec, SMALL_BYTES_MAX};
+use crate::fields::{self, FieldNames};
 use crate::problem::Problem;
 use crate::schema::{self, Schemas};
 
 /// The longest key of the processor's metadata (Stripe's bound).
-const KEY_BYTES_MAX: usize = 40;
+const METADATA_KEY_BYTES_MAX: usize = 40;
 /// Currencies that may have a minimum.
 const MINIMA_MAX: usize = 50;
 /// Origins whose pages may capture visits.
@@ -25,7 +28,7 @@ const ORIGINS_MAX: usize = 50;
 /// Hosts whose links are not wanted.
 const BANNED_MAX: usize = 200;
 
-const NAMES: Names = names!(
+const NAMES: FieldNames = names!(
     "website_url",
     "currency",
     "mode",
@@ -50,10 +53,10 @@ const NAMES: Names = names!(
 
 /// What is set; `None` stays as it is.
 #[derive(Debug, Default)]
-pub struct SetSettings {
+pub struct UpdateProgramSettings {
     website_url: Option<String>,
     currency: Option<Currency>,
-    mode: Option<Mode>,
+    mode: Option<ProcessorMode>,
     attribution: Option<Attribution>,
     new_customers_only: Option<bool>,
     metadata_key: Option<String>,
@@ -65,22 +68,22 @@ pub struct SetSettings {
     share_customer_email: Option<bool>,
     suspended_accrue: Option<bool>,
     allowed_origins: Option<Vec<String>>,
-    banned_referrers: Option<Vec<Name>>,
-    portal_domain: Option<Option<Name>>,
+    banned_referrers: Option<Vec<DomainName>>,
+    portal_domain: Option<Option<DomainName>>,
     terms_url: Option<Option<String>>,
     mail_from: Option<Option<Address>>,
     velocity_per_hour: Option<u32>,
     max_bounties_per_day: Option<u32>,
 }
 
-impl SetSettings {
+impl UpdateProgramSettings {
     /// Who is to write to partners, if that is set.
     pub(super) fn mail_from(&self) -> Option<Option<&Address>> {
         self.mail_from.as_ref().map(Option::as_ref)
     }
 
     /// Sets what is given.
-    pub(super) fn apply(&self, settings: &mut Settings) {
+    pub(super) fn apply(&self, settings: &mut ProgramSettings) {
         fn set<T: Clone>(field: &mut T, given: Option<&T>) {
             if let Some(new) = given {
                 field.clone_from(new);
@@ -110,25 +113,25 @@ impl SetSettings {
 }
 
 /// A key of the processor's metadata.
-fn metadata_key(value: &RawValue) -> Result<String, String> {
-    let text = fields::text(value)?;
+fn parse_metadata_key(value: &RawValue) -> Result<String, String> {
+    let text = fields::parse_text(value)?;
     let fits = |byte: u8| byte.is_ascii_alphanumeric() || matches!(byte, b'_' | b'-' | b'.');
-    if (1..=KEY_BYTES_MAX).contains(&text.len()) && text.bytes().all(fits) {
+    if (1..=METADATA_KEY_BYTES_MAX).contains(&text.len()) && text.bytes().all(fits) {
         return Ok(text.into_owned());
     }
-    Err(format!("must be 1 to {KEY_BYTES_MAX} letters, digits, dashes, dots and underscores"))
+    Err(format!("must be 1 to {METADATA_KEY_BYTES_MAX} letters, digits, dashes, dots and underscores"))
 }
 
 /// The least that is paid out: `{currency: cents}`.
-fn minima(value: &RawValue) -> Result<BTreeMap<Currency, i64>, String> {
-    let fields::Object(entries) = fields::object(value)?;
+fn parse_payout_minimums(value: &RawValue) -> Result<BTreeMap<Currency, i64>, String> {
+    let fields::JsonObject(entries) = fields::parse_object(value)?;
     if entries.len() > MINIMA_MAX {
         return Err(format!("has more than {MINIMA_MAX} currencies"));
     }
     let mut minima = BTreeMap::new();
     for (code, amount) in entries {
-        let code = in_use(&code).map_err(|why| format!("`{}`: {why}", fields::show(&code)))?;
-        let amount = cents(amount).map_err(|why| format!("`{code}` {why}"))?;
+        let code = parse_currency_text(&code).map_err(|why| format!("`{}`: {why}", fields::printable_name(&code)))?;
+        let amount = parse_cents(amount).map_err(|why| format!("`{code}` {why}"))?;
         if minima.insert(code, amount).is_some() {
             return Err(format!("has `{code}` twice"));
         }
@@ -136,10 +139,10 @@ fn minima(value: &RawValue) -> Result<BTreeMap<Currency, i64>, String> {
     Ok(minima)
 }
 
-fn methods(value: &RawValue) -> Result<Vec<PayoutMethod>, String> {
+fn parse_payout_methods(value: &RawValue) -> Result<Vec<PayoutMethod>, String> {
     let mut methods = Vec::new();
-    for entry in fields::list(value, PayoutMethod::ALL.len())? {
-        let method = word(PayoutMethod::WORDS, PayoutMethod::of_word, entry)?;
+    for entry in fields::parse_list(value, PayoutMethod::ALL.len())? {
+        let method = parse_word(PayoutMethod::WORDS, PayoutMethod::from_word, entry)?;
         if !methods.contains(&method) {
             methods.push(method);
         }
@@ -147,11 +150,11 @@ fn methods(value: &RawValue) -> Result<Vec<PayoutMethod>, String> {
     if methods.is_empty() { Err("must name one at least".to_owned()) } else { Ok(methods) }
 }
 
-fn origins(value: &RawValue) -> Result<Vec<String>, String> {
+fn parse_origins(value: &RawValue) -> Result<Vec<String>, String> {
     let mut origins: Vec<String> = Vec::new();
-    for entry in fields::list(value, ORIGINS_MAX)? {
-        let text = fields::text(entry)?;
-        let origin = origin(text.trim()).map_err(|why| format!("`{}` {why}", fields::show(&text)))?;
+    for entry in fields::parse_list(value, ORIGINS_MAX)? {
+        let text = fields::parse_text(entry)?;
+        let origin = parse_origin(text.trim()).map_err(|why| format!("`{}` {why}", fields::printable_name(&text)))?;
         if !origins.contains(&origin) {
             origins.push(origin);
         }
@@ -159,10 +162,10 @@ fn origins(value: &RawValue) -> Result<Vec<String>, String> {
     Ok(origins)
 }
 
-fn hosts(value: &RawValue) -> Result<Vec<Name>, String> {
-    let mut hosts: Vec<Name> = Vec::new();
-    for entry in fields::list(value, BANNED_MAX)? {
-        let name = host(entry).map_err(|why| format!("`{}` {why}", fields::show(entry.get())))?;
+fn parse_hosts(value: &RawValue) -> Result<Vec<DomainName>, String> {
+    let mut hosts: Vec<DomainName> = Vec::new();
+    for entry in fields::parse_list(value, BANNED_MAX)? {
+        let name = parse_host(entry).map_err(|why| format!("`{}` {why}", fields::printable_name(entry.get())))?;
         if !hosts.contains(&name) {
             hosts.push(name);
         }
@@ -170,52 +173,53 @@ fn hosts(value: &RawValue) -> Result<Vec<Name>, String> {
     Ok(hosts)
 }
 
-fn host(value: &RawValue) -> Result<Name, String> {
-    fields::text(value)?.trim().parse().map_err(|_| "is no name of a host".to_owned())
+fn parse_host(value: &RawValue) -> Result<DomainName, String> {
+    fields::parse_text(value)?.trim().parse().map_err(|_| "is no name of a host".to_owned())
 }
 
-impl Input for SetSettings {
+impl FromRequest for UpdateProgramSettings {
     const BODY_BYTES_MAX: Option<usize> = Some(SMALL_BYTES_MAX);
 
-    fn describe(schemas: &mut Schemas) -> Takes {
-        let body = schemas.named("SetAffiliateProgram", |_| {
-            let mut schema =
-                schema::object_with("What is set of a program; no other keys", &[], settings_schema());
+    fn describe(schemas: &mut Schemas) -> RequestSpec {
+        let body = schemas.component("SetAffiliateProgram", |_| {
+            let mut schema = schema::object_with("What is set of a program; no other keys", &[], settings_schema());
             schema["additionalProperties"] = json!(false);
             schema["examples"] = json!([{"min_payout": {"usd": 5000}, "attribution": "last_click"}]);
             schema
         });
-        Takes { body: Some(body), body_bytes_max: Self::BODY_BYTES_MAX, ..Takes::default() }
+        RequestSpec { body: Some(body), body_bytes_max: Self::BODY_BYTES_MAX, ..RequestSpec::default() }
     }
 
-    fn read(call: &Call) -> Result<Self, Problem> {
-        let mut given = Fields::of_these_only(call, &NAMES)?;
-        let reviewed = |value: &RawValue| whole(value, 1..=REVIEWED_MAX);
+    fn read(call: &Request) -> Result<Self, Problem> {
+        let mut given = BodyFieldReader::from_strict_body(call, &NAMES)?;
+        let reviewed = |value: &RawValue| parse_integer(value, 1..=REVIEW_THRESHOLD_MAX);
         let set = Self {
-            website_url: given.take("website_url", page),
-            currency: given.take("currency", currency),
-            mode: given.take("mode", |value| word(Mode::WORDS, Mode::of_word, value)),
+            website_url: given.read_optional("website_url", parse_page_url),
+            currency: given.read_optional("currency", parse_currency),
+            mode: given
+                .read_optional("mode", |value| parse_word(ProcessorMode::WORDS, ProcessorMode::from_word, value)),
             attribution: given
-                .take("attribution", |value| word(Attribution::WORDS, Attribution::of_word, value)),
-            new_customers_only: given.take("new_customers_only", fields::boolean),
-            metadata_key: given.take("metadata_key", metadata_key),
-            exclude_key: given.take("exclude_key", metadata_key),
-            min_payout: given.take("min_payout", minima),
-            allowed_methods: given.take("allowed_methods", methods),
-            payout_after_refund: given
-                .take("payout_after_refund", |value| word(AfterPayout::WORDS, AfterPayout::of_word, value)),
-            count_invoiceless_payments: given.take("count_invoiceless_payments", fields::boolean),
-            share_customer_email: given.take("share_customer_email", fields::boolean),
-            suspended_accrue: given.take("suspended_accrue", fields::boolean),
-            allowed_origins: given.take("allowed_origins", origins),
-            banned_referrers: given.take("banned_referrers", hosts),
-            portal_domain: given.change("portal_domain", host),
-            terms_url: given.change("terms_url", page),
-            mail_from: given.change("mail_from", parsed::<Address>),
-            velocity_per_hour: given.take("velocity_per_hour", reviewed),
-            max_bounties_per_day: given.take("max_bounties_per_day", reviewed),
+                .read_optional("attribution", |value| parse_word(Attribution::WORDS, Attribution::from_word, value)),
+            new_customers_only: given.read_optional("new_customers_only", fields::parse_bool),
+            metadata_key: given.read_optional("metadata_key", parse_metadata_key),
+            exclude_key: given.read_optional("exclude_key", parse_metadata_key),
+            min_payout: given.read_optional("min_payout", parse_payout_minimums),
+            allowed_methods: given.read_optional("allowed_methods", parse_payout_methods),
+            payout_after_refund: given.read_optional("payout_after_refund", |value| {
+                parse_word(AfterPayout::WORDS, AfterPayout::from_word, value)
+            }),
+            count_invoiceless_payments: given.read_optional("count_invoiceless_payments", fields::parse_bool),
+            share_customer_email: given.read_optional("share_customer_email", fields::parse_bool),
+            suspended_accrue: given.read_optional("suspended_accrue", fields::parse_bool),
+            allowed_origins: given.read_optional("allowed_origins", parse_origins),
+            banned_referrers: given.read_optional("banned_referrers", parse_hosts),
+            portal_domain: given.read_nullable("portal_domain", parse_host),
+            terms_url: given.read_nullable("terms_url", parse_page_url),
+            mail_from: given.read_nullable("mail_from", parse_from_text::<Address>),
+            velocity_per_hour: given.read_optional("velocity_per_hour", reviewed),
+            max_bounties_per_day: given.read_optional("max_bounties_per_day", reviewed),
         };
-        given.end()?;
+        given.finish()?;
         Ok(set)
     }
 }
@@ -234,25 +238,25 @@ fn settings_schema() -> Vec<(&'static str, Value)> {
     };
     let metadata = |about: &str| {
         json!({
-            "type": "string", "minLength": 1, "maxLength": KEY_BYTES_MAX, "pattern": "^[A-Za-z0-9_.-]+$",
+            "type": "string", "minLength": 1, "maxLength": METADATA_KEY_BYTES_MAX, "pattern": "^[A-Za-z0-9_.-]+$",
             "description": about,
         })
     };
     let nullable = |mut schema: Value| {
-        schema::or_null(&mut schema);
+        schema::allow_null(&mut schema);
         schema
     };
-    let per = |about: &str| whole_schema(1..=REVIEWED_MAX.into(), about);
+    let per = |about: &str| integer_schema(1..=REVIEW_THRESHOLD_MAX.into(), about);
     let mut methods = bounded(
-        schema::list(schema::words(PayoutMethod::WORDS, "A way"), "How partners may be paid"),
+        schema::list(schema::string_enum(PayoutMethod::WORDS, "A way"), "How partners may be paid"),
         PayoutMethod::ALL.len(),
     );
     methods["minItems"] = json!(1);
     vec![
-        ("website_url", page_schema("Where links lead")),
+        ("website_url", page_url_schema("Where links lead")),
         ("currency", currency_schema("The program's currency; only while it is being set up")),
-        ("mode", schema::words(Mode::WORDS, "Whose money it is about; only while it is being set up")),
-        ("attribution", schema::words(Attribution::WORDS, "Whose a visitor is who came by two links")),
+        ("mode", schema::string_enum(ProcessorMode::WORDS, "Whose money it is about; only while it is being set up")),
+        ("attribution", schema::string_enum(Attribution::WORDS, "Whose a visitor is who came by two links")),
         ("new_customers_only", schema::boolean("Who paid before it was referred never earns")),
         ("metadata_key", metadata("The processor's metadata that names a referral")),
         ("exclude_key", metadata("The processor's metadata that excludes when it is `false`")),
@@ -265,25 +269,23 @@ fn settings_schema() -> Vec<(&'static str, Value)> {
             }),
         ),
         ("allowed_methods", methods),
-        ("payout_after_refund", schema::words(AfterPayout::WORDS, "What a refund does after a payout")),
+        ("payout_after_refund", schema::string_enum(AfterPayout::WORDS, "What a refund does after a payout")),
         ("count_invoiceless_payments", schema::boolean("Whether checkouts without an invoice count")),
         ("share_customer_email", schema::boolean("Whether partners see whom they brought")),
         ("suspended_accrue", schema::boolean("Whether suspended partners go on earning by those they have")),
         (
             "allowed_origins",
             bounded(
-                schema::list(page_schema("An origin"), "Web origins that may capture visits; the website's"),
+                schema::list(page_url_schema("An origin"), "Web origins that may capture visits; the website's"),
                 ORIGINS_MAX,
             ),
         ),
         ("banned_referrers", banned_schema()),
         (
             "portal_domain",
-            nullable(
-                json!({"type": "string", "format": "hostname", "description": "The host of the portal"}),
-            ),
+            nullable(json!({"type": "string", "format": "hostname", "description": "The host of the portal"})),
         ),
-        ("terms_url", nullable(page_schema("Where the program's terms stand"))),
+        ("terms_url", nullable(page_url_schema("Where the program's terms stand"))),
         (
             "mail_from",
             nullable(json!({

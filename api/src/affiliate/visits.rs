@@ -19,29 +19,29 @@ mod standing;
 use std::net::{IpAddr, Ipv4Addr};
 use std::sync::Arc;
 
-use ::affiliate::refusal::{Obstacle, Refusal};
-use ::affiliate::visits::{Arrival, Brought, HANDED_OVER};
+use ::affiliate::refusal::{AffiliateError, ConflictReason};
+use ::affiliate::visits::{HANDED_OVER, VisitRequest, VisitSource};
 use bytes::Bytes;
 use http::header::{
-    ACCESS_CONTROL_ALLOW_HEADERS, ACCESS_CONTROL_ALLOW_METHODS, ACCESS_CONTROL_ALLOW_ORIGIN,
-    ACCESS_CONTROL_MAX_AGE, HeaderName, HeaderValue, ORIGIN, RETRY_AFTER, USER_AGENT, VARY,
+    ACCESS_CONTROL_ALLOW_HEADERS, ACCESS_CONTROL_ALLOW_METHODS, ACCESS_CONTROL_ALLOW_ORIGIN, ACCESS_CONTROL_MAX_AGE,
+    HeaderName, HeaderValue, ORIGIN, RETRY_AFTER, USER_AGENT, VARY,
 };
 use http::{HeaderMap, Method, StatusCode};
 use mail::affiliate::origin;
-use mail::affiliate::partner::Token;
-use mail::affiliate::program::Program;
+use mail::affiliate::partner::PartnerLinkToken;
+use mail::affiliate::program::AffiliateProgram;
 use mail::product_event::visit::{VISITOR_CHARS_MAX, is_visitor_id};
 use mail::tracking::machine;
-use queue::rate::Standing;
+use queue::rate::RateLimitStatus;
 use serde_json::{Value, json};
 
-use self::standing::Answered;
-use super::refused;
-use crate::call::{Answer, Call, Input, Media, Reply, Takes};
-use crate::fields::{self, Given, Notes};
-use crate::operations::{Entry, Operation, operation};
-use crate::problem::{Code, Problem};
-use crate::room::Room;
+use self::standing::VisitResponse;
+use super::refusal_problem;
+use crate::call::{FromRequest, IntoResponse, Media, Request, RequestSpec, Response};
+use crate::fields::{self, FieldDiagnostics, ObjectFields};
+use crate::operations::{Operation, OperationBuilder, operation};
+use crate::problem::{ErrorCode, Problem};
+use crate::room::AppState;
 use crate::schema::{self, Schemas};
 
 /// The largest report of a visit.
@@ -53,12 +53,12 @@ const TEXT_CHARS_MAX: usize = 300;
 /// A user agent longer than this is cut.
 const USER_AGENT_CHARS_MAX: usize = 512;
 /// For how long a browser need not ask again whether it may tell, in seconds.
-const ASKED_FOR_S: &str = "86400";
+const PREFLIGHT_MAX_AGE_S: &str = "86400";
 
 /// What browsers can ask.
 #[must_use]
 pub fn operations() -> Vec<Operation> {
-    let of = |method, path, id, summary| -> Entry {
+    let of = |method, path, id, summary| -> OperationBuilder {
         operation(method, path, id).about("affiliate_visits", summary)
     };
     let (get, post) = (Method::GET, Method::POST);
@@ -66,71 +66,60 @@ pub fn operations() -> Vec<Operation> {
         of(get.clone(), "/stx.js", "get_affiliate_script", "The browser script of affiliate programs")
             .public(script::get),
         of(post.clone(), "/affiliate/visits", "tell_affiliate_visit", "Tell of a visit; the script does")
-            .fails(&[Code::FORBIDDEN, Code::RATE_LIMIT_EXCEEDED])
-            .public(tell),
-        of(
-            post.clone(),
-            "/affiliate/signups",
-            "tell_affiliate_signup",
-            "Tell that a referred visitor signed up",
-        )
-        .public(people::signed_up),
+            .errors(&[ErrorCode::FORBIDDEN, ErrorCode::RATE_LIMIT_EXCEEDED])
+            .public(record_visit),
+        of(post.clone(), "/affiliate/signups", "tell_affiliate_signup", "Tell that a referred visitor signed up")
+            .public(people::report_sign_up),
         of(post, "/affiliate/identify", "tell_affiliate_person", "Tell who a referred visitor is")
-            .public(people::identified),
-        of(
-            get,
-            "/r/{token}",
-            "follow_affiliate_link",
-            "A partner's link without a script: 302 to where it leads",
-        )
-        .public(redirect::follow),
+            .public(people::report_identity),
+        of(get, "/r/{token}", "follow_affiliate_link", "A partner's link without a script: 302 to where it leads")
+            .public(redirect::follow),
     ];
     for (path, id) in [
         ("/affiliate/visits", "may_tell_affiliate_visit"),
         ("/affiliate/signups", "may_tell_affiliate_signup"),
         ("/affiliate/identify", "may_tell_affiliate_person"),
     ] {
-        let asks =
-            of(Method::OPTIONS, path, id, "What a browser asks before it sends JSON from another site");
-        all.push(asks.public(may_tell));
+        let asks = of(Method::OPTIONS, path, id, "What a browser asks before it sends JSON from another site");
+        all.push(asks.public(answer_preflight));
     }
     all
 }
 
 /// Who asks, as far as that matters to what browsers tell.
 #[derive(Debug, Clone)]
-struct Caller {
+struct BrowserClient {
     origin: Option<String>,
-    from: Option<IpAddr>,
+    client_ip: Option<IpAddr>,
     user_agent: String,
-    in_advance: bool,
+    is_prefetch: bool,
 }
 
-fn header(headers: &HeaderMap, name: &HeaderName, chars_max: usize) -> String {
+fn header_text(headers: &HeaderMap, name: &HeaderName, chars_max: usize) -> String {
     let value = headers.get(name).map(|value| String::from_utf8_lossy(value.as_bytes()));
     value.unwrap_or_default().chars().filter(|c| !c.is_control()).take(chars_max).collect()
 }
 
-impl Caller {
-    fn of(call: &Call) -> Self {
-        let text = |name: &HeaderName| header(&call.headers, name, USER_AGENT_CHARS_MAX);
+impl BrowserClient {
+    fn from_request(call: &Request) -> Self {
+        let text = |name: &HeaderName| header_text(&call.headers, name, USER_AGENT_CHARS_MAX);
         Self {
             origin: call.headers.contains_key(ORIGIN).then(|| text(&ORIGIN)),
-            from: call.from,
+            client_ip: call.client_ip,
             user_agent: text(&USER_AGENT),
-            in_advance: call.is_head || crate::tracking::says_prefetch(&call.headers),
+            is_prefetch: call.is_head || crate::tracking::says_prefetch(&call.headers),
         }
     }
 
     /// Whether it is none of a person's: a crawler, or a page that is fetched before anybody looks at it. A program that
     /// somebody runs is theirs.
-    fn is_machine(&self) -> bool {
-        let from = self.from.unwrap_or(IpAddr::V4(Ipv4Addr::UNSPECIFIED));
-        self.in_advance || machine::is_crawler(&self.user_agent, from)
+    fn is_bot(&self) -> bool {
+        let from = self.client_ip.unwrap_or(IpAddr::V4(Ipv4Addr::UNSPECIFIED));
+        self.is_prefetch || machine::is_crawler(&self.user_agent, from)
     }
 
     /// Whether a page of the program asks. What is no page has no origin.
-    fn may_tell(&self, program: &Program) -> bool {
+    fn is_from_program_page(&self, program: &AffiliateProgram) -> bool {
         let settings = &program.settings;
         self.origin
             .as_ref()
@@ -138,7 +127,7 @@ impl Caller {
     }
 
     /// The header fields by which a browser lets the page see the answer.
-    fn cors(&self, is_allowed: bool) -> Vec<(HeaderName, HeaderValue)> {
+    fn cors_headers(&self, is_allowed: bool) -> Vec<(HeaderName, HeaderValue)> {
         let mut headers = vec![(VARY, HeaderValue::from_static("Origin"))];
         let origin = self.origin.as_deref().filter(|_| is_allowed);
         let value = origin.and_then(|origin| HeaderValue::from_str(origin).ok());
@@ -148,47 +137,47 @@ impl Caller {
 }
 
 /// The fields of a report: texts, cut to what is looked at.
-struct Report<'a>(Given<'a>, Notes);
+struct ReportReader<'a>(ObjectFields<'a>, FieldDiagnostics);
 
-impl<'a> Report<'a> {
-    fn of(call: &'a Call, names: &crate::fields::Names) -> Result<Self, Problem> {
-        let mut notes = Notes::default();
-        let given = Given::sort(fields::body(&call.body)?, names, "", &mut notes);
+impl<'a> ReportReader<'a> {
+    fn from_request(call: &'a Request, names: &crate::fields::FieldNames) -> Result<Self, Problem> {
+        let mut notes = FieldDiagnostics::default();
+        let given = ObjectFields::from_object(fields::parse_body(&call.body)?, names, "", &mut notes);
         Ok(Self(given, notes))
     }
 
     /// A text; empty when it is left out.
-    fn text(&mut self, name: &'static str, chars_max: usize) -> String {
-        if self.0.is_given_as_null(name) {
+    fn read_text(&mut self, name: &'static str, chars_max: usize) -> String {
+        if self.0.is_null(name) {
             return String::new();
         }
-        let text = self.0.value(name).map(fields::text).transpose();
+        let text = self.0.value(name).map(fields::parse_text).transpose();
         let text = text.map_err(|error| self.1.errors.add(name, error)).ok().flatten().unwrap_or_default();
         text.chars().take(chars_max).collect()
     }
 
-    fn visitor(&mut self) -> Option<String> {
-        Some(self.text("visitor", VISITOR_CHARS_MAX + 1)).filter(|visitor| is_visitor_id(visitor))
+    fn read_visitor(&mut self) -> Option<String> {
+        Some(self.read_text("visitor", VISITOR_CHARS_MAX + 1)).filter(|visitor| is_visitor_id(visitor))
     }
 
-    fn end(self) -> Result<(), Problem> {
+    fn finish(self) -> Result<(), Problem> {
         if self.1.errors.is_empty() { Ok(()) } else { Err(self.1.errors.into()) }
     }
 }
 
 /// The schema of a text that browsers send, cut where it is too long.
-fn cut_schema(description: &str) -> Value {
+fn truncated_text_schema(description: &str) -> Value {
     let mut schema = schema::string(description);
-    schema::or_null(&mut schema);
+    schema::allow_null(&mut schema);
     schema
 }
 
 /// A visit that is told.
 #[derive(Debug)]
-pub struct TellVisit {
-    caller: Caller,
+pub struct ReportReferralVisit {
+    caller: BrowserClient,
     key: String,
-    brought: Option<Brought>,
+    hint: Option<VisitSource>,
     visitor: Option<String>,
     url: String,
     referrer: String,
@@ -197,30 +186,27 @@ pub struct TellVisit {
     domain: String,
 }
 
-impl Input for TellVisit {
+impl FromRequest for ReportReferralVisit {
     const BODY_BYTES_MAX: Option<usize> = Some(REPORT_BYTES_MAX);
     const MEDIA: Media = Media::Beacon;
 
-    fn describe(schemas: &mut Schemas) -> Takes {
-        let body = schemas.named("TellAffiliateVisit", |_| {
+    fn describe(schemas: &mut Schemas) -> RequestSpec {
+        let body = schemas.component("TellAffiliateVisit", |_| {
             let fields = [
                 ("key", schema::string("The program's publishable key (`pk_…`)")),
                 ("token", schema::string("What the link brought: its token, or a visit's id (`vis_…`)")),
-                ("param", cut_schema("The query parameter that brought it; `stx_ref` hands a visit over")),
-                ("visitor", cut_schema("The cookie `stx_vid`: 8 to 64 letters, digits, `.`, `_` and `-`")),
-                ("url", cut_schema("The page's address")),
-                ("referrer", cut_schema("The address of the page before")),
-                ("sub_id", cut_schema("The partner's own tag; 100 characters count")),
+                ("param", truncated_text_schema("The query parameter that brought it; `stx_ref` hands a visit over")),
+                ("visitor", truncated_text_schema("The cookie `stx_vid`: 8 to 64 letters, digits, `.`, `_` and `-`")),
+                ("url", truncated_text_schema("The page's address")),
+                ("referrer", truncated_text_schema("The address of the page before")),
+                ("sub_id", truncated_text_schema("The partner's own tag; 100 characters count")),
                 (
                     "domain",
-                    cut_schema("For which domain cookies are to be set; only below the site's address"),
+                    truncated_text_schema("For which domain cookies are to be set; only below the site's address"),
                 ),
             ];
-            let mut visit = schema::object_with(
-                "A visit by a partner's link; without `key` and `token` it is none",
-                &[],
-                fields,
-            );
+            let mut visit =
+                schema::object_with("A visit by a partner's link; without `key` and `token` it is none", &[], fields);
             visit["examples"] = json!([{
                 "key": "pk_5f1d2c3b4a5968778695a4b3c2d1e0f0", "token": "ada", "param": "via",
                 "visitor": "5f1d2c3b4a5968778695a4b3c2d1e0f0", "url": "https://shop.example/?via=ada",
@@ -229,94 +215,94 @@ impl Input for TellVisit {
             visit
         });
         let origin = schema::header_parameter("Origin", "Where the page comes from; browsers say it");
-        Takes { body: Some(body), body_bytes_max: Self::BODY_BYTES_MAX, parameters: vec![origin] }
+        RequestSpec { body: Some(body), body_bytes_max: Self::BODY_BYTES_MAX, parameters: vec![origin] }
     }
 
-    fn read(call: &Call) -> Result<Self, Problem> {
+    fn read(call: &Request) -> Result<Self, Problem> {
         let names = names!("key", "visitor", "token", "param", "url", "referrer", "sub_id", "domain");
-        let mut report = Report::of(call, &names)?;
-        let (token, param) = (report.text("token", TEXT_CHARS_MAX), report.text("param", TEXT_CHARS_MAX));
+        let mut report = ReportReader::from_request(call, &names)?;
+        let (token, param) = (report.read_text("token", TEXT_CHARS_MAX), report.read_text("param", TEXT_CHARS_MAX));
         let brought = if param == HANDED_OVER {
-            token.parse().ok().map(Brought::With)
+            token.parse().ok().map(VisitSource::HandedOver)
         } else {
-            Token::exactly(&token).ok().map(Brought::By)
+            PartnerLinkToken::parse(&token).ok().map(VisitSource::Link)
         };
         let told = Self {
-            caller: Caller::of(call),
-            key: report.text("key", TEXT_CHARS_MAX),
-            brought,
-            visitor: report.visitor(),
-            url: report.text("url", URL_CHARS_MAX),
-            referrer: report.text("referrer", URL_CHARS_MAX),
-            sub_id: report.text("sub_id", URL_CHARS_MAX),
-            domain: report.text("domain", TEXT_CHARS_MAX),
+            caller: BrowserClient::from_request(call),
+            key: report.read_text("key", TEXT_CHARS_MAX),
+            hint: brought,
+            visitor: report.read_visitor(),
+            url: report.read_text("url", URL_CHARS_MAX),
+            referrer: report.read_text("referrer", URL_CHARS_MAX),
+            sub_id: report.read_text("sub_id", URL_CHARS_MAX),
+            domain: report.read_text("domain", TEXT_CHARS_MAX),
         };
-        report.end()?;
+        report.finish()?;
         Ok(told)
     }
 }
 
-fn often(standing: Standing) -> Problem {
-    let problem = Problem::new(Code::RATE_LIMIT_EXCEEDED, "Too many visits; tell of them later");
-    problem.header(RETRY_AFTER, standing.reset_s.max(1).to_string())
+fn rate_limited_problem(standing: RateLimitStatus) -> Problem {
+    let problem = Problem::new(ErrorCode::RATE_LIMIT_EXCEEDED, "Too many visits; tell of them later");
+    problem.with_header(RETRY_AFTER, standing.reset_s.max(1).to_string())
 }
 
 /// `POST /affiliate/visits`.
 ///
 /// # Errors
 /// It is another site's page; too often; the store cannot be used.
-pub async fn tell(room: Arc<Room>, told: TellVisit) -> Result<Answered, Problem> {
-    let TellVisit { caller, key, brought, visitor, url, referrer, sub_id, domain } = told;
-    let now = room.hall.clock().now();
-    room.click_limits.address(caller.from, now).map_err(often)?;
-    let found = room.affiliate.program_of_key(&key).await;
-    let Some(program) = found.map_err(|refusal| refused(&room, refusal))? else {
-        return Ok(Answered::nobody(caller.cors(false)));
+pub async fn record_visit(room: Arc<AppState>, told: ReportReferralVisit) -> Result<VisitResponse, Problem> {
+    let ReportReferralVisit { caller, key, hint: brought, visitor, url, referrer, sub_id, domain } = told;
+    let now = room.intake.clock().now();
+    room.click_limits.check_address(caller.client_ip, now).map_err(rate_limited_problem)?;
+    let found = room.affiliate.find_program_by_key(&key).await;
+    let Some(program) = found.map_err(|refusal| refusal_problem(&room, refusal))? else {
+        return Ok(VisitResponse::none(caller.cors_headers(false)));
     };
-    if !caller.may_tell(&program) {
+    if !caller.is_from_program_page(&program) {
         let text = "Visits are told by pages of the program's `allowed_origins`";
-        return Err(Problem::new(Code::FORBIDDEN, text).header(VARY, "Origin".to_owned()));
+        return Err(Problem::new(ErrorCode::FORBIDDEN, text).with_header(VARY, "Origin".to_owned()));
     }
-    let headers = caller.cors(true);
-    let Some(brought) = brought.filter(|_| !caller.is_machine()) else {
-        return Ok(Answered::nobody(headers));
+    let headers = caller.cors_headers(true);
+    let Some(brought) = brought.filter(|_| !caller.is_bot()) else {
+        return Ok(VisitResponse::none(headers));
     };
-    room.click_limits.site(program.account, now).map_err(often)?;
-    let arrival = Arrival { brought, visitor, url, referrer, sub_id: Some(sub_id), from: caller.from };
+    room.click_limits.check_site(program.account, now).map_err(rate_limited_problem)?;
+    let arrival = VisitRequest { brought, visitor, url, referrer, sub_id: Some(sub_id), from: caller.client_ip };
     match room.affiliate.capture(program.account, &arrival).await {
         Ok(Some(captured)) => {
-            let for_cookies = caller.origin.as_deref().filter(|origin| origin::may_hold(&domain, origin));
+            let for_cookies = caller.origin.as_deref().filter(|origin| origin::can_set_cookie(&domain, origin));
             let cookies = for_cookies.map(|origin| (domain.as_str(), origin.starts_with("https:")));
-            Ok(Answered::stands(&captured, headers).with_cookies(cookies, arrival.visitor.as_deref(), now))
+            Ok(VisitResponse::from_capture(&captured, headers).with_cookies(cookies, arrival.visitor.as_deref(), now))
         }
-        Ok(None) => Ok(Answered::nobody(headers)),
-        Err(Refusal::Obstacle(Obstacle::Crowded)) => {
-            Err(Problem::new(Code::RATE_LIMIT_EXCEEDED, "Too many visits today")
-                .header(RETRY_AFTER, "3600".to_owned()))
+        Ok(None) => Ok(VisitResponse::none(headers)),
+        Err(AffiliateError::Conflict(ConflictReason::TooManyClicks)) => {
+            Err(Problem::new(ErrorCode::RATE_LIMIT_EXCEEDED, "Too many visits today")
+                .with_header(RETRY_AFTER, "3600".to_owned()))
         }
-        Err(refusal) => Err(refused(&room, refusal)),
+        Err(refusal) => Err(refusal_problem(&room, refusal)),
     }
 }
 
 /// What a browser asks before it sends JSON (Fetch, "CORS-preflight"). Whose the page is, is judged with what it sends.
 #[derive(Debug)]
-pub struct MayTell(Caller);
+pub struct CorsPreflight(BrowserClient);
 
-impl Input for MayTell {
-    fn describe(_: &mut Schemas) -> Takes {
-        Takes::default()
+impl FromRequest for CorsPreflight {
+    fn describe(_: &mut Schemas) -> RequestSpec {
+        RequestSpec::default()
     }
 
-    fn read(call: &Call) -> Result<Self, Problem> {
-        Ok(Self(Caller::of(call)))
+    fn read(call: &Request) -> Result<Self, Problem> {
+        Ok(Self(BrowserClient::from_request(call)))
     }
 }
 
 /// It may be sent.
 #[derive(Debug)]
-pub struct Sendable(Vec<(HeaderName, HeaderValue)>);
+pub struct PreflightResponse(Vec<(HeaderName, HeaderValue)>);
 
-impl Reply for Sendable {
+impl IntoResponse for PreflightResponse {
     const MEDIA_TYPE: &'static str = "text/plain; charset=utf-8";
     const STATUS: StatusCode = StatusCode::NO_CONTENT;
 
@@ -324,19 +310,19 @@ impl Reply for Sendable {
         json!({"type": "string", "maxLength": 0, "examples": [""], "description": "Nothing"})
     }
 
-    fn write(self) -> Result<Bytes, Problem> {
+    fn into_body(self) -> Result<Bytes, Problem> {
         Ok(Bytes::new())
     }
 
-    fn answer(self) -> Result<Answer, Problem> {
+    fn into_response(self) -> Result<Response, Problem> {
         let mut headers = self.0;
         headers.extend([
             (ACCESS_CONTROL_ALLOW_METHODS, HeaderValue::from_static("POST")),
             (ACCESS_CONTROL_ALLOW_HEADERS, HeaderValue::from_static("content-type")),
-            (ACCESS_CONTROL_MAX_AGE, HeaderValue::from_static(ASKED_FOR_S)),
+            (ACCESS_CONTROL_MAX_AGE, HeaderValue::from_static(PREFLIGHT_MAX_AGE_S)),
         ]);
         let media_type = HeaderValue::from_static(Self::MEDIA_TYPE);
-        Ok(Answer { status: Self::STATUS, media_type, headers, body: Bytes::new(), more: None })
+        Ok(Response { status: Self::STATUS, media_type, headers, body: Bytes::new(), stream: None })
     }
 }
 
@@ -344,7 +330,10 @@ impl Reply for Sendable {
 ///
 /// # Errors
 /// None.
-pub async fn may_tell(_: Arc<Room>, MayTell(caller): MayTell) -> Result<Sendable, Problem> {
-    let has_origin = caller.origin.as_deref().is_some_and(|one| origin::normalised(one).is_some());
-    Ok(Sendable(caller.cors(has_origin)))
+pub async fn answer_preflight(
+    _: Arc<AppState>,
+    CorsPreflight(caller): CorsPreflight,
+) -> Result<PreflightResponse, Problem> {
+    let has_origin = caller.origin.as_deref().is_some_and(|one| origin::normalize(one).is_some());
+    Ok(PreflightResponse(caller.cors_headers(has_origin)))
 }

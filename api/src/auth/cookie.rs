@@ -25,23 +25,23 @@ pub fn token(headers: &HeaderMap) -> Option<SessionToken> {
 
 /// `name=value`.
 #[must_use]
-pub fn pair(token: &SessionToken) -> String {
+pub fn cookie_pair(token: &SessionToken) -> String {
     format!("{NAME}={}", token.text())
 }
 
 /// What sets it. The server knows when the session ends; the browser keeps it until it must have.
 #[must_use]
-pub fn set(token: &SessionToken) -> Option<HeaderValue> {
-    field(&token.text(), SESSION_AGE_MAX.as_secs())
+pub fn set_cookie(token: &SessionToken) -> Option<HeaderValue> {
+    set_cookie_field(&token.text(), SESSION_AGE_MAX.as_secs())
 }
 
 /// What takes it away.
 #[must_use]
-pub fn clear() -> Option<HeaderValue> {
-    field("", 0)
+pub fn clear_cookie() -> Option<HeaderValue> {
+    set_cookie_field("", 0)
 }
 
-fn field(value: &str, max_age_s: u64) -> Option<HeaderValue> {
+fn set_cookie_field(value: &str, max_age_s: u64) -> Option<HeaderValue> {
     let text = format!("{NAME}={value}; Max-Age={max_age_s}; Path=/; HttpOnly; Secure; SameSite=Lax");
     let mut value = HeaderValue::try_from(text).ok()?;
     value.set_sensitive(true);
@@ -52,7 +52,7 @@ fn field(value: &str, max_age_s: u64) -> Option<HeaderValue> {
 mod tests {
     use super::*;
     use mail::id::{AccountId, SessionId, UserId};
-    use mail::user::{Role, User};
+    use mail::user::{User, UserRole};
 
     #[test]
     fn it_is_found_among_others() {
@@ -60,7 +60,7 @@ mod tests {
             id: UserId::from_bytes([1; 16]),
             account: AccountId::from_bytes([2; 16]),
             email: "a@b.example".parse().unwrap(),
-            role: Role::Owner,
+            role: UserRole::Owner,
             password: None,
             invited: false,
             link_series: 0,
@@ -74,12 +74,12 @@ mod tests {
             }
             token(&headers)
         };
-        let pair = pair(&own);
+        let pair = cookie_pair(&own);
         assert_eq!(read(&[&pair]), Some(own.clone()));
         assert_eq!(read(&["a=b", &format!("{NAME}=x; {pair};c=d")]), Some(own.clone()));
         assert_eq!(read(&[&pair.replace("__Host-", "")]), None);
         assert_eq!(read(&[]), None);
-        let set = set(&own).unwrap();
+        let set = set_cookie(&own).unwrap();
         assert!(set.to_str().unwrap().ends_with("; Path=/; HttpOnly; Secure; SameSite=Lax"));
     }
 }

@@ -10,45 +10,48 @@ use bytes::Bytes;
 use http::header::{ACCEPT, HeaderName, HeaderValue};
 use http::{HeaderMap, StatusCode};
 use mail::address::Address;
-use mail::user::{LinkToken, SessionStart, SignInMethod, User};
-use queue::people::People;
+use mail::user::{SessionStart, SignInLinkToken, SignInMethod, User};
+use queue::people::UserService;
 use serde_json::{Value, json};
 use store::engine::Batch;
 
 use super::login_log::LoginKind;
-use super::sign_in::begin;
-use super::view::{OneSession, WithCookie};
-use super::{EMAIL, email, mailed, problem, user_agent};
-use crate::call::{Also, Answer, Call, Cookies, Input, PAGE, Reply, SMALL_BYTES_MAX, Takes};
-use crate::done::Done;
-use crate::fields::{Names, Notes};
-use crate::problem::{Code, Problem};
-use crate::room::Room;
+use super::sign_in::begin_session;
+use super::view::{SessionResponse, WithSessionCookie};
+use super::{EMAIL, mailed, read_email, user_agent, user_error_problem};
+use crate::call::{
+    CookiePolicy, ExtraResponse, FromRequest, HTML_MEDIA_TYPE, IntoResponse, Request, RequestSpec, Response,
+    SMALL_BYTES_MAX,
+};
+use crate::done::OkResponse;
+use crate::fields::{FieldDiagnostics, FieldNames};
+use crate::problem::{ErrorCode, Problem};
+use crate::room::AppState;
 use crate::schema::{self, Schemas};
 
 /// Invitations of one address for which links are mailed when it asks for one.
 const INVITATIONS_MAX: usize = 3;
 
 /// What `POST /auth/link` takes.
-pub struct AskForLink {
+pub struct RequestLoginLink {
     email: Address,
     from: Option<IpAddr>,
 }
 
-impl Input for AskForLink {
+impl FromRequest for RequestLoginLink {
     const BODY_BYTES_MAX: Option<usize> = Some(SMALL_BYTES_MAX);
 
-    fn describe(_: &mut Schemas) -> Takes {
+    fn describe(_: &mut Schemas) -> RequestSpec {
         let body = schema::object("Who signs in", [("email", schema::string("Their address"))]);
-        Takes { body: Some(body), body_bytes_max: Self::BODY_BYTES_MAX, ..Takes::default() }
+        RequestSpec { body: Some(body), body_bytes_max: Self::BODY_BYTES_MAX, ..RequestSpec::default() }
     }
 
-    fn read(call: &Call) -> Result<Self, Problem> {
-        const NAMES: Names = Names { known: &[(EMAIL, EMAIL)], foreign: &[] };
-        let mut notes = Notes::default();
-        let given = call.given(&NAMES, &mut notes)?;
-        match email(&given, &mut notes) {
-            Some(email) if notes.errors.is_empty() => Ok(Self { email, from: call.from }),
+    fn read(call: &Request) -> Result<Self, Problem> {
+        const NAMES: FieldNames = FieldNames { known: &[(EMAIL, EMAIL)], foreign: &[] };
+        let mut notes = FieldDiagnostics::default();
+        let given = call.body_fields(&NAMES, &mut notes)?;
+        match read_email(&given, &mut notes) {
+            Some(email) if notes.errors.is_empty() => Ok(Self { email, from: call.client_ip }),
             _ => Err(notes.errors.into()),
         }
     }
@@ -58,10 +61,10 @@ impl Input for AskForLink {
 ///
 /// # Errors
 /// 503 when no mail can be sent by the service itself; 429 after too many.
-pub async fn ask_for_link(room: Arc<Room>, asked: AskForLink) -> Result<Done, Problem> {
-    let AskForLink { email, from } = asked;
-    mailed::sender(&room)?;
-    room.throttle.link(from, &email.to_string(), room.hall.clock().now())?;
+pub async fn request_link(room: Arc<AppState>, asked: RequestLoginLink) -> Result<OkResponse, Problem> {
+    let RequestLoginLink { email, from } = asked;
+    mailed::sender_address(&room)?;
+    room.sign_in_limiter.count_link_request(from, &email.to_string(), room.intake.clock().now())?;
     let behind = Arc::clone(&room);
     room.tasks.spawn(async move {
         if let Err(problem) = mail_link(&behind, &email).await {
@@ -69,39 +72,44 @@ pub async fn ask_for_link(room: Arc<Room>, asked: AskForLink) -> Result<Done, Pr
             tracing::warn!(code = problem.code().word, cause, "a sign-in link could not be mailed");
         }
     });
-    Ok(Done::OK)
+    Ok(OkResponse::OK)
 }
 
 /// Mails a link to the user of an address; where there is none, to those who were invited by it.
-async fn mail_link(room: &Arc<Room>, email: &Address) -> Result<(), Problem> {
-    if let Some(user) = People::of(&room.hall).by_email(email).await.map_err(problem)? {
-        return mailed::send(room, &user, mailed::Why::SignIn).await;
+async fn mail_link(room: &Arc<AppState>, email: &Address) -> Result<(), Problem> {
+    if let Some(user) = UserService::from_intake(&room.intake).by_email(email).await.map_err(user_error_problem)? {
+        return mailed::send_link(room, &user, mailed::LinkPurpose::SignIn).await;
     }
-    let store = room.hall.store();
-    for user in store::user::invitations(store, &email.to_string(), INVITATIONS_MAX).await? {
-        mailed::send(room, &user, mailed::Why::Invitation).await?;
+    let store = room.intake.store();
+    for user in store::user::list_invitations(store, &email.to_string(), INVITATIONS_MAX).await? {
+        mailed::send_link(room, &user, mailed::LinkPurpose::Invitation).await?;
     }
     Ok(())
 }
 
 /// A link's token, from the path.
-pub struct OfLink {
-    token: Option<LinkToken>,
-    from: Option<IpAddr>,
+pub struct LoginLinkPath {
+    token: Option<SignInLinkToken>,
+    client_ip: Option<IpAddr>,
     user_agent: Option<String>,
     /// A browser asks, not a program.
-    page: bool,
+    wants_page: bool,
 }
 
-impl Input for OfLink {
-    fn describe(_: &mut Schemas) -> Takes {
+impl FromRequest for LoginLinkPath {
+    fn describe(_: &mut Schemas) -> RequestSpec {
         let token = schema::path_parameter("token", "What the link carries");
-        Takes { parameters: vec![token], ..Takes::default() }
+        RequestSpec { parameters: vec![token], ..RequestSpec::default() }
     }
 
-    fn read(call: &Call) -> Result<Self, Problem> {
-        let token = LinkToken::parse(call.path_parameter("token"));
-        Ok(Self { token, from: call.from, user_agent: user_agent(call), page: wants_page(&call.headers) })
+    fn read(call: &Request) -> Result<Self, Problem> {
+        let token = SignInLinkToken::parse(call.path_parameter("token"));
+        Ok(Self {
+            token,
+            client_ip: call.client_ip,
+            user_agent: user_agent(call),
+            wants_page: wants_page(&call.headers),
+        })
     }
 }
 
@@ -111,7 +119,7 @@ fn wants_page(headers: &HeaderMap) -> bool {
 
 /// A page for people.
 #[derive(Debug)]
-pub struct Page(&'static str);
+pub struct LoginLinkPage(&'static str);
 
 /// Nothing is loaded, the form goes to ourselves, and the link's token goes nowhere else. Not `no-referrer`: then browsers
 /// send `Origin: null` with the form (Fetch, "append a request `Origin` header"), and it would be refused as foreign.
@@ -126,21 +134,21 @@ const PAGE_HEADERS: [(HeaderName, HeaderValue); 3] = [
     (http::header::X_FRAME_OPTIONS, HeaderValue::from_static("DENY")),
 ];
 
-impl Reply for Page {
-    const MEDIA_TYPE: &'static str = PAGE;
+impl IntoResponse for LoginLinkPage {
+    const MEDIA_TYPE: &'static str = HTML_MEDIA_TYPE;
 
     fn describe(_: &mut Schemas) -> Value {
         json!({"type": "string", "description": "A page"})
     }
 
-    fn write(self) -> Result<Bytes, Problem> {
+    fn into_body(self) -> Result<Bytes, Problem> {
         Ok(Bytes::from_static(self.0.as_bytes()))
     }
 
-    fn answer(self) -> Result<Answer, Problem> {
+    fn into_response(self) -> Result<Response, Problem> {
         let media_type = HeaderValue::from_static(Self::MEDIA_TYPE);
         let headers = PAGE_HEADERS.to_vec();
-        Ok(Answer { status: StatusCode::OK, media_type, headers, body: self.write()?, more: None })
+        Ok(Response { status: StatusCode::OK, media_type, headers, body: self.into_body()?, stream: None })
     }
 }
 
@@ -148,34 +156,34 @@ impl Reply for Page {
 ///
 /// # Errors
 /// None.
-pub async fn show_link(_: Arc<Room>, _: OfLink) -> Result<Page, Problem> {
-    Ok(Page(include_str!("link.html")))
+pub async fn show_link(_: Arc<AppState>, _: LoginLinkPath) -> Result<LoginLinkPage, Problem> {
+    Ok(LoginLinkPage(include_str!("link.html")))
 }
 
 /// What using a link answers: JSON to a program, a page to a browser.
 #[derive(Debug)]
-pub struct LinkUsed {
-    session: WithCookie<OneSession>,
-    page: bool,
+pub struct UseLinkResponse {
+    session: WithSessionCookie<SessionResponse>,
+    wants_page: bool,
 }
 
-impl Reply for LinkUsed {
-    const COOKIES: Cookies = Cookies::Session;
-    const ALSO: &'static [Also] =
-        &[Also { status: 200, media_type: Some(PAGE), about: "To a browser: a page" }];
+impl IntoResponse for UseLinkResponse {
+    const COOKIES: CookiePolicy = CookiePolicy::Session;
+    const EXTRA_RESPONSES: &'static [ExtraResponse] =
+        &[ExtraResponse { status: 200, media_type: Some(HTML_MEDIA_TYPE), about: "To a browser: a page" }];
 
     fn describe(schemas: &mut Schemas) -> Value {
-        OneSession::describe(schemas)
+        SessionResponse::describe(schemas)
     }
 
-    fn write(self) -> Result<Bytes, Problem> {
-        self.session.write()
+    fn into_body(self) -> Result<Bytes, Problem> {
+        self.session.into_body()
     }
 
-    fn answer(self) -> Result<Answer, Problem> {
-        let mut answer = self.session.answer()?;
-        if self.page {
-            let page = Page(include_str!("signed_in.html")).answer()?;
+    fn into_response(self) -> Result<Response, Problem> {
+        let mut answer = self.session.into_response()?;
+        if self.wants_page {
+            let page = LoginLinkPage(include_str!("signed_in.html")).into_response()?;
             answer.headers.extend(page.headers);
             (answer.media_type, answer.body) = (page.media_type, page.body);
         }
@@ -188,44 +196,44 @@ impl Reply for LinkUsed {
 /// # Errors
 /// 401 for a link that is none, was used, is too old, or was made before the password was changed or reset; 409 for an invitation of an address that signs in to
 /// another account.
-pub async fn use_link(room: Arc<Room>, link: OfLink) -> Result<LinkUsed, Problem> {
-    let (from, now) = (link.from, room.hall.clock().now());
-    let tried = room.throttle.token(from, now)?;
-    match try_link(&room, link).await {
+pub async fn use_link(room: Arc<AppState>, link: LoginLinkPath) -> Result<UseLinkResponse, Problem> {
+    let (from, now) = (link.client_ip, room.intake.clock().now());
+    let tried = room.sign_in_limiter.try_token(from, now)?;
+    match redeem_link(&room, link).await {
         Ok((used, user)) => {
-            tried.right();
-            room.throttle.signed_in(from, &user.email.to_string(), now);
+            tried.succeed();
+            room.sign_in_limiter.remember_user_network(from, &user.email.to_string(), now);
             Ok(used)
         }
         Err(problem) => {
-            if problem.code() == Code::UNAUTHORIZED {
+            if problem.code() == ErrorCode::UNAUTHORIZED {
                 room.login_log.failed(LoginKind::SignInLink, from, "used_or_expired", now);
             } else {
-                tried.void();
+                tried.discard();
             }
             Err(problem)
         }
     }
 }
 
-async fn try_link(room: &Room, link: OfLink) -> Result<(LinkUsed, User), Problem> {
-    let (store, now) = (room.hall.store(), room.hall.clock().now());
-    let over = || Problem::new(Code::UNAUTHORIZED, "The link was used, or is too old: ask for another");
+async fn redeem_link(room: &AppState, link: LoginLinkPath) -> Result<(UseLinkResponse, User), Problem> {
+    let (store, now) = (room.intake.store(), room.intake.clock().now());
+    let over = || Problem::new(ErrorCode::UNAUTHORIZED, "The link was used, or is too old: ask for another");
     let token = link.token.filter(|token| now < token.expires_at).ok_or_else(over)?;
     let found = store::sign_in_link::get(store, &token).await?.ok_or_else(over)?;
     let user = store::user::get(store, found.account, found.user).await?;
-    let user = user.filter(|user| found.is_of(user)).ok_or_else(over)?;
+    let user = user.filter(|user| found.is_valid_for(user)).ok_or_else(over)?;
     let user = match user.invited {
-        true => People::of(&room.hall).accept(&user).await.map_err(problem)?,
+        true => UserService::from_intake(&room.intake).accept_invitation(&user).await.map_err(user_error_problem)?,
         false => user,
     };
-    let start = SessionStart::new(SignInMethod::Link, link.from, link.user_agent.as_deref());
+    let start = SessionStart::new(SignInMethod::Link, link.client_ip, link.user_agent.as_deref());
     let mut batch = Batch::progress();
-    store::sign_in_link::use_up(&mut batch, &token, &found);
-    let session = match begin(&People::of(&room.hall), &user, start, batch).await {
+    store::sign_in_link::consume(&mut batch, &token, &found);
+    let session = match begin_session(&UserService::from_intake(&room.intake), &user, start, batch).await {
         // Used by somebody else at the same moment.
-        Err(problem) if problem.code() == Code::CONFLICT => return Err(over()),
+        Err(problem) if problem.code() == ErrorCode::CONFLICT => return Err(over()),
         begun => begun?,
     };
-    Ok((LinkUsed { session, page: link.page }, user))
+    Ok((UseLinkResponse { session, wants_page: link.wants_page }, user))
 }

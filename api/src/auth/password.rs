@@ -3,31 +3,31 @@
 use std::net::IpAddr;
 use std::sync::Arc;
 
-use queue::people::People;
+use queue::people::UserService;
 use serde::Serialize;
 use serde_json::{Value, json};
-use store::access::SignedIn;
+use store::access::SignedInUser;
 
-use super::{PASSWORD, mailed, password, passwords, problem};
-use crate::call::{Call, Input, SMALL_BYTES_MAX, Takes};
-use crate::fields::{Names, Notes};
-use crate::problem::{Code, Problem};
-use crate::room::Room;
-use crate::schema::{self, Describe, Schemas};
+use super::{PASSWORD, mailed, passwords, read_password, user_error_problem};
+use crate::call::{FromRequest, Request, RequestSpec, SMALL_BYTES_MAX};
+use crate::fields::{FieldDiagnostics, FieldNames};
+use crate::problem::{ErrorCode, Problem};
+use crate::room::AppState;
+use crate::schema::{self, Schemas, ToSchema};
 
 const CURRENT_PASSWORD: &str = "current_password";
 
 /// What `POST /auth/password` takes.
-pub struct NewPassword {
+pub struct SetPassword {
     current: Option<String>,
     password: String,
     from: Option<IpAddr>,
 }
 
-impl Input for NewPassword {
+impl FromRequest for SetPassword {
     const BODY_BYTES_MAX: Option<usize> = Some(SMALL_BYTES_MAX);
 
-    fn describe(_: &mut Schemas) -> Takes {
+    fn describe(_: &mut Schemas) -> RequestSpec {
         let password = json!({
             "type": "string", "minLength": passwords::CHARS_MIN, "maxLength": passwords::BYTES_MAX,
             "description": "The new password",
@@ -37,26 +37,26 @@ impl Input for NewPassword {
             &[PASSWORD],
             [(CURRENT_PASSWORD, schema::string("The one until now, if there is one")), (PASSWORD, password)],
         );
-        Takes { body: Some(body), body_bytes_max: Self::BODY_BYTES_MAX, ..Takes::default() }
+        RequestSpec { body: Some(body), body_bytes_max: Self::BODY_BYTES_MAX, ..RequestSpec::default() }
     }
 
-    fn read(call: &Call) -> Result<Self, Problem> {
-        const NAMES: Names = Names {
+    fn read(call: &Request) -> Result<Self, Problem> {
+        const NAMES: FieldNames = FieldNames {
             known: &[(PASSWORD, PASSWORD), ("new_password", PASSWORD), (CURRENT_PASSWORD, CURRENT_PASSWORD)],
             foreign: &[],
         };
-        let mut notes = Notes::default();
-        let given = call.given(&NAMES, &mut notes)?;
-        let current = password(&given, CURRENT_PASSWORD, &mut notes);
-        let new = password(&given, PASSWORD, &mut notes);
-        if !given.is_meant(PASSWORD) {
+        let mut notes = FieldDiagnostics::default();
+        let given = call.body_fields(&NAMES, &mut notes)?;
+        let current = read_password(&given, CURRENT_PASSWORD, &mut notes);
+        let new = read_password(&given, PASSWORD, &mut notes);
+        if !given.is_present_or_misnamed(PASSWORD) {
             notes.errors.add(PASSWORD, "is required");
         }
         if new.as_ref().is_some_and(|new| new.chars().count() < passwords::CHARS_MIN) {
             notes.errors.add(PASSWORD, format!("is shorter than {} characters", passwords::CHARS_MIN));
         }
         match new {
-            Some(password) if notes.errors.is_empty() => Ok(Self { current, password, from: call.from }),
+            Some(password) if notes.errors.is_empty() => Ok(Self { current, password, from: call.client_ip }),
             _ => Err(notes.errors.into()),
         }
     }
@@ -64,14 +64,14 @@ impl Input for NewPassword {
 
 /// A password was set.
 #[derive(Debug, Serialize)]
-pub struct PasswordSet {
+pub struct SetPasswordResponse {
     ok: bool,
     sessions_ended: usize,
 }
 
-impl Describe for PasswordSet {
+impl ToSchema for SetPasswordResponse {
     fn schema(schemas: &mut Schemas) -> Value {
-        schemas.named("PasswordSet", |_| {
+        schemas.component("PasswordSet", |_| {
             schema::object(
                 "The password was set",
                 [
@@ -89,33 +89,33 @@ impl Describe for PasswordSet {
 /// # Errors
 /// 403 when the current password is wrong; 429 after too many tries.
 pub async fn set_password(
-    room: Arc<Room>,
-    who: SignedIn,
-    asked: NewPassword,
-) -> Result<PasswordSet, Problem> {
-    let NewPassword { current, password, from } = asked;
+    room: Arc<AppState>,
+    who: SignedInUser,
+    asked: SetPassword,
+) -> Result<SetPasswordResponse, Problem> {
+    let SetPassword { current, password, from } = asked;
     let user = who.user();
-    let is_by_link = who.session().is_by_fresh_link(room.hall.clock().now());
+    let is_by_link = who.session().has_fresh_sign_in_link(room.intake.clock().now());
     if user.password.is_some() && !is_by_link {
         let email = user.email.to_string();
-        let tried = room.throttle.password(from, &email, room.hall.clock().now())?;
-        match room.passwords.check(current.unwrap_or_default(), user.password.clone()).await {
-            Ok(true) => tried.right(),
+        let tried = room.sign_in_limiter.try_password(from, &email, room.intake.clock().now())?;
+        match room.password_hasher.verify(current.unwrap_or_default(), user.password.clone()).await {
+            Ok(true) => tried.succeed(),
             Ok(false) => {
                 let text = "`current_password` is wrong. If you have forgotten it, sign in by a mailed link and set another \
                             within 15 minutes";
-                return Err(Problem::new(Code::FORBIDDEN, text));
+                return Err(Problem::new(ErrorCode::FORBIDDEN, text));
             }
             Err(problem) => {
-                tried.void();
+                tried.discard();
                 return Err(problem);
             }
         }
     }
-    let salt = room.hall.entropy().u128().to_ne_bytes();
-    let hash = room.passwords.hash(password, salt).await?;
-    let people = People::of(&room.hall);
-    let sessions_ended = people.set_password(user, hash, who.session().id).await.map_err(problem)?;
-    mailed::password_changed(&room, user);
-    Ok(PasswordSet { ok: true, sessions_ended })
+    let salt = room.intake.entropy().u128().to_ne_bytes();
+    let hash = room.password_hasher.hash(password, salt).await?;
+    let people = UserService::from_intake(&room.intake);
+    let sessions_ended = people.set_password(user, hash, who.session().id).await.map_err(user_error_problem)?;
+    mailed::notify_password_changed(&room, user);
+    Ok(SetPasswordResponse { ok: true, sessions_ended })
 }

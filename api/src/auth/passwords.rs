@@ -28,44 +28,44 @@ const MEMORY_KIB_MAX: u32 = 256 << 10;
 const PASSES_MAX: u32 = 16;
 const HASH_BYTES: usize = 32;
 /// Hashes at once.
-const AT_ONCE: usize = 2;
+const CONCURRENT_HASHES_MAX: usize = 2;
 /// Hashes that wait.
-const WAITING_MAX: usize = 32;
+const WAITERS_MAX: usize = 32;
 
 /// Hashes and checks passwords.
 #[derive(Debug)]
-pub struct Passwords {
-    places: Arc<Semaphore>,
+pub struct PasswordHasher {
+    permits: Arc<Semaphore>,
     waiting: AtomicUsize,
 }
 
-impl Default for Passwords {
+impl Default for PasswordHasher {
     fn default() -> Self {
-        Self { places: Arc::new(Semaphore::new(AT_ONCE)), waiting: AtomicUsize::new(0) }
+        Self { permits: Arc::new(Semaphore::new(CONCURRENT_HASHES_MAX)), waiting: AtomicUsize::new(0) }
     }
 }
 
 /// Counts who waits, also when they give up.
-struct Waiting<'a>(&'a AtomicUsize);
+struct HashWaiter<'a>(&'a AtomicUsize);
 
-impl Drop for Waiting<'_> {
+impl Drop for HashWaiter<'_> {
     fn drop(&mut self) {
         self.0.fetch_sub(1, Ordering::AcqRel);
     }
 }
 
-impl Passwords {
+impl PasswordHasher {
     /// Whether a password is the one of this hash. Without a hash it is not, after as long a time.
     ///
     /// # Errors
     /// 503 when too many wait.
-    pub async fn check(&self, password: String, hash: Option<PasswordHash>) -> Result<bool, Problem> {
-        let hash = hash.as_ref().and_then(|hash| Stored::read(&hash.0));
-        self.apart(move || match hash {
-            Some(stored) => stored.of(&password).is_some_and(|bytes| is_same(&bytes, &stored.hash)),
+    pub async fn verify(&self, password: String, hash: Option<PasswordHash>) -> Result<bool, Problem> {
+        let hash = hash.as_ref().and_then(|hash| Argon2Hash::from_phc_string(&hash.0));
+        self.run_blocking(move || match hash {
+            Some(stored) => stored.compute(&password).is_some_and(|bytes| constant_time_eq(&bytes, &stored.hash)),
             None => {
-                let nobody = Stored { salt: vec![0; 16], ..Stored::default() };
-                let _ = nobody.of(&password);
+                let nobody = Argon2Hash { salt: vec![0; 16], ..Argon2Hash::default() };
+                let _ = nobody.compute(&password);
                 false
             }
         })
@@ -77,23 +77,20 @@ impl Passwords {
     /// # Errors
     /// 503 when too many wait.
     pub async fn hash(&self, password: String, salt: [u8; 16]) -> Result<PasswordHash, Problem> {
-        let made = self.apart(move || {
-            let fresh = Stored { salt: salt.to_vec(), ..Stored::default() };
-            let hash = fresh.of(&password)?;
-            Some(Stored { hash: hash.to_vec(), ..fresh }.write())
+        let made = self.run_blocking(move || {
+            let fresh = Argon2Hash { salt: salt.to_vec(), ..Argon2Hash::default() };
+            let hash = fresh.compute(&password)?;
+            Some(Argon2Hash { hash: hash.to_vec(), ..fresh }.to_phc_string())
         });
         made.await?.map(PasswordHash).ok_or_else(|| Problem::internal("a password could not be hashed"))
     }
 
-    async fn apart<T: Send + 'static>(
-        &self,
-        work: impl FnOnce() -> T + Send + 'static,
-    ) -> Result<T, Problem> {
-        let waiting = Waiting(&self.waiting);
-        if self.waiting.fetch_add(1, Ordering::AcqRel) >= WAITING_MAX {
+    async fn run_blocking<T: Send + 'static>(&self, work: impl FnOnce() -> T + Send + 'static) -> Result<T, Problem> {
+        let waiting = HashWaiter(&self.waiting);
+        if self.waiting.fetch_add(1, Ordering::AcqRel) >= WAITERS_MAX {
             return Err(Problem::busy());
         }
-        let place = Arc::clone(&self.places).acquire_owned().await.map_err(Problem::internal)?;
+        let place = Arc::clone(&self.permits).acquire_owned().await.map_err(Problem::internal)?;
         drop(waiting);
         // The place is held as long as the work takes, whether or not somebody still waits for it.
         let working = tokio::task::spawn_blocking(move || {
@@ -106,27 +103,27 @@ impl Passwords {
 }
 
 /// Not byte by byte until the first difference.
-fn is_same(a: &[u8], b: &[u8]) -> bool {
-    SecretHash::of_bytes(a) == SecretHash::of_bytes(b)
+fn constant_time_eq(a: &[u8], b: &[u8]) -> bool {
+    SecretHash::from_bytes(a) == SecretHash::from_bytes(b)
 }
 
 /// A hash with what it was made with; written in the PHC string format.
 #[derive(Debug, Clone, PartialEq, Eq)]
-struct Stored {
+struct Argon2Hash {
     memory_kib: u32,
     passes: u32,
     salt: Vec<u8>,
     hash: Vec<u8>,
 }
 
-impl Default for Stored {
+impl Default for Argon2Hash {
     fn default() -> Self {
         Self { memory_kib: MEMORY_KIB, passes: PASSES, salt: Vec::new(), hash: Vec::new() }
     }
 }
 
-impl Stored {
-    fn of(&self, password: &str) -> Option<[u8; HASH_BYTES]> {
+impl Argon2Hash {
+    fn compute(&self, password: &str) -> Option<[u8; HASH_BYTES]> {
         let params = Params::new(self.memory_kib, self.passes, 1, Some(HASH_BYTES)).ok()?;
         let mut hash = [0; HASH_BYTES];
         let argon2 = Argon2::new(Algorithm::Argon2id, Version::V0x13, params);
@@ -134,12 +131,12 @@ impl Stored {
         Some(hash)
     }
 
-    fn write(&self) -> String {
+    fn to_phc_string(&self) -> String {
         let (salt, hash) = (STANDARD_NO_PAD.encode(&self.salt), STANDARD_NO_PAD.encode(&self.hash));
         format!("$argon2id$v=19$m={},t={},p=1${salt}${hash}", self.memory_kib, self.passes)
     }
 
-    fn read(text: &str) -> Option<Self> {
+    fn from_phc_string(text: &str) -> Option<Self> {
         let (parameters, rest) = text.strip_prefix("$argon2id$v=19$")?.split_once('$')?;
         let (salt, hash) = rest.split_once('$')?;
         let (memory, passes) = parameters.strip_suffix(",p=1")?.split_once(',')?;
@@ -156,17 +153,17 @@ mod tests {
 
     #[tokio::test]
     async fn the_right_password_is_the_right_one() {
-        let passwords = Passwords::default();
+        let passwords = PasswordHasher::default();
         let hash = passwords.hash("correct horse".to_owned(), [7; 16]).await.unwrap();
         assert!(hash.0.starts_with("$argon2id$v=19$m=19456,t=2,p=1$"), "{}", hash.0);
-        assert!(passwords.check("correct horse".to_owned(), Some(hash.clone())).await.unwrap());
+        assert!(passwords.verify("correct horse".to_owned(), Some(hash.clone())).await.unwrap());
         for (wrong, hash) in [
             ("correct hors", Some(hash)),
             ("", Some(PasswordHash("$argon2id$v=19$m=4294967295,t=2,p=1$AA$AA".to_owned()))),
             ("", Some(PasswordHash(String::new()))),
             ("correct horse", None),
         ] {
-            assert!(!passwords.check(wrong.to_owned(), hash).await.unwrap(), "{wrong}");
+            assert!(!passwords.verify(wrong.to_owned(), hash).await.unwrap(), "{wrong}");
         }
         assert_eq!(passwords.waiting.load(Ordering::Acquire), 0);
     }

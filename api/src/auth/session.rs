@@ -3,66 +3,70 @@
 use std::sync::Arc;
 
 use mail::id::SessionId;
-use mail::user::Session;
-use queue::people::People;
+use mail::user::UserSession;
+use queue::people::UserService;
 use serde::Serialize;
 use serde_json::Value;
-use store::access::SignedIn;
+use store::access::SignedInUser;
 use store::engine::Batch;
 
-use super::view::{OneSession, SessionView, WithCookie};
-use super::{cookie, problem};
-use crate::call::{Call, Input, Nothing, Takes};
-use crate::done::Done;
-use crate::emails::view::Moment;
+use super::view::{SessionResponse, SessionView, WithSessionCookie};
+use super::{cookie, user_error_problem};
+use crate::call::{FromRequest, NoInput, Request, RequestSpec};
+use crate::done::OkResponse;
+use crate::emails::view::JsonTimestamp;
 use crate::problem::Problem;
-use crate::room::Room;
-use crate::schema::{self, Describe, Schemas};
+use crate::room::AppState;
+use crate::schema::{self, Schemas, ToSchema};
 
 /// `POST /auth/sign-out`.
 ///
 /// # Errors
 /// The store cannot be written.
-pub async fn sign_out(room: Arc<Room>, who: SignedIn, _: Nothing) -> Result<WithCookie<Done>, Problem> {
+pub async fn sign_out(
+    room: Arc<AppState>,
+    who: SignedInUser,
+    _: NoInput,
+) -> Result<WithSessionCookie<OkResponse>, Problem> {
     let mut batch = Batch::progress();
     store::session::delete(&mut batch, who.session());
-    room.hall.store().commit(batch).await.map_err(Problem::outage)?;
-    Ok(WithCookie { reply: Done::OK, cookie: cookie::clear() })
+    room.intake.store().commit(batch).await.map_err(Problem::outage)?;
+    Ok(WithSessionCookie { reply: OkResponse::OK, cookie: cookie::clear_cookie() })
 }
 
 /// `GET /auth/session`.
 ///
 /// # Errors
 /// None.
-pub async fn session(_: Arc<Room>, who: SignedIn, _: Nothing) -> Result<OneSession, Problem> {
-    Ok(OneSession { session: SessionView::of(who.session(), who.user(), who.token()) })
+pub async fn get(_: Arc<AppState>, who: SignedInUser, _: NoInput) -> Result<SessionResponse, Problem> {
+    Ok(SessionResponse { session: SessionView::from_session(who.session(), who.user(), who.token()) })
 }
 
 /// A session in the list of its user's.
 #[derive(Debug, Serialize)]
-struct ListedSession {
+struct SessionListItem {
     id: SessionId,
     /// The one that asks.
     current: bool,
     method: Option<&'static str>,
     ip: Option<String>,
     user_agent: Option<String>,
-    created_at: Moment,
-    last_used_at: Option<Moment>,
-    expires_at: Moment,
+    created_at: JsonTimestamp,
+    last_used_at: Option<JsonTimestamp>,
+    expires_at: JsonTimestamp,
 }
 
-impl ListedSession {
-    fn of(session: &Session, own: SessionId) -> Self {
+impl SessionListItem {
+    fn from_session(session: &UserSession, own: SessionId) -> Self {
         Self {
             id: session.id,
             current: session.id == own,
             method: session.method.map(mail::user::SignInMethod::word),
             ip: session.from.map(|address| address.to_string()),
             user_agent: session.user_agent.clone(),
-            created_at: Moment(session.created_at),
-            last_used_at: session.last_used_at.map(Moment),
-            expires_at: Moment(session.expires_at.min(session.ends_at)),
+            created_at: JsonTimestamp(session.created_at),
+            last_used_at: session.last_used_at.map(JsonTimestamp),
+            expires_at: JsonTimestamp(session.expires_at.min(session.ends_at)),
         }
     }
 }
@@ -70,14 +74,14 @@ impl ListedSession {
 /// A user's sessions: they are few.
 #[derive(Debug, Serialize)]
 pub struct SessionList {
-    sessions: Vec<ListedSession>,
+    sessions: Vec<SessionListItem>,
     has_more: bool,
     next_cursor: Option<String>,
 }
 
-impl Describe for SessionList {
+impl ToSchema for SessionList {
     fn schema(schemas: &mut Schemas) -> Value {
-        let session = schemas.named("ListedSession", |_| {
+        let session = schemas.component("ListedSession", |_| {
             let by = "By what they signed in: `password`, `link` or `operator`; null for sessions of older versions";
             schema::object(
                 "A session of the user",
@@ -93,7 +97,7 @@ impl Describe for SessionList {
                 ],
             )
         });
-        schema::page("sessions", session)
+        schema::list_page("sessions", session)
     }
 }
 
@@ -101,25 +105,25 @@ impl Describe for SessionList {
 ///
 /// # Errors
 /// The store cannot be read.
-pub async fn list(room: Arc<Room>, who: SignedIn, _: Nothing) -> Result<SessionList, Problem> {
-    let (user, now) = (who.user(), room.hall.clock().now());
-    let found = store::session::of_user(room.hall.store(), user.account, user.id).await?;
+pub async fn list(room: Arc<AppState>, who: SignedInUser, _: NoInput) -> Result<SessionList, Problem> {
+    let (user, now) = (who.user(), room.intake.clock().now());
+    let found = store::session::list_by_user(room.intake.store(), user.account, user.id).await?;
     let live = found.iter().rev().filter(|session| session.is_live(now));
-    let sessions = live.map(|session| ListedSession::of(session, who.session().id)).collect();
+    let sessions = live.map(|session| SessionListItem::from_session(session, who.session().id)).collect();
     Ok(SessionList { sessions, has_more: false, next_cursor: None })
 }
 
 /// One of the user's sessions.
 #[derive(Debug, Clone, Copy)]
-pub struct OfSession(SessionId);
+pub struct SessionPath(SessionId);
 
-impl Input for OfSession {
-    fn describe(_: &mut Schemas) -> Takes {
+impl FromRequest for SessionPath {
+    fn describe(_: &mut Schemas) -> RequestSpec {
         let id = schema::path_parameter("id", "The session's id (`ses_…`)");
-        Takes { parameters: vec![id], ..Takes::default() }
+        RequestSpec { parameters: vec![id], ..RequestSpec::default() }
     }
 
-    fn read(call: &Call) -> Result<Self, Problem> {
+    fn read(call: &Request) -> Result<Self, Problem> {
         call.path_parameter("id").parse().map(Self).map_err(|_| Problem::not_found("session"))
     }
 }
@@ -128,29 +132,28 @@ impl Input for OfSession {
 ///
 /// # Errors
 /// No such session of this user.
-pub async fn end(room: Arc<Room>, who: SignedIn, OfSession(id): OfSession) -> Result<Done, Problem> {
-    let (user, store) = (who.user(), room.hall.store());
-    let found = store::session::of_user(store, user.account, user.id).await?;
-    let session =
-        found.iter().find(|session| session.id == id).ok_or_else(|| Problem::not_found("session"))?;
+pub async fn end(room: Arc<AppState>, who: SignedInUser, SessionPath(id): SessionPath) -> Result<OkResponse, Problem> {
+    let (user, store) = (who.user(), room.intake.store());
+    let found = store::session::list_by_user(store, user.account, user.id).await?;
+    let session = found.iter().find(|session| session.id == id).ok_or_else(|| Problem::not_found("session"))?;
     let mut batch = Batch::progress();
     store::session::delete(&mut batch, session);
     store.commit(batch).await.map_err(Problem::outage)?;
-    Ok(Done::OK)
+    Ok(OkResponse::OK)
 }
 
 /// How many sessions ended.
 #[derive(Debug, Serialize)]
-pub struct SessionsEnded {
+pub struct EndSessionsResponse {
     ok: bool,
     sessions_ended: usize,
 }
 
-impl Describe for SessionsEnded {
+impl ToSchema for EndSessionsResponse {
     fn schema(schemas: &mut Schemas) -> Value {
         let ok = serde_json::json!({"type": "boolean", "const": true});
         let ended = schema::count("Other sessions of the user that ended");
-        schemas.named("SessionsEnded", |_| {
+        schemas.component("SessionsEnded", |_| {
             schema::object("Other sessions ended", [("ok", ok), ("sessions_ended", ended)])
         })
     }
@@ -160,7 +163,7 @@ impl Describe for SessionsEnded {
 ///
 /// # Errors
 /// The store cannot be written.
-pub async fn end_others(room: Arc<Room>, who: SignedIn, _: Nothing) -> Result<SessionsEnded, Problem> {
-    let ended = People::of(&room.hall).end_other_sessions(who.user(), who.session().id).await;
-    Ok(SessionsEnded { ok: true, sessions_ended: ended.map_err(problem)? })
+pub async fn end_others(room: Arc<AppState>, who: SignedInUser, _: NoInput) -> Result<EndSessionsResponse, Problem> {
+    let ended = UserService::from_intake(&room.intake).end_other_sessions(who.user(), who.session().id).await;
+    Ok(EndSessionsResponse { ok: true, sessions_ended: ended.map_err(user_error_problem)? })
 }

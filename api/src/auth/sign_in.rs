@@ -5,48 +5,48 @@ use std::sync::Arc;
 
 use mail::address::Address;
 use mail::user::{SessionStart, SignInMethod, User};
-use queue::people::People;
+use queue::people::UserService;
 use store::engine::Batch;
 
-use super::view::{OneSession, SessionView, WithCookie};
-use super::{EMAIL, PASSWORD, cookie, email, login_log, password, problem, user_agent};
-use crate::call::{Call, Input, SMALL_BYTES_MAX, Takes};
-use crate::fields::{Names, Notes};
-use crate::problem::{Code, Problem};
-use crate::room::Room;
+use super::view::{SessionResponse, SessionView, WithSessionCookie};
+use super::{EMAIL, PASSWORD, cookie, login_log, read_email, read_password, user_agent, user_error_problem};
+use crate::call::{FromRequest, Request, RequestSpec, SMALL_BYTES_MAX};
+use crate::fields::{FieldDiagnostics, FieldNames};
+use crate::problem::{ErrorCode, Problem};
+use crate::room::AppState;
 use crate::schema::{self, Schemas};
 
 /// What `POST /auth/sign-in` takes.
-pub struct SignIn {
+pub struct PasswordSignIn {
     email: Address,
     password: String,
-    from: Option<IpAddr>,
+    client_ip: Option<IpAddr>,
     user_agent: Option<String>,
 }
 
-impl Input for SignIn {
+impl FromRequest for PasswordSignIn {
     const BODY_BYTES_MAX: Option<usize> = Some(SMALL_BYTES_MAX);
 
-    fn describe(_: &mut Schemas) -> Takes {
+    fn describe(_: &mut Schemas) -> RequestSpec {
         let body = schema::object(
             "Who signs in",
             [("email", schema::string("Their address")), ("password", schema::string("Their password"))],
         );
-        Takes { body: Some(body), body_bytes_max: Self::BODY_BYTES_MAX, ..Takes::default() }
+        RequestSpec { body: Some(body), body_bytes_max: Self::BODY_BYTES_MAX, ..RequestSpec::default() }
     }
 
-    fn read(call: &Call) -> Result<Self, Problem> {
-        const NAMES: Names = Names { known: &[(EMAIL, EMAIL), (PASSWORD, PASSWORD)], foreign: &[] };
-        let mut notes = Notes::default();
-        let given = call.given(&NAMES, &mut notes)?;
-        let email = email(&given, &mut notes);
-        let password = password(&given, PASSWORD, &mut notes);
-        if !given.is_meant(PASSWORD) {
+    fn read(call: &Request) -> Result<Self, Problem> {
+        const NAMES: FieldNames = FieldNames { known: &[(EMAIL, EMAIL), (PASSWORD, PASSWORD)], foreign: &[] };
+        let mut notes = FieldDiagnostics::default();
+        let given = call.body_fields(&NAMES, &mut notes)?;
+        let email = read_email(&given, &mut notes);
+        let password = read_password(&given, PASSWORD, &mut notes);
+        if !given.is_present_or_misnamed(PASSWORD) {
             notes.errors.add(PASSWORD, "is required");
         }
         match (email, password) {
             (Some(email), Some(password)) if notes.errors.is_empty() => {
-                Ok(Self { email, password, from: call.from, user_agent: user_agent(call) })
+                Ok(Self { email, password, client_ip: call.client_ip, user_agent: user_agent(call) })
             }
             _ => Err(notes.errors.into()),
         }
@@ -57,50 +57,53 @@ impl Input for SignIn {
 ///
 /// # Errors
 /// 401 whatever is wrong with the two; 429 after too many tries; 503 when too many sign in at once.
-pub async fn sign_in(room: Arc<Room>, asked: SignIn) -> Result<WithCookie<OneSession>, Problem> {
-    let SignIn { email, password, from, user_agent } = asked;
+pub async fn sign_in(
+    room: Arc<AppState>,
+    asked: PasswordSignIn,
+) -> Result<WithSessionCookie<SessionResponse>, Problem> {
+    let PasswordSignIn { email, password, client_ip: from, user_agent } = asked;
     let text = email.to_string();
-    let now = room.hall.clock().now();
-    let tried = room.throttle.password(from, &text, now)?;
-    let people = People::of(&room.hall);
-    let user = match who_signs_in(&room, &people, (&email, password)).await {
+    let now = room.intake.clock().now();
+    let tried = room.sign_in_limiter.try_password(from, &text, now)?;
+    let people = UserService::from_intake(&room.intake);
+    let user = match verify_credentials(&room, &people, (&email, password)).await {
         Ok(user) => user,
         Err(problem) => {
-            tried.void();
+            tried.discard();
             return Err(problem);
         }
     };
     let Some(user) = user else {
         login_log::wrong_password(from, &text);
-        return Err(Problem::new(Code::UNAUTHORIZED, "The address or the password is wrong"));
+        return Err(Problem::new(ErrorCode::UNAUTHORIZED, "The address or the password is wrong"));
     };
-    tried.right();
-    room.throttle.signed_in(from, &text, now);
+    tried.succeed();
+    room.sign_in_limiter.remember_user_network(from, &text, now);
     let start = SessionStart::new(SignInMethod::Password, from, user_agent.as_deref());
-    begin(&people, &user, start, Batch::progress()).await
+    begin_session(&people, &user, start, Batch::progress()).await
 }
 
 /// The user of this address, if the password is theirs.
-async fn who_signs_in(
-    room: &Room,
-    people: &People,
+async fn verify_credentials(
+    room: &AppState,
+    people: &UserService,
     (email, password): (&Address, String),
 ) -> Result<Option<User>, Problem> {
-    let user = people.by_email(email).await.map_err(problem)?;
+    let user = people.by_email(email).await.map_err(user_error_problem)?;
     let hash = user.as_ref().and_then(|user| user.password.clone());
-    let right = room.passwords.check(password, hash).await?;
+    let right = room.password_hasher.verify(password, hash).await?;
     Ok(user.filter(|_| right))
 }
 
 /// Begins a session of a user, and commits what is in the batch with it.
-pub(super) async fn begin(
-    people: &People,
+pub(super) async fn begin_session(
+    people: &UserService,
     user: &User,
     start: SessionStart,
     batch: Batch,
-) -> Result<WithCookie<OneSession>, Problem> {
+) -> Result<WithSessionCookie<SessionResponse>, Problem> {
     let begun = people.begin_session(user, start, batch).await;
-    let (token, session) = begun.map_err(problem)?;
-    let reply = OneSession { session: SessionView::of(&session, user, &token) };
-    Ok(WithCookie { reply, cookie: cookie::set(&token) })
+    let (token, session) = begun.map_err(user_error_problem)?;
+    let reply = SessionResponse { session: SessionView::from_session(&session, user, &token) };
+    Ok(WithSessionCookie { reply, cookie: cookie::set_cookie(&token) })
 }

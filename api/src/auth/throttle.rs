@@ -20,55 +20,55 @@ use std::time::Duration;
 
 use jiff::Timestamp;
 use mail::id::{AccountId, ProgramId};
-use mail::network::counted;
+use mail::network::client_prefix;
 
-use crate::problem::{Code, Problem};
+use crate::problem::{ErrorCode, Problem};
 
 /// So many at once, and then one after each interval.
 #[derive(Debug, Clone, Copy)]
-struct Limit {
-    at_once: u32,
+struct AttemptLimit {
+    burst: u32,
     interval: Duration,
 }
 
-const fn limit(at_once: u32, interval_s: u64) -> Limit {
-    Limit { at_once, interval: Duration::from_secs(interval_s) }
+const fn limit(at_once: u32, interval_s: u64) -> AttemptLimit {
+    AttemptLimit { burst: at_once, interval: Duration::from_secs(interval_s) }
 }
 
 /// Wrong passwords for one email from one network: ten, then twelve an hour.
-const BY_EMAIL_AND_NETWORK: Limit = limit(10, 300);
+const BY_EMAIL_AND_NETWORK: AttemptLimit = limit(10, 300);
 /// Failures of one network (IPv4: an address, perhaps an office's; IPv6: a /64).
-const BY_NETWORK: Limit = limit(50, 20);
+const BY_NETWORK: AttemptLimit = limit(50, 20);
 /// Wrong passwords for one email from networks that it has not signed in from: a thousand a day.
-const BY_EMAIL: Limit = limit(100, 90);
+const BY_EMAIL: AttemptLimit = limit(100, 90);
 /// Links asked for by one network for one email.
-const LINKS_BY_EMAIL_AND_NETWORK: Limit = limit(5, 180);
+const LINKS_BY_EMAIL_AND_NETWORK: AttemptLimit = limit(5, 180);
 /// Links mailed to one email because strangers asked for them.
-const LINKS_BY_EMAIL: Limit = limit(20, 180);
+const LINKS_BY_EMAIL: AttemptLimit = limit(20, 180);
 /// Mail that one form of an affiliate program's portal has sent, whoever filled it in.
-const PORTAL_FORM: Limit = limit(200, 10);
+const PORTAL_FORM: AttemptLimit = limit(200, 10);
 /// The same form of a program for the same email, where one letter says all.
-const REPEATS: Limit = limit(1, 300);
+const REPEATS: AttemptLimit = limit(1, 300);
 /// Invitations mailed by one account to one email.
-const INVITATIONS: Limit = limit(5, 3600);
+const INVITATIONS: AttemptLimit = limit(5, 3600);
 /// Invitations mailed by one account.
-const INVITATIONS_BY_ACCOUNT: Limit = limit(50, 600);
+const INVITATIONS_BY_ACCOUNT: AttemptLimit = limit(50, 600);
 /// News of one kind (a credential, a secret, an owner) that the owners of one account are told of.
-const NOTICES: Limit = limit(5, 3600);
+const NOTICES: AttemptLimit = limit(5, 3600);
 /// How long it is remembered that an email signed in from a network.
-const KNOWN_FOR: Duration = Duration::from_secs(90 * 24 * 3600);
+const KNOWN_NETWORK_TTL: Duration = Duration::from_secs(90 * 24 * 3600);
 /// Counts in memory; as many networks are known.
-const COUNTS_MAX: usize = 50_000;
+const COUNTERS_MAX: usize = 50_000;
 
-type Network = Option<IpAddr>;
+type NetworkKey = Option<IpAddr>;
 
 /// What is counted.
 #[derive(Debug, Clone, PartialEq, Eq, Hash)]
-enum Counted {
-    Network(Network),
-    EmailAndNetwork(String, Network),
+enum CounterKey {
+    Network(NetworkKey),
+    EmailAndNetwork(String, NetworkKey),
     Email(String),
-    LinksOfNetwork(String, Network),
+    LinksOfNetwork(String, NetworkKey),
     Links(String),
     PortalForm(ProgramId, &'static str),
     Repeats(ProgramId, String),
@@ -77,8 +77,8 @@ enum Counted {
     Notices(AccountId, &'static str),
 }
 
-impl Counted {
-    fn limit(&self) -> Limit {
+impl CounterKey {
+    fn limit(&self) -> AttemptLimit {
         match self {
             Self::Network(_) => BY_NETWORK,
             Self::EmailAndNetwork(..) => BY_EMAIL_AND_NETWORK,
@@ -96,68 +96,73 @@ impl Counted {
 
 /// Counts tries.
 #[derive(Debug, Default)]
-pub struct Throttle(Mutex<Counts>);
+pub struct SignInRateLimiter(Mutex<AttemptCounters>);
 
 #[derive(Debug, Default)]
-struct Counts {
+struct AttemptCounters {
     /// When all that was counted is forgotten.
-    clear_at: HashMap<Counted, Timestamp>,
-    known: Known,
+    clear_at: HashMap<CounterKey, Timestamp>,
+    known: KnownNetworks,
     /// Those who were let in to the portals: of all programs together as many as users, and where there are too many
     /// the program that has the most forgets. So no tenant drives out users, or partners of one that has fewer.
-    partners: HashMap<ProgramId, Known>,
+    partners: HashMap<ProgramId, KnownNetworks>,
 }
 
 /// An email at a network.
-type Who = (String, Network);
+type EmailAtNetwork = (String, NetworkKey);
 /// Until when a network is one from which an email has signed in.
-type Known = HashMap<Who, Timestamp>;
+type KnownNetworks = HashMap<EmailAtNetwork, Timestamp>;
 
 /// In which table an email and a network are looked for.
 #[derive(Debug)]
-enum Visitor {
-    User(Who),
-    Partner(ProgramId, Who),
+enum SignInIdentity {
+    User(EmailAtNetwork),
+    Partner(ProgramId, EmailAtNetwork),
 }
 
 /// A try that was counted as a failure, until it is known to be none.
 #[derive(Debug)]
 #[must_use = "a try that is right is not counted"]
-pub struct Try<'a> {
-    throttle: &'a Throttle,
-    counted: Vec<Counted>,
+pub struct CountedAttempt<'a> {
+    limiter: &'a SignInRateLimiter,
+    keys: Vec<CounterKey>,
     now: Timestamp,
 }
 
-impl Throttle {
+impl SignInRateLimiter {
     /// A try to sign in with a password.
     ///
     /// # Errors
     /// 429 `rate_limit_exceeded`.
-    pub fn password(&self, from: Option<IpAddr>, email: &str, now: Timestamp) -> Result<Try<'_>, Problem> {
-        let who = (email.to_lowercase(), from.map(counted));
-        let pair = Counted::EmailAndNetwork(who.0.clone(), who.1);
-        let all = vec![Counted::Network(who.1), pair, Counted::Email(who.0.clone())];
-        self.count(all, Some(&Visitor::User(who)), now)
+    pub fn try_password(
+        &self,
+        from: Option<IpAddr>,
+        email: &str,
+        now: Timestamp,
+    ) -> Result<CountedAttempt<'_>, Problem> {
+        let who = (email.to_lowercase(), from.map(client_prefix));
+        let pair = CounterKey::EmailAndNetwork(who.0.clone(), who.1);
+        let all = vec![CounterKey::Network(who.1), pair, CounterKey::Email(who.0.clone())];
+        self.try_count(all, Some(&SignInIdentity::User(who)), now)
     }
 
     /// A link is used, or something that is none.
     ///
     /// # Errors
     /// 429 `rate_limit_exceeded`.
-    pub fn token(&self, from: Option<IpAddr>, now: Timestamp) -> Result<Try<'_>, Problem> {
-        self.count(vec![Counted::Network(from.map(counted))], None, now)
+    pub fn try_token(&self, from: Option<IpAddr>, now: Timestamp) -> Result<CountedAttempt<'_>, Problem> {
+        self.try_count(vec![CounterKey::Network(from.map(client_prefix))], None, now)
     }
 
     /// A link is asked for. That is counted whether or not there is such a user, which is not told.
     ///
     /// # Errors
     /// 429 `rate_limit_exceeded`.
-    pub fn link(&self, from: Option<IpAddr>, email: &str, now: Timestamp) -> Result<(), Problem> {
-        let who = (email.to_lowercase(), from.map(counted));
-        let pair = Counted::LinksOfNetwork(who.0.clone(), who.1);
-        let all = vec![Counted::Network(who.1), pair, Counted::Links(who.0.clone())];
-        self.count(all, Some(&Visitor::User(who)), now).map(drop)
+    pub fn count_link_request(&self, from: Option<IpAddr>, email: &str, now: Timestamp) -> Result<(), Problem> {
+        let who = (email.to_lowercase(), from.map(client_prefix));
+        let pair = CounterKey::LinksOfNetwork(who.0.clone(), who.1);
+        let all = vec![CounterKey::Network(who.1), pair, CounterKey::Links(who.0.clone())];
+        self.try_count(all, Some(&SignInIdentity::User(who)), now).map(drop)
     }
 
     /// A form of a program's portal that has mail sent, or somebody's server asked: counted by network, by email (that of
@@ -165,143 +170,144 @@ impl Throttle {
     ///
     /// # Errors
     /// 429 `rate_limit_exceeded`.
-    pub fn portal_form(
+    pub fn count_portal_form(
         &self,
         from: Option<IpAddr>,
         (program, form, email): (ProgramId, &'static str, &str),
         now: Timestamp,
     ) -> Result<(), Problem> {
-        let mut all = of_form(from, (program, form, email));
-        all.push(Counted::Links(format!("portal {}", email.to_lowercase())));
-        all.push(Counted::PortalForm(program, form));
-        let who = (email.to_lowercase(), from.map(counted));
-        self.count(all, Some(&Visitor::Partner(program, who)), now).map(drop)
+        let mut all = form_keys(from, (program, form, email));
+        all.push(CounterKey::Links(format!("portal {}", email.to_lowercase())));
+        all.push(CounterKey::PortalForm(program, form));
+        let who = (email.to_lowercase(), from.map(client_prefix));
+        self.try_count(all, Some(&SignInIdentity::Partner(program, who)), now).map(drop)
     }
 
     /// The same of a partner who has signed in: what others send to the program does not concern them.
     ///
     /// # Errors
     /// 429 `rate_limit_exceeded`.
-    pub fn partner_form(
+    pub fn count_partner_form(
         &self,
         from: Option<IpAddr>,
         form: (ProgramId, &'static str, &str),
         now: Timestamp,
     ) -> Result<(), Problem> {
-        self.count(of_form(from, form), None, now).map(drop)
+        self.try_count(form_keys(from, form), None, now).map(drop)
     }
 
     /// A partner was let in to a program's portal from here: the network is known to be theirs.
-    pub fn let_in(&self, from: Option<IpAddr>, (program, email): (ProgramId, &str), now: Timestamp) {
-        let who = (email.to_lowercase(), from.map(counted));
-        let partners = &mut self.counts().partners;
+    pub fn remember_partner_network(&self, from: Option<IpAddr>, (program, email): (ProgramId, &str), now: Timestamp) {
+        let who = (email.to_lowercase(), from.map(client_prefix));
+        let partners = &mut self.lock_counters().partners;
         if !partners.get(&program).is_some_and(|known| known.contains_key(&who)) {
-            make_room_for_partner(partners, now);
+            evict_partner_networks(partners, now);
         }
-        partners.entry(program).or_default().insert(who, later(now, KNOWN_FOR));
+        partners.entry(program).or_default().insert(who, saturating_add(now, KNOWN_NETWORK_TTL));
     }
 
     /// An email joins a program by the form; none when it did so a moment ago, and was written to.
-    pub fn joining(&self, program: ProgramId, email: &str, now: Timestamp) -> Option<Try<'_>> {
-        self.count(vec![Counted::Repeats(program, email.to_lowercase())], None, now).ok()
+    pub fn try_join(&self, program: ProgramId, email: &str, now: Timestamp) -> Option<CountedAttempt<'_>> {
+        self.try_count(vec![CounterKey::Repeats(program, email.to_lowercase())], None, now).ok()
     }
 
     /// An account has somebody invited.
     ///
     /// # Errors
     /// 429 `rate_limit_exceeded`.
-    pub fn invitation(&self, account: AccountId, email: &str, now: Timestamp) -> Result<(), Problem> {
-        let to_email = Counted::Invitations(account, email.to_lowercase());
-        self.count(vec![to_email, Counted::InvitationsOfAccount(account)], None, now).map(drop)
+    pub fn count_invitation(&self, account: AccountId, email: &str, now: Timestamp) -> Result<(), Problem> {
+        let to_email = CounterKey::Invitations(account, email.to_lowercase());
+        self.try_count(vec![to_email, CounterKey::InvitationsOfAccount(account)], None, now).map(drop)
     }
 
     /// An account's owners are told of something of a kind.
     ///
     /// # Errors
     /// 429 `rate_limit_exceeded`.
-    pub fn notice(&self, account: AccountId, kind: &'static str, now: Timestamp) -> Result<(), Problem> {
-        self.count(vec![Counted::Notices(account, kind)], None, now).map(drop)
+    pub fn count_notice(&self, account: AccountId, kind: &'static str, now: Timestamp) -> Result<(), Problem> {
+        self.try_count(vec![CounterKey::Notices(account, kind)], None, now).map(drop)
     }
 
     /// Somebody has signed in from here: the network is known to be theirs.
-    pub fn signed_in(&self, from: Option<IpAddr>, email: &str, now: Timestamp) {
-        let who = (email.to_lowercase(), from.map(counted));
-        let mut counts = self.counts();
-        make_room(&mut counts.known, &who, now);
-        counts.known.insert(who, later(now, KNOWN_FOR));
+    pub fn remember_user_network(&self, from: Option<IpAddr>, email: &str, now: Timestamp) {
+        let who = (email.to_lowercase(), from.map(client_prefix));
+        let mut counts = self.lock_counters();
+        evict_expired(&mut counts.known, &who, now);
+        counts.known.insert(who, saturating_add(now, KNOWN_NETWORK_TTL));
     }
 
-    fn counts(&self) -> MutexGuard<'_, Counts> {
+    fn lock_counters(&self) -> MutexGuard<'_, AttemptCounters> {
         self.0.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
     /// Counts all of these, or, when one of them is full, none.
-    fn count(
+    fn try_count(
         &self,
-        counted: Vec<Counted>,
-        visitor: Option<&Visitor>,
+        counted: Vec<CounterKey>,
+        visitor: Option<&SignInIdentity>,
         now: Timestamp,
-    ) -> Result<Try<'_>, Problem> {
-        let mut counts = self.counts();
-        let known = visitor.is_some_and(|visitor| counts.knows(visitor, now));
+    ) -> Result<CountedAttempt<'_>, Problem> {
+        let mut counts = self.lock_counters();
+        let known = visitor.is_some_and(|visitor| counts.is_known_network(visitor, now));
         for one in &counted {
             // What others did to this email does not concern those who were here before.
             let binds =
-                !known || !matches!(one, Counted::Email(_) | Counted::Links(_) | Counted::PortalForm(..));
-            let wait = counts.wait(one, now);
+                !known || !matches!(one, CounterKey::Email(_) | CounterKey::Links(_) | CounterKey::PortalForm(..));
+            let wait = counts.retry_after(one, now);
             if binds && !wait.is_zero() {
                 let wait_s = wait.as_secs() + u64::from(wait.subsec_nanos() > 0);
-                return Err(Problem::new(Code::RATE_LIMIT_EXCEEDED, "Too many tries; try again later")
-                    .header(http::header::RETRY_AFTER, wait_s.to_string()));
+                return Err(Problem::new(ErrorCode::RATE_LIMIT_EXCEEDED, "Too many tries; try again later")
+                    .with_header(http::header::RETRY_AFTER, wait_s.to_string()));
             }
         }
         for one in &counted {
-            make_room(&mut counts.clear_at, one, now);
+            evict_expired(&mut counts.clear_at, one, now);
             let clear_at = counts.clear_at.entry(one.clone()).or_insert(now);
-            *clear_at = later((*clear_at).max(now), one.limit().interval);
+            *clear_at = saturating_add((*clear_at).max(now), one.limit().interval);
         }
         drop(counts);
-        Ok(Try { throttle: self, counted, now })
+        Ok(CountedAttempt { limiter: self, keys: counted, now })
     }
 }
 
-impl Counts {
-    fn knows(&self, visitor: &Visitor, now: Timestamp) -> bool {
+impl AttemptCounters {
+    fn is_known_network(&self, visitor: &SignInIdentity, now: Timestamp) -> bool {
         let until = match visitor {
-            Visitor::User(who) => self.known.get(who),
-            Visitor::Partner(program, who) => self.partners.get(program).and_then(|known| known.get(who)),
+            SignInIdentity::User(who) => self.known.get(who),
+            SignInIdentity::Partner(program, who) => self.partners.get(program).and_then(|known| known.get(who)),
         };
         until.is_some_and(|until| *until > now)
     }
 
     /// How long until one more may be counted.
-    fn wait(&self, what: &Counted, now: Timestamp) -> Duration {
-        let Limit { at_once, interval } = what.limit();
-        let ahead = self.clear_at.get(what).map_or(Duration::ZERO, |clear_at| {
-            Duration::try_from(clear_at.duration_since(now)).unwrap_or_default()
-        });
+    fn retry_after(&self, what: &CounterKey, now: Timestamp) -> Duration {
+        let AttemptLimit { burst: at_once, interval } = what.limit();
+        let ahead = self
+            .clear_at
+            .get(what)
+            .map_or(Duration::ZERO, |clear_at| Duration::try_from(clear_at.duration_since(now)).unwrap_or_default());
         ahead.saturating_sub(interval * at_once.saturating_sub(1))
     }
 }
 
-impl Try<'_> {
+impl CountedAttempt<'_> {
     /// It was right: it does not count, and the failures of this network for this email are forgiven.
-    pub fn right(self) {
-        self.take_back();
-        let mut counts = self.throttle.counts();
-        for one in self.counted.iter().filter(|one| matches!(one, Counted::EmailAndNetwork(..))) {
+    pub fn succeed(self) {
+        self.uncount();
+        let mut counts = self.limiter.lock_counters();
+        for one in self.keys.iter().filter(|one| matches!(one, CounterKey::EmailAndNetwork(..))) {
             counts.clear_at.remove(one);
         }
     }
 
     /// Whether it was right is not known, by no fault of theirs: it does not count.
-    pub fn void(self) {
-        self.take_back();
+    pub fn discard(self) {
+        self.uncount();
     }
 
-    fn take_back(&self) {
-        let mut counts = self.throttle.counts();
-        for one in &self.counted {
+    fn uncount(&self) {
+        let mut counts = self.limiter.lock_counters();
+        for one in &self.keys {
             if let Some(clear_at) = counts.clear_at.get_mut(one) {
                 *clear_at = clear_at.checked_sub(one.limit().interval).unwrap_or(self.now);
             }
@@ -310,31 +316,31 @@ impl Try<'_> {
 }
 
 /// A form for an email: by network, by both, by the email.
-fn of_form(from: Option<IpAddr>, (program, form, email): (ProgramId, &'static str, &str)) -> Vec<Counted> {
-    let (who, network) = (format!("{form} {program} {}", email.to_lowercase()), from.map(counted));
-    vec![Counted::Network(network), Counted::LinksOfNetwork(who.clone(), network), Counted::Links(who)]
+fn form_keys(from: Option<IpAddr>, (program, form, email): (ProgramId, &'static str, &str)) -> Vec<CounterKey> {
+    let (who, network) = (format!("{form} {program} {}", email.to_lowercase()), from.map(client_prefix));
+    vec![CounterKey::Network(network), CounterKey::LinksOfNetwork(who.clone(), network), CounterKey::Links(who)]
 }
 
-fn later(at: Timestamp, time: Duration) -> Timestamp {
+fn saturating_add(at: Timestamp, time: Duration) -> Timestamp {
     at.checked_add(time).unwrap_or(Timestamp::MAX)
 }
 
 /// What is over goes; when nothing is, the half that ends first: so it is seldom that all are looked at.
-fn make_room<K: Eq + Hash>(ends: &mut HashMap<K, Timestamp>, another: &K, now: Timestamp) {
-    if ends.len() < COUNTS_MAX || ends.contains_key(another) {
+fn evict_expired<K: Eq + Hash>(ends: &mut HashMap<K, Timestamp>, another: &K, now: Timestamp) {
+    if ends.len() < COUNTERS_MAX || ends.contains_key(another) {
         return;
     }
     ends.retain(|_, end| *end > now);
-    if ends.len() < COUNTS_MAX {
+    if ends.len() < COUNTERS_MAX {
         return;
     }
-    halve(ends);
+    evict_oldest_half(ends);
 }
 
 /// The same of all programs together: of the program that has the most half goes.
-fn make_room_for_partner(partners: &mut HashMap<ProgramId, Known>, now: Timestamp) {
+fn evict_partner_networks(partners: &mut HashMap<ProgramId, KnownNetworks>, now: Timestamp) {
     let is_full =
-        |partners: &HashMap<_, Known>| partners.values().map(HashMap::len).sum::<usize>() >= COUNTS_MAX;
+        |partners: &HashMap<_, KnownNetworks>| partners.values().map(HashMap::len).sum::<usize>() >= COUNTERS_MAX;
     if !is_full(partners) {
         return;
     }
@@ -344,13 +350,13 @@ fn make_room_for_partner(partners: &mut HashMap<ProgramId, Known>, now: Timestam
     if is_full(partners)
         && let Some(most) = partners.values_mut().max_by_key(|known| known.len())
     {
-        halve(most);
+        evict_oldest_half(most);
     }
     partners.retain(|_, known| !known.is_empty());
 }
 
 /// The half that ends first goes.
-fn halve<K: Eq + Hash>(ends: &mut HashMap<K, Timestamp>) {
+fn evict_oldest_half<K: Eq + Hash>(ends: &mut HashMap<K, Timestamp>) {
     let mut all: Vec<Timestamp> = ends.values().copied().collect();
     if all.is_empty() {
         return;
@@ -374,16 +380,16 @@ mod tests {
     }
 
     /// How many wrong passwords in a row are looked at.
-    fn wrong(throttle: &Throttle, from: Option<IpAddr>, email: &str, now: Timestamp) -> usize {
-        (0..1_000).take_while(|_| throttle.password(from, email, now).is_ok()).count()
+    fn wrong(throttle: &SignInRateLimiter, from: Option<IpAddr>, email: &str, now: Timestamp) -> usize {
+        (0..1_000).take_while(|_| throttle.try_password(from, email, now).is_ok()).count()
     }
 
     #[test]
     fn failures_are_bounded_where_they_come_from() {
-        let throttle = Throttle::default();
+        let throttle = SignInRateLimiter::default();
         assert_eq!(wrong(&throttle, from(1), "A@b.example", at(0)), 10);
-        let refused = throttle.password(from(1), "a@B.example", at(60)).unwrap_err();
-        assert_eq!(refused.code(), Code::RATE_LIMIT_EXCEEDED);
+        let refused = throttle.try_password(from(1), "a@B.example", at(60)).unwrap_err();
+        assert_eq!(refused.code(), ErrorCode::RATE_LIMIT_EXCEEDED);
         assert_eq!(refused.headers()[0].1, (300 - 60).to_string());
         assert_eq!(wrong(&throttle, from(1), "a@b.example", at(300)), 1);
         // Neither the email elsewhere, nor another email here.
@@ -396,39 +402,39 @@ mod tests {
 
     #[test]
     fn what_is_right_does_not_count() {
-        let throttle = Throttle::default();
+        let throttle = SignInRateLimiter::default();
         for _ in 0..1_000 {
-            throttle.password(from(1), "a@b.example", at(0)).unwrap().right();
-            throttle.password(from(1), "a@b.example", at(0)).unwrap().void();
-            throttle.token(from(1), at(0)).unwrap().void();
+            throttle.try_password(from(1), "a@b.example", at(0)).unwrap().succeed();
+            throttle.try_password(from(1), "a@b.example", at(0)).unwrap().discard();
+            throttle.try_token(from(1), at(0)).unwrap().discard();
         }
         assert_eq!(wrong(&throttle, from(1), "a@b.example", at(0)), 10);
-        throttle.password(from(1), "a@b.example", at(3000)).unwrap().right();
+        throttle.try_password(from(1), "a@b.example", at(3000)).unwrap().succeed();
         assert_eq!(wrong(&throttle, from(1), "a@b.example", at(3000)), 10, "forgiven");
     }
 
     #[test]
     fn strangers_are_slowed_and_keep_nobody_out() {
-        let throttle = Throttle::default();
-        throttle.signed_in(from(1), "A@b.example", at(0));
+        let throttle = SignInRateLimiter::default();
+        throttle.remember_user_network(from(1), "A@b.example", at(0));
         let guessed: usize = (100..200).map(|n| wrong(&throttle, from(n), "a@b.example", at(0))).sum();
         assert_eq!(guessed, 100);
         assert_eq!(wrong(&throttle, from(2), "a@b.example", at(0)), 0);
         assert_eq!(wrong(&throttle, from(2), "a@b.example", at(90)), 1);
         assert_eq!(wrong(&throttle, from(1), "a@b.example", at(0)), 10, "who was here before");
         for n in 100..200 {
-            let _ = throttle.link(from(n), "a@b.example", at(0));
+            let _ = throttle.count_link_request(from(n), "a@b.example", at(0));
         }
-        assert!(throttle.link(from(2), "a@b.example", at(0)).is_err());
-        throttle.link(from(1), "a@b.example", at(0)).unwrap();
+        assert!(throttle.count_link_request(from(2), "a@b.example", at(0)).is_err());
+        throttle.count_link_request(from(1), "a@b.example", at(0)).unwrap();
     }
 
     #[test]
     fn forms_of_a_portal_are_bounded_by_network_email_and_program() {
-        let (throttle, program) = (Throttle::default(), ProgramId::new(at(0), 1));
+        let (throttle, program) = (SignInRateLimiter::default(), ProgramId::new(at(0), 1));
         let sent = |from_n: &dyn Fn(u32) -> u32, email: &dyn Fn(u32) -> String, form: &'static str| {
             let send =
-                |n: &u32| throttle.portal_form(from(from_n(*n)), (program, form, &email(*n)), at(0)).is_ok();
+                |n: &u32| throttle.count_portal_form(from(from_n(*n)), (program, form, &email(*n)), at(0)).is_ok();
             (0..1_000).filter(send).count()
         };
         // One network, whatever addresses it names; one address, wherever the forms come from; one program.
@@ -438,29 +444,28 @@ mod tests {
         // Who signs in is not kept out by those who join, but by the same address.
         assert_eq!(sent(&|n| 20_000 + n, &|n| format!("{n}@three.example"), "sign-in"), 200);
         let other = (ProgramId::new(at(0), 2), "join", "A@b.example");
-        assert!(throttle.portal_form(from(30_000), other, at(0)).is_err(), "of all programs together");
-        assert!(throttle.portal_form(from(30_000), other, at(180)).is_ok());
+        assert!(throttle.count_portal_form(from(30_000), other, at(0)).is_err(), "of all programs together");
+        assert!(throttle.count_portal_form(from(30_000), other, at(180)).is_ok());
     }
 
     #[test]
     fn strangers_keep_no_partner_out_of_a_portal() {
-        let (throttle, program) = (Throttle::default(), ProgramId::new(at(0), 1));
-        throttle.let_in(from(1), (program, "P@partner.example"), at(0));
-        let sign_in =
-            |n, email: &str| throttle.portal_form(from(n), (program, "sign-in", email), at(0)).is_ok();
+        let (throttle, program) = (SignInRateLimiter::default(), ProgramId::new(at(0), 1));
+        throttle.remember_partner_network(from(1), (program, "P@partner.example"), at(0));
+        let sign_in = |n, email: &str| throttle.count_portal_form(from(n), (program, "sign-in", email), at(0)).is_ok();
         // Four networks have the form of the program sent as often as it may be, and for the partner's address.
         assert_eq!((0..1_000).filter(|n| sign_in(100 + n / 250, &format!("{n}@x.example"))).count(), 200);
         (0..100).for_each(|n| {
-            drop(throttle.portal_form(from(200 + n), (program, "join", "p@partner.example"), at(0)))
+            drop(throttle.count_portal_form(from(200 + n), (program, "join", "p@partner.example"), at(0)))
         });
         assert!(!sign_in(2, "p@partner.example"), "a stranger");
         assert!(!sign_in(1, "q@partner.example"), "somebody else where the partner is");
         assert_eq!((0..9).filter(|_| sign_in(1, "p@partner.example")).count(), 5, "by email and network");
         let other = (ProgramId::new(at(0), 2), "sign-in", "p@partner.example");
-        assert!(throttle.portal_form(from(1), other, at(0)).is_err(), "another program's partner");
+        assert!(throttle.count_portal_form(from(1), other, at(0)).is_err(), "another program's partner");
         // Who has signed in is bound by what they send themselves.
         let asks = |n: &u32| {
-            throttle.partner_form(from(50 + n), (program, "sign-in", "r@partner.example"), at(0)).is_ok()
+            throttle.count_partner_form(from(50 + n), (program, "sign-in", "r@partner.example"), at(0)).is_ok()
         };
         assert_eq!((0..100).filter(asks).count(), 20);
     }
@@ -469,48 +474,48 @@ mod tests {
     #[test]
     fn partners_of_one_program_drive_nobody_out_of_what_is_known() {
         let (throttle, small, large) =
-            (Throttle::default(), ProgramId::new(at(0), 1), ProgramId::new(at(0), 2));
-        throttle.signed_in(from(1), "a@b.example", at(0));
-        throttle.let_in(from(1), (small, "p@partner.example"), at(0));
+            (SignInRateLimiter::default(), ProgramId::new(at(0), 1), ProgramId::new(at(0), 2));
+        throttle.remember_user_network(from(1), "a@b.example", at(0));
+        throttle.remember_partner_network(from(1), (small, "p@partner.example"), at(0));
         for n in 0..200_000 {
-            throttle.let_in(from(n), (large, &format!("{n}@x.example")), at(i64::from(n)));
+            throttle.remember_partner_network(from(n), (large, &format!("{n}@x.example")), at(i64::from(n)));
         }
         let now = at(200_000);
         let guessed: usize = (100..200).map(|n| wrong(&throttle, from(n), "a@b.example", now)).sum();
         assert_eq!((guessed, wrong(&throttle, from(1), "a@b.example", now)), (100, 10));
         for (program, email, n) in [(small, "p@partner.example", 1), (large, "199999@x.example", 199_999)] {
             for n in 1_000_000..1_000_100 {
-                drop(throttle.portal_form(from(n), (program, "sign-in", email), now));
+                drop(throttle.count_portal_form(from(n), (program, "sign-in", email), now));
             }
-            assert!(throttle.portal_form(from(n), (program, "sign-in", email), now).is_ok(), "{email}");
+            assert!(throttle.count_portal_form(from(n), (program, "sign-in", email), now).is_ok(), "{email}");
         }
     }
 
     #[test]
     fn who_joins_again_at_once_does_not_join() {
-        let (throttle, program) = (Throttle::default(), ProgramId::new(at(0), 1));
-        throttle.joining(program, "a@b.example", at(0)).unwrap().void();
-        let _ = throttle.joining(program, "a@b.example", at(0)).unwrap();
-        assert!(throttle.joining(program, "A@b.example", at(299)).is_none());
-        assert!(throttle.joining(program, "c@b.example", at(0)).is_some());
-        assert!(throttle.joining(program, "a@b.example", at(300)).is_some());
+        let (throttle, program) = (SignInRateLimiter::default(), ProgramId::new(at(0), 1));
+        throttle.try_join(program, "a@b.example", at(0)).unwrap().discard();
+        let _ = throttle.try_join(program, "a@b.example", at(0)).unwrap();
+        assert!(throttle.try_join(program, "A@b.example", at(299)).is_none());
+        assert!(throttle.try_join(program, "c@b.example", at(0)).is_some());
+        assert!(throttle.try_join(program, "a@b.example", at(300)).is_some());
     }
 
     #[test]
     fn an_account_invites_so_many() {
-        let (throttle, account) = (Throttle::default(), AccountId::new(at(0), 1));
-        let invited = (0..200).filter(|n| throttle.invitation(account, &n.to_string(), at(0)).is_ok());
+        let (throttle, account) = (SignInRateLimiter::default(), AccountId::new(at(0), 1));
+        let invited = (0..200).filter(|n| throttle.count_invitation(account, &n.to_string(), at(0)).is_ok());
         assert_eq!(invited.count(), 50);
     }
 
     #[test]
     fn memory_is_bounded() {
-        let throttle = Throttle::default();
-        for n in 0..2 * u32::try_from(COUNTS_MAX).unwrap() {
-            let _ = throttle.link(from(n), &n.to_string(), at(100_000));
-            throttle.signed_in(from(n), "a@b.example", at(i64::from(n)));
+        let throttle = SignInRateLimiter::default();
+        for n in 0..2 * u32::try_from(COUNTERS_MAX).unwrap() {
+            let _ = throttle.count_link_request(from(n), &n.to_string(), at(100_000));
+            throttle.remember_user_network(from(n), "a@b.example", at(i64::from(n)));
         }
-        let counts = throttle.counts();
-        assert!(counts.clear_at.len() <= COUNTS_MAX + 1 && counts.known.len() <= COUNTS_MAX);
+        let counts = throttle.lock_counters();
+        assert!(counts.clear_at.len() <= COUNTERS_MAX + 1 && counts.known.len() <= COUNTERS_MAX);
     }
 }

@@ -2,53 +2,53 @@
 
 use bytes::Bytes;
 use http::header::{HeaderValue, SET_COOKIE};
-use mail::user::{Role, Session, SessionToken, User};
+use mail::user::{SessionToken, User, UserRole, UserSession};
 use serde::Serialize;
 use serde_json::Value;
 
-use crate::call::{Answer, Cookies, Reply};
-use crate::emails::view::Moment;
+use crate::call::{CookiePolicy, IntoResponse, Response};
+use crate::emails::view::JsonTimestamp;
 use crate::problem::Problem;
-use crate::schema::{self, Describe, Schemas};
+use crate::schema::{self, Schemas, ToSchema};
 
 /// A user as they are shown.
 #[derive(Debug, Serialize)]
 pub struct UserView {
     id: mail::id::UserId,
     email: String,
-    role: Role,
+    role: UserRole,
     status: &'static str,
     has_password: bool,
-    created_at: Moment,
+    created_at: JsonTimestamp,
 }
 
 impl UserView {
     /// What is shown of a user.
     #[must_use]
-    pub fn of(user: &User) -> Self {
+    pub fn from_user(user: &User) -> Self {
         Self {
             id: user.id,
             email: user.email.to_string(),
             role: user.role,
             status: if user.invited { "invited" } else { "active" },
             has_password: user.password.is_some(),
-            created_at: Moment(user.created_at),
+            created_at: JsonTimestamp(user.created_at),
         }
     }
 }
 
-impl Describe for UserView {
+impl ToSchema for UserView {
     fn schema(schemas: &mut Schemas) -> Value {
-        schemas.named("User", |_| {
+        schemas.component("User", |_| {
             schema::object(
                 "Somebody who may sign in",
                 [
                     ("id", schema::string("`user_…`")),
                     ("email", schema::string("Their address")),
-                    ("role", schema::words(&["owner", "member"], "What they may do")),
+                    ("role", schema::string_enum(&["owner", "member"], "What they may do")),
                     (
                         "status",
-                        schema::words(&["invited", "active"], "Whether they have accepted the invitation"),
+                        schema::string_enum(&["invited", "active"], "Whether they have accepted the invitation"),
                     ),
                     ("has_password", schema::boolean("Else they sign in by a mailed link")),
                     ("created_at", schema::time("When they were invited")),
@@ -65,33 +65,33 @@ pub struct SessionView {
     account_id: mail::id::AccountId,
     user: UserView,
     csrf_token: String,
-    created_at: Moment,
-    expires_at: Moment,
+    created_at: JsonTimestamp,
+    expires_at: JsonTimestamp,
 }
 
 impl SessionView {
-    pub(super) fn of(session: &Session, user: &User, token: &SessionToken) -> Self {
+    pub(super) fn from_session(session: &UserSession, user: &User, token: &SessionToken) -> Self {
         Self {
             id: session.id,
             account_id: session.account,
-            user: UserView::of(user),
+            user: UserView::from_user(user),
             csrf_token: token.csrf(),
-            created_at: Moment(session.created_at),
-            expires_at: Moment(session.expires_at),
+            created_at: JsonTimestamp(session.created_at),
+            expires_at: JsonTimestamp(session.expires_at),
         }
     }
 }
 
 /// One session.
 #[derive(Debug, Serialize)]
-pub struct OneSession {
+pub struct SessionResponse {
     pub(super) session: SessionView,
 }
 
-impl Describe for OneSession {
+impl ToSchema for SessionResponse {
     fn schema(schemas: &mut Schemas) -> Value {
         let user = UserView::schema(schemas);
-        let session = schemas.named("Session", |_| {
+        let session = schemas.component("Session", |_| {
             schema::object(
                 "A session; its cookie comes in `set-cookie`",
                 [
@@ -110,24 +110,24 @@ impl Describe for OneSession {
 
 /// An answer that changes the session's cookie.
 #[derive(Debug)]
-pub struct WithCookie<T> {
+pub struct WithSessionCookie<T> {
     pub(super) reply: T,
     pub(super) cookie: Option<HeaderValue>,
 }
 
-impl<T: Reply> Reply for WithCookie<T> {
-    const COOKIES: Cookies = Cookies::Session;
+impl<T: IntoResponse> IntoResponse for WithSessionCookie<T> {
+    const COOKIES: CookiePolicy = CookiePolicy::Session;
 
     fn describe(schemas: &mut Schemas) -> Value {
         T::describe(schemas)
     }
 
-    fn write(self) -> Result<Bytes, Problem> {
-        self.reply.write()
+    fn into_body(self) -> Result<Bytes, Problem> {
+        self.reply.into_body()
     }
 
-    fn answer(self) -> Result<Answer, Problem> {
-        let mut answer = self.reply.answer()?;
+    fn into_response(self) -> Result<Response, Problem> {
+        let mut answer = self.reply.into_response()?;
         answer.headers.extend(self.cookie.map(|cookie| (SET_COOKIE, cookie)));
         Ok(answer)
     }

@@ -3,34 +3,34 @@
 //! its step (`steps[1]`).
 
 use mail::address::Mailbox;
-use mail::automation::definition::{Action, SendEmail};
-use mail::automation::{Automation, Definition, STARTED_MAX};
+use mail::automation::definition::{SendEmailStep, StepAction};
+use mail::automation::{Automation, AutomationDefinition, STARTED_MAX};
 use mail::event::EventKind;
 use mail::template::{TemplateKey, TemplateRef};
 use store::access::Tenant;
-use store::automation::Role;
-use store::product_event::Filter;
+use store::automation::TriggerRole;
+use store::product_event::ProductEventFilter;
 
 use crate::problem::{FieldErrors, Problem};
-use crate::room::Room;
+use crate::room::AppState;
 
 /// How the names of our events about emails begin.
-const OF_EMAILS: &str = "email.";
+const EMAIL_EVENT_PREFIX: &str = "email.";
 /// What is said where nobody sends text messages.
-const NO_TEXTS: &str = "no provider of text messages is configured (`[sms]`)";
+const NO_SMS_PROVIDER: &str = "no provider of text messages is configured (`[sms]`)";
 
 /// Whether somebody sends the text messages of a definition.
 ///
 /// # Errors
 /// Nobody does.
-pub fn texts(room: &Room, definition: &Definition) -> Result<(), Problem> {
-    if room.hall.automations().sends_texts() || !definition.has_sms() {
+pub fn check_text_messages(room: &AppState, definition: &AutomationDefinition) -> Result<(), Problem> {
+    if room.intake.automations().has_sms_provider() || !definition.has_sms() {
         return Ok(());
     }
     let mut errors = FieldErrors::default();
     for (n, step) in definition.steps.iter().enumerate() {
-        if matches!(step.action, Action::Sms(_)) {
-            errors.add(&format!("steps[{n}]"), NO_TEXTS);
+        if matches!(step.action, StepAction::Sms(_)) {
+            errors.add(&format!("steps[{n}]"), NO_SMS_PROVIDER);
         }
     }
     Err(errors.into())
@@ -41,17 +41,17 @@ pub fn texts(room: &Room, definition: &Definition) -> Result<(), Problem> {
 ///
 /// # Errors
 /// One of them is unknown; the store cannot be read.
-pub async fn events(room: &Room, tenant: &Tenant, definition: &Definition) -> Result<(), Problem> {
+pub async fn check_events(room: &AppState, tenant: &Tenant, definition: &AutomationDefinition) -> Result<(), Problem> {
     let mut named = vec![("trigger.event".to_owned(), &definition.trigger.event)];
     let cancelling = definition.trigger.cancel_on_events.iter().enumerate();
     named.extend(cancelling.map(|(n, event)| (format!("trigger.cancel_on_events[{n}]"), event)));
     named.extend(definition.steps.iter().enumerate().filter_map(|(n, step)| match &step.action {
-        Action::WaitForEvent(wait) => Some((format!("steps[{n}].event"), &wait.event)),
+        StepAction::WaitForEvent(wait) => Some((format!("steps[{n}].event"), &wait.event)),
         _ => None,
     }));
     let mut errors = FieldErrors::default();
     for (field, event) in named {
-        if let Some(wrong) = never_comes(room, tenant, event).await? {
+        if let Some(wrong) = event_error(room, tenant, event).await? {
             errors.add(&field, wrong);
         }
     }
@@ -59,13 +59,13 @@ pub async fn events(room: &Room, tenant: &Tenant, definition: &Definition) -> Re
 }
 
 /// Why automations never hear of an event; none when they may.
-async fn never_comes(room: &Room, tenant: &Tenant, event: &str) -> Result<Option<String>, Problem> {
+async fn event_error(room: &AppState, tenant: &Tenant, event: &str) -> Result<Option<String>, Problem> {
     let heard = || {
-        let heard = EventKind::ALL.into_iter().filter(|kind| kind.is_heard_by_automations());
+        let heard = EventKind::ALL.into_iter().filter(|kind| kind.can_trigger_automations());
         heard.map(EventKind::name).collect::<Vec<_>>().join(", ")
     };
-    match EventKind::reserving(event) {
-        Some(kind) if !kind.is_heard_by_automations() => {
+    match EventKind::from_name_ignoring_case(event) {
+        Some(kind) if !kind.can_trigger_automations() => {
             return Ok(Some(format!("is not heard by automations; of our events these are: {}", heard())));
         }
         Some(kind) if kind.name() != event => {
@@ -75,26 +75,27 @@ async fn never_comes(room: &Room, tenant: &Tenant, event: &str) -> Result<Option
         None => {}
     }
     let is_about_emails =
-        event.get(..OF_EMAILS.len()).is_some_and(|start| start.eq_ignore_ascii_case(OF_EMAILS));
+        event.get(..EMAIL_EVENT_PREFIX.len()).is_some_and(|start| start.eq_ignore_ascii_case(EMAIL_EVENT_PREFIX));
     if !is_about_emails {
         return Ok(None);
     }
-    let filter = Filter { name: Some(event.to_owned()), ..Filter::default() };
-    let told = store::product_event::list(room.hall.store(), tenant.account().id, &filter, 1).await?;
-    Ok(told.events.is_empty().then(|| {
-        format!("is none of our events ({}), and your product has told of no such event yet", heard())
-    }))
+    let filter = ProductEventFilter { name: Some(event.to_owned()), ..ProductEventFilter::default() };
+    let told = store::product_event::list(room.intake.store(), tenant.account().id, &filter, 1).await?;
+    Ok(told
+        .events
+        .is_empty()
+        .then(|| format!("is none of our events ({}), and your product has told of no such event yet", heard())))
 }
 
 /// Whether a definition can be followed.
 ///
 /// # Errors
 /// What it lacks.
-pub async fn whole(
-    room: &Room,
+pub async fn check_definition(
+    room: &AppState,
     tenant: &Tenant,
     automation: &Automation,
-    definition: &Definition,
+    definition: &AutomationDefinition,
 ) -> Result<(), Problem> {
     let mut errors = FieldErrors::default();
     if definition.steps.is_empty() {
@@ -102,8 +103,8 @@ pub async fn whole(
     }
     for (n, step) in definition.steps.iter().enumerate() {
         let lacks = match &step.action {
-            Action::SendEmail(email) => email_lacks(room, tenant, email).await?,
-            Action::Sms(_) if !room.hall.automations().sends_texts() => Some(NO_TEXTS.to_owned()),
+            StepAction::SendEmail(email) => email_error(room, tenant, email).await?,
+            StepAction::Sms(_) if !room.intake.automations().has_sms_provider() => Some(NO_SMS_PROVIDER.to_owned()),
             _ => None,
         };
         if let Some(text) = lacks {
@@ -111,21 +112,20 @@ pub async fn whole(
         }
     }
     let event = &definition.trigger.event;
-    let hearers = store::automation::hearers(room.hall.store(), tenant.account().id, event).await?;
-    let others = hearers.iter().filter(|(role, id)| *role == Role::Starts && *id != automation.id).count();
+    let hearers = store::automation::list_triggered(room.intake.store(), tenant.account().id, event).await?;
+    let others = hearers.iter().filter(|(role, id)| *role == TriggerRole::Starts && *id != automation.id).count();
     if others >= STARTED_MAX {
-        errors
-            .add("trigger.event", format!("starts {STARTED_MAX} automations already, the most that it may"));
+        errors.add("trigger.event", format!("starts {STARTED_MAX} automations already, the most that it may"));
     }
     if errors.is_empty() { Ok(()) } else { Err(errors.into()) }
 }
 
-async fn email_lacks(room: &Room, tenant: &Tenant, email: &SendEmail) -> Result<Option<String>, Problem> {
+async fn email_error(room: &AppState, tenant: &Tenant, email: &SendEmailStep) -> Result<Option<String>, Problem> {
     let mut author = None;
     if let Some(named) = &email.template {
-        let reference = TemplateRef { key: TemplateKey::of(&named.name), version: named.version };
-        let (store, account) = (room.hall.store(), tenant.account().id);
-        let found = room.hall.templates().resolve(store, account, &reference).await?;
+        let reference = TemplateRef { key: TemplateKey::parse(&named.name), version: named.version };
+        let (store, account) = (room.intake.store(), tenant.account().id);
+        let found = room.intake.templates().resolve(store, account, &reference).await?;
         let Some(template) = found else {
             return Ok(Some(format!("there is no published template `{}`", named.name)));
         };
@@ -146,9 +146,9 @@ async fn email_lacks(room: &Room, tenant: &Tenant, email: &SendEmail) -> Result<
             None => return Ok(Some("`from` is needed: the step has none, nor has its template".to_owned())),
         },
     };
-    let refused = room.hall.may_send(tenant, &author.address).await.err();
+    let refused = room.intake.authorize_sender(tenant, &author.address).await.err();
     match refused {
-        Some(refusal) if refusal.is_passing() => Err(Problem::of_refusal(refusal, room.upgrade_url())),
+        Some(refusal) if refusal.is_transient() => Err(Problem::from_refusal(refusal, room.upgrade_url())),
         refused => Ok(refused.map(|refusal| format!("`from`: {refusal}"))),
     }
 }

@@ -1,21 +1,21 @@
 //! What a client says of an automation: the bodies of `POST /automations` and `POST /automations/{id}`.
 
-use mail::automation::read::{self, Notes as ReadNotes};
-use mail::automation::{DEFINITION_BYTES_MAX, Definition, NAME_BYTES_MAX};
+use mail::automation::read::{self, ParseNotes as ReadNotes};
+use mail::automation::{AutomationDefinition, DEFINITION_BYTES_MAX, NAME_BYTES_MAX};
 use serde_json::value::RawValue;
 use serde_json::{Value, json};
 
-use super::OfAutomation;
+use super::AutomationPath;
 use super::view::{steps_schema, trigger_schema};
-use crate::call::{Call, Input, Media, Takes};
-use crate::fields::{self, Given, Names, Notes};
+use crate::call::{FromRequest, Media, Request, RequestSpec};
+use crate::fields::{self, FieldDiagnostics, FieldNames, ObjectFields};
 use crate::problem::Problem;
 use crate::schema::{self, Schemas};
 
 /// A definition, at twice its size in JSON, and the rest.
 pub const REQUEST_BYTES_MAX: usize = 2 * DEFINITION_BYTES_MAX + (64 << 10);
 
-const NAMES: Names = Names {
+const NAMES: FieldNames = FieldNames {
     known: &[("name", "name"), ("trigger", "trigger"), ("steps", "steps"), ("action", "action")],
     foreign: &[("Name", "name"), ("Trigger", "trigger"), ("Steps", "steps"), ("Action", "action")],
 };
@@ -26,12 +26,12 @@ pub struct CreateAutomation {
     /// Its name.
     pub name: String,
     /// What it does.
-    pub definition: Definition,
+    pub definition: AutomationDefinition,
 }
 
 /// What is to be done with an automation.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Action {
+pub enum AutomationAction {
     /// Events start runs.
     Activate,
     /// No new runs; those that there are hold.
@@ -42,10 +42,10 @@ pub enum Action {
     CancelRuns,
 }
 
-impl Action {
+impl AutomationAction {
     const WORDS: &'static [&'static str] = &["activate", "pause", "archive", "cancel_runs"];
 
-    fn of_word(word: &str) -> Option<Self> {
+    fn from_word(word: &str) -> Option<Self> {
         match word {
             "activate" => Some(Self::Activate),
             "pause" => Some(Self::Pause),
@@ -58,41 +58,41 @@ impl Action {
 
 /// A change of an automation.
 #[derive(Debug)]
-pub enum Change {
+pub enum AutomationChange {
     /// Something is to be done with it.
-    Act(Action),
+    Act(AutomationAction),
     /// It is to be another.
-    Edit(Box<Edit>),
+    Edit(Box<AutomationEdit>),
 }
 
 /// What is to be another.
 #[derive(Debug)]
-pub struct Edit {
+pub struct AutomationEdit {
     /// The name.
     pub name: Option<String>,
     trigger: Option<Value>,
     steps: Option<Value>,
 }
 
-impl Edit {
+impl AutomationEdit {
     /// The definition as it is then.
     ///
     /// # Errors
     /// What is wrong with it.
-    pub fn apply(&self, before: &Definition) -> Result<Definition, Problem> {
+    pub fn apply(&self, before: &AutomationDefinition) -> Result<AutomationDefinition, Problem> {
         let before = before.to_json();
-        let mut notes = Notes::default();
+        let mut notes = FieldDiagnostics::default();
         let part = |given: &Option<Value>, name: &str| given.clone().unwrap_or_else(|| before[name].clone());
         let trigger = part(&self.trigger, "trigger");
-        let read = definition(&trigger, &part(&self.steps, "steps"), &mut notes);
+        let read = read_definition(&trigger, &part(&self.steps, "steps"), &mut notes);
         read.ok_or_else(|| notes.errors.into())
     }
 }
 
 /// Reads a definition; what nobody knows of it is a warning.
-fn definition(trigger: &Value, steps: &Value, notes: &mut Notes) -> Option<Definition> {
+fn read_definition(trigger: &Value, steps: &Value, notes: &mut FieldDiagnostics) -> Option<AutomationDefinition> {
     let mut found = ReadNotes::default();
-    let definition = read::definition(trigger, steps, &mut found);
+    let definition = read::parse_definition(trigger, steps, &mut found);
     for (field, text) in found.errors {
         notes.errors.add(&field, text);
     }
@@ -102,25 +102,25 @@ fn definition(trigger: &Value, steps: &Value, notes: &mut Notes) -> Option<Defin
     definition
 }
 
-fn name(value: &RawValue) -> Result<String, String> {
-    let name = fields::line(value, NAME_BYTES_MAX)?;
+fn parse_name(value: &RawValue) -> Result<String, String> {
+    let name = fields::parse_header_line(value, NAME_BYTES_MAX)?;
     if name.trim().is_empty() { Err("is empty".to_owned()) } else { Ok(name) }
 }
 
-fn json_of(given: &Given<'_>, field: &str) -> Option<Value> {
-    given.value(field).and_then(|raw| mail::number::read(raw.get()).ok())
+fn json_field(given: &ObjectFields<'_>, field: &str) -> Option<Value> {
+    given.value(field).and_then(|raw| mail::number::parse(raw.get()).ok())
 }
 
-fn told(call: &Call, notes: &mut Notes) {
-    call.ignored.borrow_mut().append(&mut notes.warnings);
+fn report_warnings(call: &Request, notes: &mut FieldDiagnostics) {
+    call.warnings.borrow_mut().append(&mut notes.warnings);
 }
 
-impl Input for CreateAutomation {
+impl FromRequest for CreateAutomation {
     const BODY_BYTES_MAX: Option<usize> = Some(REQUEST_BYTES_MAX);
 
-    fn describe(schemas: &mut Schemas) -> Takes {
+    fn describe(schemas: &mut Schemas) -> RequestSpec {
         let (trigger, steps) = (trigger_schema(schemas), steps_schema(schemas));
-        let body = schemas.named("CreateAutomation", |_| {
+        let body = schemas.component("CreateAutomation", |_| {
             let mut body = schema::object_with(
                 "A new automation",
                 &["name", "trigger", "steps"],
@@ -140,24 +140,24 @@ impl Input for CreateAutomation {
             }]);
             body
         });
-        Takes { parameters: Vec::new(), body: Some(body), body_bytes_max: Self::BODY_BYTES_MAX }
+        RequestSpec { parameters: Vec::new(), body: Some(body), body_bytes_max: Self::BODY_BYTES_MAX }
     }
 
-    fn read(call: &Call) -> Result<Self, Problem> {
-        const NAMES: Names = Names {
+    fn read(call: &Request) -> Result<Self, Problem> {
+        const NAMES: FieldNames = FieldNames {
             known: &[("name", "name"), ("trigger", "trigger"), ("steps", "steps")],
             foreign: &[("Name", "name"), ("Trigger", "trigger"), ("Steps", "steps")],
         };
-        let mut notes = Notes::default();
-        let given = call.given(&NAMES, &mut notes)?;
+        let mut notes = FieldDiagnostics::default();
+        let given = call.body_fields(&NAMES, &mut notes)?;
         let name = match given.value("name") {
             None => Err("is required".to_owned()),
-            Some(value) => self::name(value),
+            Some(value) => self::parse_name(value),
         };
         let name = name.map_err(|text| notes.errors.add("name", text)).ok();
-        let part = |field: &str| json_of(&given, field).unwrap_or_default();
-        let definition = definition(&part("trigger"), &part("steps"), &mut notes);
-        told(call, &mut notes);
+        let part = |field: &str| json_field(&given, field).unwrap_or_default();
+        let definition = read_definition(&part("trigger"), &part("steps"), &mut notes);
+        report_warnings(call, &mut notes);
         match (name, definition) {
             (Some(name), Some(definition)) if notes.errors.is_empty() => Ok(Self { name, definition }),
             _ => Err(notes.errors.into()),
@@ -169,17 +169,17 @@ fn name_schema() -> Value {
     json!({"type": "string", "maxLength": NAME_BYTES_MAX, "description": "Its name, for people"})
 }
 
-impl Input for (OfAutomation, Change) {
+impl FromRequest for (AutomationPath, AutomationChange) {
     const BODY_BYTES_MAX: Option<usize> = Some(REQUEST_BYTES_MAX);
 
-    fn describe(schemas: &mut Schemas) -> Takes {
+    fn describe(schemas: &mut Schemas) -> RequestSpec {
         let (trigger, steps) = (trigger_schema(schemas), steps_schema(schemas));
-        let body = schemas.named("UpdateAutomation", |_| {
+        let body = schemas.component("UpdateAutomation", |_| {
             let mut body = schema::object_with(
                 "An `action`, or what is to be changed",
                 &[],
                 [
-                    ("action", schema::words(Action::WORDS, "What is to be done with it")),
+                    ("action", schema::string_enum(AutomationAction::WORDS, "What is to be done with it")),
                     ("name", name_schema()),
                     ("trigger", trigger),
                     ("steps", steps),
@@ -188,66 +188,64 @@ impl Input for (OfAutomation, Change) {
             body["examples"] = json!([{"action": "activate"}]);
             body
         });
-        let parameters = vec![OfAutomation::parameter()];
-        Takes { parameters, body: Some(body), body_bytes_max: Self::BODY_BYTES_MAX }
+        let parameters = vec![AutomationPath::parameter()];
+        RequestSpec { parameters, body: Some(body), body_bytes_max: Self::BODY_BYTES_MAX }
     }
 
-    fn read(call: &Call) -> Result<Self, Problem> {
-        let mut notes = Notes::default();
-        let given = call.given(&NAMES, &mut notes)?;
+    fn read(call: &Request) -> Result<Self, Problem> {
+        let mut notes = FieldDiagnostics::default();
+        let given = call.body_fields(&NAMES, &mut notes)?;
         let action = given.value("action").map(|value| {
-            let word = fields::text(value)?;
-            let text = || format!("must be one of {}", Action::WORDS.join(", "));
-            Action::of_word(&word).ok_or_else(text)
+            let word = fields::parse_text(value)?;
+            let text = || format!("must be one of {}", AutomationAction::WORDS.join(", "));
+            AutomationAction::from_word(&word).ok_or_else(text)
         });
         let action = action.transpose().map_err(|text| notes.errors.add("action", text)).unwrap_or_default();
-        let name = given.value("name").map(name).transpose();
+        let name = given.value("name").map(parse_name).transpose();
         let name = name.map_err(|text| notes.errors.add("name", text)).unwrap_or_default();
-        let edit = Edit { name, trigger: json_of(&given, "trigger"), steps: json_of(&given, "steps") };
-        let edits = ["name", "trigger", "steps"].iter().any(|field| given.is_meant(field));
-        if given.is_meant("action") && edits {
-            notes
-                .errors
-                .add("action", "is one thing, a change of the definition another: ask for one of them");
-        } else if !given.is_meant("action") && !edits {
+        let edit = AutomationEdit { name, trigger: json_field(&given, "trigger"), steps: json_field(&given, "steps") };
+        let edits = ["name", "trigger", "steps"].iter().any(|field| given.is_present_or_misnamed(field));
+        if given.is_present_or_misnamed("action") && edits {
+            notes.errors.add("action", "is one thing, a change of the definition another: ask for one of them");
+        } else if !given.is_present_or_misnamed("action") && !edits {
             notes.errors.add("action", "is required, or one of name, trigger and steps");
         }
         if let (Some(trigger), Some(steps)) = (&edit.trigger, &edit.steps) {
             // Said before anything is looked up; else what was there decides.
-            let _whole = definition(trigger, steps, &mut notes);
+            let _whole = read_definition(trigger, steps, &mut notes);
         }
-        told(call, &mut notes);
+        report_warnings(call, &mut notes);
         if !notes.errors.is_empty() {
             return Err(notes.errors.into());
         }
-        let change = action.map_or_else(|| Change::Edit(Box::new(edit)), Change::Act);
-        Ok((OfAutomation::of(call), change))
+        let change = action.map_or_else(|| AutomationChange::Edit(Box::new(edit)), AutomationChange::Act);
+        Ok((AutomationPath::from_request(call), change))
     }
 }
 
 /// A copy of an automation.
 #[derive(Debug)]
-pub struct CopyAutomation {
+pub struct DuplicateAutomation {
     /// Its name; made of the other's where none is given.
     pub name: Option<String>,
 }
 
-impl Input for (OfAutomation, CopyAutomation) {
+impl FromRequest for (AutomationPath, DuplicateAutomation) {
     const BODY_BYTES_MAX: Option<usize> = Some(16 << 10);
-    const MEDIA: Media = Media::JsonOrNothing;
+    const MEDIA: Media = Media::OptionalJson;
 
-    fn describe(_: &mut Schemas) -> Takes {
+    fn describe(_: &mut Schemas) -> RequestSpec {
         let body = schema::object_with("A copy", &[], [("name", name_schema())]);
-        let parameters = vec![OfAutomation::parameter()];
-        Takes { parameters, body: Some(body), body_bytes_max: Self::BODY_BYTES_MAX }
+        let parameters = vec![AutomationPath::parameter()];
+        RequestSpec { parameters, body: Some(body), body_bytes_max: Self::BODY_BYTES_MAX }
     }
 
-    fn read(call: &Call) -> Result<Self, Problem> {
-        const NAMES: Names = Names { known: &[("name", "name")], foreign: &[("Name", "name")] };
-        let mut notes = Notes::default();
-        let given = call.given_if_any(&NAMES, &mut notes)?;
-        let name = given.value("name").map(name).transpose();
+    fn read(call: &Request) -> Result<Self, Problem> {
+        const NAMES: FieldNames = FieldNames { known: &[("name", "name")], foreign: &[("Name", "name")] };
+        let mut notes = FieldDiagnostics::default();
+        let given = call.optional_body_fields(&NAMES, &mut notes)?;
+        let name = given.value("name").map(parse_name).transpose();
         let name = name.map_err(|text| Problem::field("name", text))?;
-        Ok((OfAutomation::of(call), CopyAutomation { name }))
+        Ok((AutomationPath::from_request(call), DuplicateAutomation { name }))
     }
 }

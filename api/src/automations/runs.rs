@@ -6,14 +6,14 @@ use mail::automation::run::RunStatus;
 use mail::id::RunId;
 use serde_json::json;
 use store::access::Tenant;
-use store::run::Filter;
+use store::run::RunFilter;
 
-use super::view::{OneRun, RunList, RunView};
-use super::{OfAutomation, find};
-use crate::call::{Call, Input, Takes};
-use crate::page::{self, KIND_RUN, Page};
+use super::view::{AutomationRunList, AutomationRunResponse, AutomationRunView};
+use super::{AutomationPath, find};
+use crate::call::{FromRequest, Request, RequestSpec};
+use crate::page::{self, KIND_RUN, PageParameters};
 use crate::problem::Problem;
-use crate::room::Room;
+use crate::room::AppState;
 use crate::schema::{self, Schemas};
 
 /// The longest that is looked for.
@@ -21,34 +21,37 @@ const PERSON_BYTES_MAX: usize = 1_024;
 
 /// What `GET /automations/{id}/runs` takes.
 #[derive(Debug)]
-pub struct ListRuns {
-    page: Page,
-    filter: Filter,
+pub struct ListAutomationRuns {
+    page: PageParameters,
+    filter: RunFilter,
 }
 
-impl Input for (OfAutomation, ListRuns) {
-    fn describe(_: &mut Schemas) -> Takes {
+impl FromRequest for (AutomationPath, ListAutomationRuns) {
+    fn describe(_: &mut Schemas) -> RequestSpec {
         let text = |name: &str, text: &str| schema::query_parameter(name, text, json!({"type": "string"}));
-        let mut parameters = vec![OfAutomation::parameter()];
-        parameters.extend(Page::parameters());
+        let mut parameters = vec![AutomationPath::parameter()];
+        parameters.extend(PageParameters::parameters());
         let words = format!("Only these: {}; several with commas", RunStatus::WORDS.join(", "));
         parameters.push(text("status", &words));
         parameters.push(text("email", "Only those of this person, by address"));
         parameters.push(text("user_id", "Only those of this person, by the product's own id"));
-        Takes { parameters, ..Takes::default() }
+        RequestSpec { parameters, ..RequestSpec::default() }
     }
 
-    fn read(call: &Call) -> Result<Self, Problem> {
-        let parameters = page::parameters(&call.query)?;
-        let person = |name: &str| match page::one(&parameters, name)? {
+    fn read(call: &Request) -> Result<Self, Problem> {
+        let parameters = page::parse_query(&call.query)?;
+        let person = |name: &str| match page::single_value(&parameters, name)? {
             Some(text) if text.len() > PERSON_BYTES_MAX => {
                 Err(Problem::field(name, format!("is longer than {PERSON_BYTES_MAX} bytes")))
             }
             text => Ok(text.map(str::to_owned)),
         };
-        let statuses = page::words(&call.query, "status", RunStatus::WORDS, RunStatus::of_word)?;
-        let filter = Filter { statuses, user_id: person("user_id")?, email: person("email")? };
-        Ok((OfAutomation::of(call), ListRuns { page: Page::read(&call.query)?, filter }))
+        let statuses = page::parse_words(&call.query, "status", RunStatus::WORDS, RunStatus::from_word)?;
+        let filter = RunFilter { statuses, user_id: person("user_id")?, email: person("email")? };
+        Ok((
+            AutomationPath::from_request(call),
+            ListAutomationRuns { page: PageParameters::from_query(&call.query)?, filter },
+        ))
     }
 }
 
@@ -57,34 +60,38 @@ impl Input for (OfAutomation, ListRuns) {
 /// # Errors
 /// No such automation; the cursor is none of this list's.
 pub async fn list(
-    room: Arc<Room>,
+    room: Arc<AppState>,
     tenant: Tenant,
-    (of, ListRuns { page, filter }): (OfAutomation, ListRuns),
-) -> Result<RunList, Problem> {
+    (of, ListAutomationRuns { page, filter }): (AutomationPath, ListAutomationRuns),
+) -> Result<AutomationRunList, Problem> {
     let automation = find(&room, &tenant, of).await?.automation;
     let before = page.before_id(KIND_RUN)?.map(RunId::from_bytes);
     let about = (automation.account, automation.id);
-    let (runs, next) = store::run::list(room.hall.store(), about, &filter, (before, page.limit)).await?;
+    let (runs, next) = store::run::list(room.intake.store(), about, &filter, (before, page.limit)).await?;
     let next_cursor = next.map(|id| page::after_id(KIND_RUN, id.to_bytes()));
-    Ok(RunList { runs: runs.iter().map(RunView::of).collect(), has_more: next.is_some(), next_cursor })
+    Ok(AutomationRunList {
+        runs: runs.iter().map(AutomationRunView::from_run).collect(),
+        has_more: next.is_some(),
+        next_cursor,
+    })
 }
 
 /// A run, named in the path.
 #[derive(Debug, Clone, Copy)]
-pub struct OfRun(Option<RunId>);
+pub struct AutomationRunPath(Option<RunId>);
 
-impl Input for (OfAutomation, OfRun) {
-    fn describe(_: &mut Schemas) -> Takes {
+impl FromRequest for (AutomationPath, AutomationRunPath) {
+    fn describe(_: &mut Schemas) -> RequestSpec {
         let run = schema::path_parameter("run", "The run's id (`run_…`)");
-        Takes { parameters: vec![OfAutomation::parameter(), run], ..Takes::default() }
+        RequestSpec { parameters: vec![AutomationPath::parameter(), run], ..RequestSpec::default() }
     }
 
-    fn read(call: &Call) -> Result<Self, Problem> {
-        Ok((OfAutomation::of(call), OfRun(call.path_parameter("run").parse().ok())))
+    fn read(call: &Request) -> Result<Self, Problem> {
+        Ok((AutomationPath::from_request(call), AutomationRunPath(call.path_parameter("run").parse().ok())))
     }
 }
 
-fn no_such_run() -> Problem {
+fn run_not_found() -> Problem {
     Problem::not_found("run")
 }
 
@@ -93,14 +100,14 @@ fn no_such_run() -> Problem {
 /// # Errors
 /// No such automation or run.
 pub async fn get(
-    room: Arc<Room>,
+    room: Arc<AppState>,
     tenant: Tenant,
-    (of, OfRun(run)): (OfAutomation, OfRun),
-) -> Result<OneRun, Problem> {
+    (of, AutomationRunPath(run)): (AutomationPath, AutomationRunPath),
+) -> Result<AutomationRunResponse, Problem> {
     let automation = find(&room, &tenant, of).await?.automation;
-    let about = (automation.account, automation.id, run.ok_or_else(no_such_run)?);
-    let found = store::run::get(room.hall.store(), about).await?.ok_or_else(no_such_run)?;
-    Ok(OneRun { run: RunView::of(&found.run) })
+    let about = (automation.account, automation.id, run.ok_or_else(run_not_found)?);
+    let found = store::run::get(room.intake.store(), about).await?.ok_or_else(run_not_found)?;
+    Ok(AutomationRunResponse { run: AutomationRunView::from_run(&found.run) })
 }
 
 /// `POST /automations/{id}/runs/{run}/cancel`. A run that is over stays as it is.
@@ -108,12 +115,12 @@ pub async fn get(
 /// # Errors
 /// No such automation or run; the store cannot be written.
 pub async fn cancel(
-    room: Arc<Room>,
+    room: Arc<AppState>,
     tenant: Tenant,
-    (of, OfRun(run)): (OfAutomation, OfRun),
-) -> Result<OneRun, Problem> {
+    (of, AutomationRunPath(run)): (AutomationPath, AutomationRunPath),
+) -> Result<AutomationRunResponse, Problem> {
     let automation = find(&room, &tenant, of).await?.automation;
-    let about = (automation.account, automation.id, run.ok_or_else(no_such_run)?);
-    let run = room.hall.cancel_run(about).await?.ok_or_else(no_such_run)?;
-    Ok(OneRun { run: RunView::of(&run) })
+    let about = (automation.account, automation.id, run.ok_or_else(run_not_found)?);
+    let run = room.intake.cancel_run(about).await?.ok_or_else(run_not_found)?;
+    Ok(AutomationRunResponse { run: AutomationRunView::from_run(&run) })
 }

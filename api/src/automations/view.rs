@@ -1,15 +1,15 @@
 //! Automations, their versions and their runs as clients see them (completions-email.md 2.12).
 
 use mail::automation::condition::Op;
-use mail::automation::definition::{Action, Reentry};
-use mail::automation::run::{CancelledBy, EndedBy, Mode, Run, RunStatus, StepStatus};
-use mail::automation::{Automation, AutomationStatus, Counts, Definition, STEPS_MAX, Version};
+use mail::automation::definition::{Reentry, StepAction};
+use mail::automation::run::{AutomationRun, CancelSource, CompletionReason, RunMode, RunStatus, StepStatus};
+use mail::automation::{Automation, AutomationDefinition, AutomationStatus, AutomationVersion, RunCounts, STEPS_MAX};
 use mail::id::{AutomationId, RunId};
 use serde::Serialize;
 use serde_json::{Value, json};
 
-use crate::emails::view::Moment;
-use crate::schema::{self, Describe, Schemas};
+use crate::emails::view::JsonTimestamp;
+use crate::schema::{self, Schemas, ToSchema};
 
 /// An automation.
 #[derive(Debug, Serialize)]
@@ -22,16 +22,16 @@ pub struct AutomationView {
     trigger: Value,
     #[serde(serialize_with = "mail::number::serialize")]
     steps: Value,
-    counts: Counts,
-    created_at: Moment,
-    updated_at: Moment,
-    activated_at: Option<Moment>,
+    counts: RunCounts,
+    created_at: JsonTimestamp,
+    updated_at: JsonTimestamp,
+    activated_at: Option<JsonTimestamp>,
 }
 
 impl AutomationView {
     /// What is shown of an automation by itself.
     #[must_use]
-    pub fn of(automation: &Automation, definition: &Definition, counts: Counts) -> Self {
+    pub fn from_automation(automation: &Automation, definition: &AutomationDefinition, counts: RunCounts) -> Self {
         let mut json = definition.to_json();
         Self {
             id: automation.id,
@@ -41,15 +41,15 @@ impl AutomationView {
             trigger: json["trigger"].take(),
             steps: json["steps"].take(),
             counts,
-            created_at: Moment(automation.created_at),
-            updated_at: Moment(automation.updated_at),
-            activated_at: automation.activated_at.map(Moment),
+            created_at: JsonTimestamp(automation.created_at),
+            updated_at: JsonTimestamp(automation.updated_at),
+            activated_at: automation.activated_at.map(JsonTimestamp),
         }
     }
 
     /// What a list shows of it: without the bodies of emails, which may be large.
     #[must_use]
-    pub fn listed(mut self) -> Self {
+    pub fn without_bodies(mut self) -> Self {
         for step in self.steps.as_array_mut().into_iter().flatten().filter_map(Value::as_object_mut) {
             step.retain(|name, _| name != "html" && name != "text");
         }
@@ -59,7 +59,7 @@ impl AutomationView {
 
 /// One automation, in answer to whatever changes or shows it.
 #[derive(Debug, Serialize)]
-pub struct OneAutomation {
+pub struct AutomationResponse {
     /// The automation.
     pub automation: AutomationView,
 }
@@ -77,30 +77,30 @@ pub struct AutomationList {
 
 /// A version.
 #[derive(Debug, Serialize)]
-pub struct VersionView {
+pub struct AutomationVersionView {
     version: u32,
     #[serde(serialize_with = "mail::number::serialize")]
     trigger: Value,
     #[serde(serialize_with = "mail::number::serialize")]
     steps: Value,
-    created_at: Moment,
+    created_at: JsonTimestamp,
 }
 
-impl VersionView {
+impl AutomationVersionView {
     /// What is shown of a version.
     #[must_use]
-    pub fn of(version: &Version) -> Self {
+    pub fn from_version(version: &AutomationVersion) -> Self {
         let mut json = version.definition.to_json();
         let (trigger, steps) = (json["trigger"].take(), json["steps"].take());
-        Self { version: version.number, trigger, steps, created_at: Moment(version.created_at) }
+        Self { version: version.number, trigger, steps, created_at: JsonTimestamp(version.created_at) }
     }
 }
 
 /// A page of versions.
 #[derive(Debug, Serialize)]
-pub struct VersionList {
+pub struct AutomationVersionList {
     /// The versions, newest first.
-    pub versions: Vec<VersionView>,
+    pub versions: Vec<AutomationVersionView>,
     /// Whether there are more.
     pub has_more: bool,
     /// Where they begin.
@@ -108,65 +108,65 @@ pub struct VersionList {
 }
 
 #[derive(Debug, Serialize)]
-struct StepView {
+struct RunStepView {
     index: usize,
     key: Option<String>,
     r#type: String,
     status: StepStatus,
     output: Option<Value>,
     error: Option<String>,
-    started_at: Option<Moment>,
-    completed_at: Option<Moment>,
+    started_at: Option<JsonTimestamp>,
+    completed_at: Option<JsonTimestamp>,
 }
 
 #[derive(Debug, Serialize)]
-struct WaitView {
+struct RunWaitView {
     event: Option<String>,
-    until: Moment,
+    until: JsonTimestamp,
 }
 
 /// A run.
 #[derive(Debug, Serialize)]
-pub struct RunView {
+pub struct AutomationRunView {
     id: RunId,
     automation_id: AutomationId,
     automation_version: u32,
     status: RunStatus,
-    mode: Mode,
+    mode: RunMode,
     event_id: String,
     event_name: String,
     user_id: Option<String>,
     email: Option<String>,
     current_step_index: usize,
-    steps: Vec<StepView>,
-    wait: Option<WaitView>,
-    ended_by: Option<EndedBy>,
-    cancelled_by: Option<CancelledBy>,
+    steps: Vec<RunStepView>,
+    wait: Option<RunWaitView>,
+    ended_by: Option<CompletionReason>,
+    cancelled_by: Option<CancelSource>,
     error: Option<String>,
-    created_at: Moment,
-    started_at: Option<Moment>,
-    completed_at: Option<Moment>,
+    created_at: JsonTimestamp,
+    started_at: Option<JsonTimestamp>,
+    completed_at: Option<JsonTimestamp>,
 }
 
-impl RunView {
+impl AutomationRunView {
     /// What is shown of a run that an event started.
     #[must_use]
-    pub fn of(run: &Run) -> Self {
-        Self::in_mode(run, Mode::Live)
+    pub fn from_run(run: &AutomationRun) -> Self {
+        Self::from_run_in_mode(run, RunMode::Live)
     }
 
     /// What is shown of a run of any mode.
     #[must_use]
-    pub fn in_mode(run: &Run, mode: Mode) -> Self {
-        let steps = run.steps.iter().enumerate().map(|(index, step)| StepView {
+    pub fn from_run_in_mode(run: &AutomationRun, mode: RunMode) -> Self {
+        let steps = run.steps.iter().enumerate().map(|(index, step)| RunStepView {
             index,
             key: step.key.clone(),
             r#type: step.r#type.clone(),
             status: step.status,
             output: Some(step.output.clone()).filter(|output| !output.is_null()),
             error: step.error.clone(),
-            started_at: step.started_at.map(Moment),
-            completed_at: step.completed_at.map(Moment),
+            started_at: step.started_at.map(JsonTimestamp),
+            completed_at: step.completed_at.map(JsonTimestamp),
         });
         let wait = run.waiting.as_ref();
         Self {
@@ -181,29 +181,29 @@ impl RunView {
             email: run.email.clone(),
             current_step_index: run.index,
             steps: steps.collect(),
-            wait: wait.map(|wait| WaitView { event: wait.event.clone(), until: Moment(wait.until) }),
+            wait: wait.map(|wait| RunWaitView { event: wait.event.clone(), until: JsonTimestamp(wait.until) }),
             ended_by: run.ended_by,
             cancelled_by: run.cancelled_by,
             error: run.error.clone(),
-            created_at: Moment(run.created_at),
-            started_at: run.started_at.map(Moment),
-            completed_at: run.completed_at.map(Moment),
+            created_at: JsonTimestamp(run.created_at),
+            started_at: run.started_at.map(JsonTimestamp),
+            completed_at: run.completed_at.map(JsonTimestamp),
         }
     }
 }
 
 /// One run.
 #[derive(Debug, Serialize)]
-pub struct OneRun {
+pub struct AutomationRunResponse {
     /// The run.
-    pub run: RunView,
+    pub run: AutomationRunView,
 }
 
 /// A page of runs.
 #[derive(Debug, Serialize)]
-pub struct RunList {
+pub struct AutomationRunList {
     /// The runs, newest first.
-    pub runs: Vec<RunView>,
+    pub runs: Vec<AutomationRunView>,
     /// Whether there are more.
     pub has_more: bool,
     /// Where they begin.
@@ -211,13 +211,13 @@ pub struct RunList {
 }
 
 fn condition_schema(schemas: &mut Schemas) -> Value {
-    schemas.named("AutomationCondition", |_| {
+    schemas.component("AutomationCondition", |_| {
         let question = schema::object_with(
             "A question",
             &["field", "op"],
             [
                 ("field", schema::string("Of what: `event.data.plan`, `event.email`, `wait.received`")),
-                ("op", schema::words(Op::WORDS, "What is asked")),
+                ("op", schema::string_enum(Op::WORDS, "What is asked")),
                 ("value", json!({"description": "What it is compared with; may be a reference"})),
             ],
         );
@@ -227,7 +227,7 @@ fn condition_schema(schemas: &mut Schemas) -> Value {
             &[],
             [("all", questions("All must hold")), ("any", questions("One must hold"))],
         );
-        schema::left_out_or_null(&mut condition);
+        schema::allow_null_for_optional(&mut condition);
         condition
     })
 }
@@ -236,22 +236,19 @@ fn condition_schema(schemas: &mut Schemas) -> Value {
 #[must_use]
 pub fn trigger_schema(schemas: &mut Schemas) -> Value {
     let condition = condition_schema(schemas);
-    schemas.named("AutomationTrigger", |_| {
+    schemas.component("AutomationTrigger", |_| {
         let mut trigger = schema::object_with(
             "What starts a run",
             &["event"],
             [
                 ("event", schema::string("The event: `user.created`, or one of ours: `email.opened`")),
                 ("filter", condition),
-                (
-                    "cancel_on_events",
-                    schema::list(json!({"type": "string"}), "Events that end the person's runs"),
-                ),
-                ("reentry", schema::words(Reentry::WORDS, "Whether one person may have several runs")),
+                ("cancel_on_events", schema::list(json!({"type": "string"}), "Events that end the person's runs")),
+                ("reentry", schema::string_enum(Reentry::WORDS, "Whether one person may have several runs")),
                 ("include_machine", schema::boolean("Opens and clicks by machines count as well")),
             ],
         );
-        schema::left_out_or_null(&mut trigger);
+        schema::allow_null_for_optional(&mut trigger);
         trigger["examples"] = json!([{
             "event": "user.created", "cancel_on_events": ["subscription.started"], "reentry": "always",
         }]);
@@ -262,17 +259,17 @@ pub fn trigger_schema(schemas: &mut Schemas) -> Value {
 /// The schema of steps.
 #[must_use]
 pub fn steps_schema(schemas: &mut Schemas) -> Value {
-    let step = schemas.named("AutomationStep", |_| {
+    let step = schemas.component("AutomationStep", |_| {
         let mut step = schema::object_with(
             "A step; its other fields follow from its type",
             &["type"],
             [
-                ("type", schema::words(Action::WORDS, "What it does")),
+                ("type", schema::string_enum(StepAction::WORDS, "What it does")),
                 ("key", schema::string("By what other steps name it")),
                 ("name", schema::string("What people call it")),
             ],
         );
-        schema::left_out_or_null(&mut step);
+        schema::allow_null_for_optional(&mut step);
         step["additionalProperties"] = json!(true);
         step["examples"] = json!([{"type": "delay", "duration": "2d4h"}]);
         step
@@ -280,10 +277,10 @@ pub fn steps_schema(schemas: &mut Schemas) -> Value {
     json!({"type": "array", "items": step, "maxItems": STEPS_MAX, "description": "What a run does, in order"})
 }
 
-impl Describe for AutomationView {
+impl ToSchema for AutomationView {
     fn schema(schemas: &mut Schemas) -> Value {
         let (trigger, steps) = (trigger_schema(schemas), steps_schema(schemas));
-        schemas.named("Automation", |_| {
+        schemas.component("Automation", |_| {
             let counts = schema::object(
                 "How many runs there are",
                 [
@@ -299,7 +296,7 @@ impl Describe for AutomationView {
                 [
                     ("id", schema::string("Its id (`aut_…`)")),
                     ("name", schema::string("Its name, for people")),
-                    ("status", schema::words(AutomationStatus::WORDS, "Where it stands")),
+                    ("status", schema::string_enum(AutomationStatus::WORDS, "Where it stands")),
                     ("version", schema::count("The version that new runs follow")),
                     ("trigger", trigger),
                     ("steps", steps),
@@ -313,23 +310,23 @@ impl Describe for AutomationView {
     }
 }
 
-impl Describe for OneAutomation {
+impl ToSchema for AutomationResponse {
     fn schema(schemas: &mut Schemas) -> Value {
         let automation = AutomationView::schema(schemas);
         schema::object("One automation", [("automation", automation)])
     }
 }
 
-impl Describe for AutomationList {
+impl ToSchema for AutomationList {
     fn schema(schemas: &mut Schemas) -> Value {
-        schema::page("automations", AutomationView::schema(schemas))
+        schema::list_page("automations", AutomationView::schema(schemas))
     }
 }
 
-impl Describe for VersionList {
+impl ToSchema for AutomationVersionList {
     fn schema(schemas: &mut Schemas) -> Value {
         let (trigger, steps) = (trigger_schema(schemas), steps_schema(schemas));
-        let version = schemas.named("AutomationVersion", |_| {
+        let version = schemas.component("AutomationVersion", |_| {
             schema::object(
                 "A version",
                 [
@@ -340,7 +337,7 @@ impl Describe for VersionList {
                 ],
             )
         });
-        schema::page("versions", version)
+        schema::list_page("versions", version)
     }
 }
 
@@ -350,8 +347,8 @@ fn step_state_schema() -> Value {
         [
             ("index", schema::count("Its place")),
             ("key", schema::nullable_string("Its key")),
-            ("type", schema::words(Action::WORDS, "What it does")),
-            ("status", schema::words(StepStatus::WORDS, "Where it stands")),
+            ("type", schema::string_enum(StepAction::WORDS, "What it does")),
+            ("status", schema::string_enum(StepStatus::WORDS, "Where it stands")),
             (
                 "output",
                 json!({
@@ -366,9 +363,9 @@ fn step_state_schema() -> Value {
     )
 }
 
-impl Describe for RunView {
+impl ToSchema for AutomationRunView {
     fn schema(schemas: &mut Schemas) -> Value {
-        schemas.named("AutomationRun", |_| {
+        schemas.component("AutomationRun", |_| {
             let mut wait = schema::object(
                 "What it waits for",
                 [
@@ -376,10 +373,10 @@ impl Describe for RunView {
                     ("until", schema::time("Until when")),
                 ],
             );
-            schema::or_null(&mut wait);
+            schema::allow_null(&mut wait);
             let nullable_words = |words: &[&str], text: &str| {
-                let mut schema = schema::words(words, text);
-                schema::or_null(&mut schema);
+                let mut schema = schema::string_enum(words, text);
+                schema::allow_null(&mut schema);
                 schema
             };
             schema::object(
@@ -388,8 +385,8 @@ impl Describe for RunView {
                     ("id", schema::string("Its id (`run_…`)")),
                     ("automation_id", schema::string("The automation")),
                     ("automation_version", schema::count("The version that it follows")),
-                    ("status", schema::words(RunStatus::WORDS, "Where it stands")),
-                    ("mode", schema::words(Mode::WORDS, "For what it was made")),
+                    ("status", schema::string_enum(RunStatus::WORDS, "Where it stands")),
+                    ("mode", schema::string_enum(RunMode::WORDS, "For what it was made")),
                     ("event_id", schema::string("The event that started it (`ae_…`, `evt_…`)")),
                     ("event_name", schema::string("What that is called")),
                     ("user_id", schema::nullable_string("The person, by the product's own id")),
@@ -397,8 +394,8 @@ impl Describe for RunView {
                     ("current_step_index", schema::count("The step whose turn it is")),
                     ("steps", schema::list(step_state_schema(), "All steps, in order")),
                     ("wait", wait),
-                    ("ended_by", nullable_words(EndedBy::WORDS, "How it ended well")),
-                    ("cancelled_by", nullable_words(CancelledBy::WORDS, "Who ended it from outside")),
+                    ("ended_by", nullable_words(CompletionReason::WORDS, "How it ended well")),
+                    ("cancelled_by", nullable_words(CancelSource::WORDS, "Who ended it from outside")),
                     ("error", schema::nullable_string("Why it failed")),
                     ("created_at", schema::time("When it was made")),
                     ("started_at", schema::nullable_time("When its first step began")),
@@ -409,15 +406,15 @@ impl Describe for RunView {
     }
 }
 
-impl Describe for OneRun {
+impl ToSchema for AutomationRunResponse {
     fn schema(schemas: &mut Schemas) -> Value {
-        let run = RunView::schema(schemas);
+        let run = AutomationRunView::schema(schemas);
         schema::object("One run", [("run", run)])
     }
 }
 
-impl Describe for RunList {
+impl ToSchema for AutomationRunList {
     fn schema(schemas: &mut Schemas) -> Value {
-        schema::page("runs", RunView::schema(schemas))
+        schema::list_page("runs", AutomationRunView::schema(schemas))
     }
 }

@@ -1,31 +1,31 @@
 //! An API key, as this room wants it.
 
-use mail::credential::{API_KEY_PREFIX, ApiKey, Scope, SecretHash};
+use mail::credential::{API_KEY_PREFIX, ApiKey, ApiKeyScope, SecretHash};
 use mail::id::ApiKeyId;
 use serde_json::{Value, json};
 use store::access::Tenant;
 
-use super::Kind;
-use super::request::Create;
+use super::CredentialKind;
+use super::request::CreateCredential;
 use crate::page::KIND_API_KEY;
-use crate::room::Room;
+use crate::room::AppState;
 use crate::schema;
 
-impl Kind for ApiKey {
+impl CredentialKind for ApiKey {
     const NOUN: &'static str = "API key";
     const ABOUT: &'static str = "An API key, without its secret";
     const COMPONENT: &'static str = "ApiKey";
-    const ONE: &'static str = "api_key";
-    const MANY: &'static str = "api_keys";
-    const SECRET: &'static str = "secret";
+    const OBJECT_FIELD: &'static str = "api_key";
+    const LIST_FIELD: &'static str = "api_keys";
+    const SECRET_FIELD: &'static str = "secret";
     const PREFIX: &'static str = API_KEY_PREFIX;
     const CURSOR: u8 = KIND_API_KEY;
     const HAS_SCOPE: bool = true;
 
-    fn new(room: &Room, tenant: &Tenant, asked: Create<Self>, hint: String) -> Self {
-        let now = room.hall.clock().now();
+    fn new(room: &AppState, tenant: &Tenant, asked: CreateCredential<Self>, hint: String) -> Self {
+        let now = room.intake.clock().now();
         Self {
-            id: ApiKeyId::new(now, room.hall.entropy().id()),
+            id: ApiKeyId::new(now, room.intake.entropy().unique_bits()),
             account: tenant.account().id,
             name: asked.name,
             scope: asked.scope,
@@ -36,19 +36,19 @@ impl Kind for ApiKey {
         }
     }
 
-    fn hash_of(secret: &str) -> Option<SecretHash> {
-        SecretHash::of_api_key(secret)
+    fn hash_secret(secret: &str) -> Option<SecretHash> {
+        SecretHash::from_api_key(secret)
     }
 
-    fn own(&self, _: &Room) -> Vec<(&'static str, Value)> {
+    fn specific_fields(&self, _: &AppState) -> Vec<(&'static str, Value)> {
         let scope = match self.scope {
-            Scope::Full => "full",
-            Scope::Sending => "sending",
+            ApiKeyScope::Full => "full",
+            ApiKeyScope::Sending => "sending",
         };
         vec![("scope", json!(scope))]
     }
 
-    fn own_schema() -> Vec<(&'static str, Value)> {
-        vec![("scope", schema::words(&["full", "sending"], "What it may do"))]
+    fn specific_fields_schema() -> Vec<(&'static str, Value)> {
+        vec![("scope", schema::string_enum(&["full", "sending"], "What it may do"))]
     }
 }

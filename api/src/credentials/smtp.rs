@@ -5,27 +5,27 @@ use mail::id::SmtpCredentialId;
 use serde_json::{Value, json};
 use store::access::Tenant;
 
-use super::Kind;
-use super::request::Create;
+use super::CredentialKind;
+use super::request::CreateCredential;
 use crate::page::KIND_SMTP_CREDENTIAL;
-use crate::room::Room;
+use crate::room::AppState;
 use crate::schema;
 
-impl Kind for SmtpCredential {
+impl CredentialKind for SmtpCredential {
     const NOUN: &'static str = "SMTP credential";
     const ABOUT: &'static str = "An SMTP credential, without its password";
     const COMPONENT: &'static str = "SmtpCredential";
-    const ONE: &'static str = "smtp_credential";
-    const MANY: &'static str = "smtp_credentials";
-    const SECRET: &'static str = "password";
+    const OBJECT_FIELD: &'static str = "smtp_credential";
+    const LIST_FIELD: &'static str = "smtp_credentials";
+    const SECRET_FIELD: &'static str = "password";
     const PREFIX: &'static str = SMTP_PASSWORD_PREFIX;
     const CURSOR: u8 = KIND_SMTP_CREDENTIAL;
     const HAS_SCOPE: bool = false;
 
-    fn new(room: &Room, tenant: &Tenant, asked: Create<Self>, hint: String) -> Self {
-        let now = room.hall.clock().now();
+    fn new(room: &AppState, tenant: &Tenant, asked: CreateCredential<Self>, hint: String) -> Self {
+        let now = room.intake.clock().now();
         Self {
-            id: SmtpCredentialId::new(now, room.hall.entropy().id()),
+            id: SmtpCredentialId::new(now, room.intake.entropy().unique_bits()),
             account: tenant.account().id,
             name: asked.name,
             hint,
@@ -35,11 +35,11 @@ impl Kind for SmtpCredential {
         }
     }
 
-    fn hash_of(secret: &str) -> Option<SecretHash> {
-        SecretHash::of_smtp_password(secret)
+    fn hash_secret(secret: &str) -> Option<SecretHash> {
+        SecretHash::from_smtp_password(secret)
     }
 
-    fn own(&self, room: &Room) -> Vec<(&'static str, Value)> {
+    fn specific_fields(&self, room: &AppState) -> Vec<(&'static str, Value)> {
         let door = &room.options.submission;
         vec![
             ("host", json!(door.host)),
@@ -49,11 +49,11 @@ impl Kind for SmtpCredential {
         ]
     }
 
-    fn own_schema() -> Vec<(&'static str, Value)> {
+    fn specific_fields_schema() -> Vec<(&'static str, Value)> {
         vec![
             ("host", schema::string("Where to connect")),
             ("port", schema::count("The port")),
-            ("security", schema::words(&["starttls", "tls"], "How TLS begins")),
+            ("security", schema::string_enum(&["starttls", "tls"], "How TLS begins")),
             ("username", schema::string("The user name, one for all")),
         ]
     }

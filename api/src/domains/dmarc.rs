@@ -9,22 +9,22 @@ use std::ops::Range;
 use std::sync::Arc;
 use std::time::Duration;
 
-use mail::address::Name;
-use mail::dmarc::{Policy, Report, Source, Tally, Wanted};
-use mail::domain::Domain;
+use mail::address::DomainName;
+use mail::dmarc::{DmarcDisposition, DmarcMessageCounts, DmarcPolicyPublished, DmarcReport, DmarcSource};
+use mail::domain::SendingDomain;
 use mail::metric::{Counter, Dimension, Hour};
 use serde::Serialize;
 use serde_json::{Value, json};
 use store::access::Tenant;
 
-use super::request::Which;
-use crate::call::{Call, Input, Takes};
-use crate::emails::view::Moment;
+use super::request::DomainKey;
+use crate::call::{FromRequest, Request, RequestSpec};
+use crate::emails::view::JsonTimestamp;
 use crate::page;
-use crate::period::{time, time_parameter};
+use crate::period::{parse_time_or_date, time_parameter};
 use crate::problem::Problem;
-use crate::room::Room;
-use crate::schema::{self, Describe, Schemas};
+use crate::room::AppState;
+use crate::schema::{self, Schemas, ToSchema};
 use jiff::{SignedDuration, Timestamp};
 
 /// The longest range, and the one where none is asked for.
@@ -36,39 +36,40 @@ const REPORTERS_MAX: usize = 100;
 /// Rows of metrics read for what was sent: an hour has a hundred domains at most.
 const READ_MAX: usize = 60_000;
 /// How long is waited for what was just sent to be counted.
-const TOLD_WITHIN: Duration = Duration::from_millis(50);
+const OUTBOX_WAIT_MAX: Duration = Duration::from_millis(50);
 
 /// What it takes.
 #[derive(Debug)]
-pub struct AskDmarc {
-    which: Which,
+pub struct DmarcQuery {
+    which: DomainKey,
     from: Option<Timestamp>,
     to: Option<Timestamp>,
 }
 
-impl Input for AskDmarc {
-    fn describe(_: &mut Schemas) -> Takes {
+impl FromRequest for DmarcQuery {
+    fn describe(_: &mut Schemas) -> RequestSpec {
         let from = time_parameter(
             "from",
             "The day that this time lies in is the first: a time, or a date of UTC. Left out: 30 days before `to`; \
              at most 92 days, and thirteen months are kept",
         );
-        let to = time_parameter(
-            "to",
-            "The range ends before this time; left out: now, with the day that is going on",
-        );
-        Takes { parameters: vec![Which::parameter(), from, to], ..Takes::default() }
+        let to = time_parameter("to", "The range ends before this time; left out: now, with the day that is going on");
+        RequestSpec { parameters: vec![DomainKey::parameter(), from, to], ..RequestSpec::default() }
     }
 
-    fn read(call: &Call) -> Result<Self, Problem> {
-        let given = page::parameters(&call.query)?;
-        Ok(Self { which: Which::of(call)?, from: time(&given, "from")?, to: time(&given, "to")? })
+    fn read(call: &Request) -> Result<Self, Problem> {
+        let given = page::parse_query(&call.query)?;
+        Ok(Self {
+            which: DomainKey::from_request(call)?,
+            from: parse_time_or_date(&given, "from")?,
+            to: parse_time_or_date(&given, "to")?,
+        })
     }
 }
 
-impl AskDmarc {
+impl DmarcQuery {
     /// The hours that are asked for: whole days.
-    fn hours(&self, now: Timestamp) -> Result<Range<Hour>, Problem> {
+    fn hour_range(&self, now: Timestamp) -> Result<Range<Hour>, Problem> {
         let to = self.to.unwrap_or(now);
         let ago = SignedDuration::from_hours(DAYS * 24);
         let from = self.from.unwrap_or_else(|| to.checked_sub(ago).unwrap_or(Timestamp::MIN));
@@ -76,7 +77,7 @@ impl AskDmarc {
             return Err(Problem::field("from", "must be before `to`"));
         }
         let last = to.checked_sub(SignedDuration::from_nanos(1)).unwrap_or(to);
-        let (start, end) = (Hour::of(from).day(), Hour(Hour::of(last).day().0 + 24));
+        let (start, end) = (Hour::containing(from).day(), Hour(Hour::containing(last).day().0 + 24));
         if end.0 - start.0 > (DAYS_MAX + 1) * 24 {
             return Err(Problem::field("from", format!("is more than {DAYS_MAX} days before `to`")));
         }
@@ -86,24 +87,24 @@ impl AskDmarc {
 
 /// The policy that the last reporter found.
 #[derive(Debug, Serialize)]
-struct PolicyView {
-    p: Wanted,
-    sp: Option<Wanted>,
+struct DmarcPolicyView {
+    p: DmarcDisposition,
+    sp: Option<DmarcDisposition>,
     adkim: &'static str,
     aspf: &'static str,
 }
 
-impl PolicyView {
-    fn of(policy: Policy) -> Self {
+impl DmarcPolicyView {
+    fn from_policy(policy: DmarcPolicyPublished) -> Self {
         let word = |strict| if strict { "strict" } else { "relaxed" };
-        let Policy { p, sp, strict_dkim, strict_spf } = policy;
+        let DmarcPolicyPublished { p, sp, strict_dkim, strict_spf } = policy;
         Self { p, sp, adkim: word(strict_dkim), aspf: word(strict_spf) }
     }
 }
 
 /// Messages, and what became of them.
 #[derive(Debug, Serialize)]
-struct TallyView {
+struct DmarcTallyView {
     messages: u64,
     passed: u64,
     failed: u64,
@@ -113,8 +114,8 @@ struct TallyView {
     rejected: u64,
 }
 
-impl TallyView {
-    fn of(tally: &Tally) -> Self {
+impl DmarcTallyView {
+    fn from_tally(tally: &DmarcMessageCounts) -> Self {
         Self {
             messages: tally.messages,
             passed: tally.passed,
@@ -129,34 +130,34 @@ impl TallyView {
 
 /// What came from one address.
 #[derive(Debug, Serialize)]
-struct SourceView {
+struct DmarcSourceView {
     ip: Option<IpAddr>,
-    host: Option<Name>,
+    host: Option<DomainName>,
     ours: bool,
     #[serde(flatten)]
-    tally: TallyView,
+    tally: DmarcTallyView,
 }
 
-impl SourceView {
-    fn of(source: Source, hosts: &HashMap<IpAddr, Name>) -> Self {
+impl DmarcSourceView {
+    fn from_source(source: DmarcSource, hosts: &HashMap<IpAddr, DomainName>) -> Self {
         let host = source.ip.and_then(|ip| hosts.get(&ip).cloned());
-        Self { ip: source.ip, host, ours: source.ours, tally: TallyView::of(&source.tally) }
+        Self { ip: source.ip, host, ours: source.ours, tally: DmarcTallyView::from_tally(&source.tally) }
     }
 }
 
 /// Who reported.
 #[derive(Debug, Serialize)]
-struct ReporterView {
-    domain: Name,
+struct DmarcReporterView {
+    domain: DomainName,
     name: String,
     reports: u64,
     messages: u64,
-    last_report_at: Moment,
+    last_report_at: JsonTimestamp,
 }
 
 /// A day.
 #[derive(Debug, Serialize)]
-struct DayView {
+struct DmarcDayView {
     date: String,
     sent: Option<u64>,
     reported: u64,
@@ -167,17 +168,17 @@ struct DayView {
 /// All of it.
 #[derive(Debug, Serialize)]
 pub struct DmarcView {
-    domain: Name,
-    policy: Option<PolicyView>,
-    totals: TallyView,
-    sources: Vec<SourceView>,
-    reporters: Vec<ReporterView>,
-    days: Vec<DayView>,
+    domain: DomainName,
+    policy: Option<DmarcPolicyView>,
+    totals: DmarcTallyView,
+    sources: Vec<DmarcSourceView>,
+    reporters: Vec<DmarcReporterView>,
+    days: Vec<DmarcDayView>,
 }
 
 /// The answer.
 #[derive(Debug, Serialize)]
-pub struct DomainDmarc {
+pub struct DmarcResponse {
     dmarc: DmarcView,
 }
 
@@ -185,76 +186,76 @@ pub struct DomainDmarc {
 ///
 /// # Errors
 /// No such domain; the range is too long; the store cannot be read.
-pub async fn get(room: Arc<Room>, tenant: Tenant, asked: AskDmarc) -> Result<DomainDmarc, Problem> {
-    let hours = asked.hours(room.hall.clock().now())?;
+pub async fn get(room: Arc<AppState>, tenant: Tenant, asked: DmarcQuery) -> Result<DmarcResponse, Problem> {
+    let hours = asked.hour_range(room.intake.clock().now())?;
     let domain = super::find(&room, &tenant, &asked.which).await?;
-    let (store, of) = (room.hall.store(), (domain.account, domain.id));
-    let reports = store::dmarc::reports(store, of, hours.clone()).await?;
-    let (sources, by_day) = store::dmarc::sums(store, of, hours.clone()).await?;
+    let (store, of) = (room.intake.store(), (domain.account, domain.id));
+    let reports = store::dmarc::list_reports(store, of, hours.clone()).await?;
+    let (sources, by_day) = store::dmarc::source_totals(store, of, hours.clone()).await?;
     let sent = sent_by_day(&room, &domain, hours.clone()).await?;
-    let mut totals = Tally::default();
+    let mut totals = DmarcMessageCounts::default();
     sources.iter().for_each(|source| totals.add(&source.tally));
-    let sources = shown_sources(sources);
+    let sources = top_sources(sources);
     let addresses: Vec<IpAddr> = sources.iter().filter_map(|source| source.ip).collect();
     // Strangers name the addresses in their reports, and with them whom we ask for the names.
-    let hosts = match room.hall.domains().ask_now(domain.account, addresses.len()) {
-        true => room.hall.returned().hosts(addresses).await,
+    let hosts = match room.intake.domains().try_acquire_queries(domain.account, addresses.len()) {
+        true => room.intake.bounces().verified_host_names(addresses).await,
         false => HashMap::new(),
     };
     let latest = reports.iter().max_by_key(|report| report.ends_at);
-    Ok(DomainDmarc {
+    Ok(DmarcResponse {
         dmarc: DmarcView {
             domain: domain.name,
-            policy: latest.map(|report| PolicyView::of(report.policy)),
-            totals: TallyView::of(&totals),
-            sources: sources.into_iter().map(|source| SourceView::of(source, &hosts)).collect(),
-            reporters: reporters(&reports),
-            days: days(hours, &by_day, sent.as_ref()),
+            policy: latest.map(|report| DmarcPolicyView::from_policy(report.policy)),
+            totals: DmarcTallyView::from_tally(&totals),
+            sources: sources.into_iter().map(|source| DmarcSourceView::from_source(source, &hosts)).collect(),
+            reporters: reporter_views(&reports),
+            days: day_views(hours, &by_day, sent.as_ref()),
         },
     })
 }
 
 /// Those with the most messages, and the rest together.
-fn shown_sources(mut sources: Vec<Source>) -> Vec<Source> {
+fn top_sources(mut sources: Vec<DmarcSource>) -> Vec<DmarcSource> {
     // What has no address is the rest of its day.
     sources.sort_unstable_by_key(|one| (one.ip.is_none(), std::cmp::Reverse(one.tally.messages), one.ip));
-    let mut rest = Tally::default();
+    let mut rest = DmarcMessageCounts::default();
     let apart = sources.iter().take(SOURCES_MAX).filter(|one| one.ip.is_some()).count();
     sources.drain(apart..).for_each(|one| rest.add(&one.tally));
-    let rest = (rest.messages > 0).then_some(Source { ip: None, ours: false, tally: rest });
+    let rest = (rest.messages > 0).then_some(DmarcSource { ip: None, ours: false, tally: rest });
     sources.into_iter().chain(rest).collect()
 }
 
-fn reporters(reports: &[Report]) -> Vec<ReporterView> {
-    let mut by_domain: BTreeMap<&Name, ReporterView> = BTreeMap::new();
+fn reporter_views(reports: &[DmarcReport]) -> Vec<DmarcReporterView> {
+    let mut by_domain: BTreeMap<&DomainName, DmarcReporterView> = BTreeMap::new();
     for report in reports {
-        let view = by_domain.entry(&report.reporter).or_insert_with(|| ReporterView {
+        let view = by_domain.entry(&report.reporter).or_insert_with(|| DmarcReporterView {
             domain: report.reporter.clone(),
             name: report.org_name.clone(),
             reports: 0,
             messages: 0,
-            last_report_at: Moment(report.received_at),
+            last_report_at: JsonTimestamp(report.received_at),
         });
         view.reports += 1;
         view.messages = view.messages.saturating_add(report.tally.messages);
-        view.last_report_at = Moment(view.last_report_at.0.max(report.received_at));
+        view.last_report_at = JsonTimestamp(view.last_report_at.0.max(report.received_at));
     }
-    let mut all: Vec<ReporterView> = by_domain.into_values().collect();
+    let mut all: Vec<DmarcReporterView> = by_domain.into_values().collect();
     all.sort_by_key(|one| std::cmp::Reverse(one.messages));
     all.truncate(REPORTERS_MAX);
     all
 }
 
-fn days(
+fn day_views(
     hours: Range<Hour>,
-    by_day: &BTreeMap<Hour, Tally>,
+    by_day: &BTreeMap<Hour, DmarcMessageCounts>,
     sent: Option<&BTreeMap<Hour, u64>>,
-) -> Vec<DayView> {
+) -> Vec<DmarcDayView> {
     let mut days = Vec::new();
     let mut day = hours.start;
     while day < hours.end {
         let tally = by_day.get(&day).copied().unwrap_or_default();
-        days.push(DayView {
+        days.push(DmarcDayView {
             date: day.begins_at().to_zoned(jiff::tz::TimeZone::UTC).date().to_string(),
             sent: sent.map(|sent| sent.get(&day).copied().unwrap_or_default()),
             reported: tally.messages,
@@ -268,12 +269,12 @@ fn days(
 
 /// Recipients that mail of the domain was accepted for; none when the account has too many domains to look.
 async fn sent_by_day(
-    room: &Room,
-    domain: &Domain,
+    room: &AppState,
+    domain: &SendingDomain,
     hours: Range<Hour>,
 ) -> Result<Option<BTreeMap<Hour, u64>>, Problem> {
-    room.hall.tell_within(TOLD_WITHIN).await;
-    let (store, by_domain) = (room.hall.store(), Some(Dimension::Domain));
+    room.intake.dispatch_outbox_within(OUTBOX_WAIT_MAX).await;
+    let (store, by_domain) = (room.intake.store(), Some(Dimension::Domain));
     let rows = store::metric::read(store, domain.account, by_domain, hours, READ_MAX).await?;
     Ok(rows.map(|rows| {
         let mut sent: BTreeMap<Hour, u64> = BTreeMap::new();
@@ -296,20 +297,20 @@ fn tally_fields() -> Vec<(&'static str, Value)> {
     ]
 }
 
-impl Describe for DomainDmarc {
+impl ToSchema for DmarcResponse {
     fn schema(schemas: &mut Schemas) -> Value {
-        let dmarc = schemas.named("DomainDmarc", |_| {
+        let dmarc = schemas.component("DomainDmarc", |_| {
             let wanted: &[&str] = &["none", "quarantine", "reject"];
-            let mut sp = schema::words(wanted, "Of the domains under it, where that is another");
-            schema::or_null(&mut sp);
+            let mut sp = schema::string_enum(wanted, "Of the domains under it, where that is another");
+            schema::allow_null(&mut sp);
             let modes: &[&str] = &["relaxed", "strict"];
             let policy = schema::object(
                 "The policy that the last reporter found",
                 [
-                    ("p", schema::words(wanted, "What is to be done with mail that fails")),
+                    ("p", schema::string_enum(wanted, "What is to be done with mail that fails")),
                     ("sp", sp),
-                    ("adkim", schema::words(modes, "How DKIM is aligned")),
-                    ("aspf", schema::words(modes, "How SPF is aligned")),
+                    ("adkim", schema::string_enum(modes, "How DKIM is aligned")),
+                    ("aspf", schema::string_enum(modes, "How SPF is aligned")),
                 ],
             );
             let source = schema::object(
@@ -340,7 +341,10 @@ impl Describe for DomainDmarc {
             let day = schema::object(
                 "A day of UTC",
                 [
-                    ("date", json!({"type": "string", "format": "date", "examples": ["2026-01-01"], "description": "Which"})),
+                    (
+                        "date",
+                        json!({"type": "string", "format": "date", "examples": ["2026-01-01"], "description": "Which"}),
+                    ),
                     ("sent", schema::nullable_count("Recipients that mail was accepted for here")),
                     ("reported", schema::count("Messages in reports")),
                     ("passed", schema::count("Of those, passed")),

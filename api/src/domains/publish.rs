@@ -2,23 +2,25 @@
 
 use std::sync::Arc;
 
-use provider::{Action, ApplyError, Credentials, Outcome, Provider, Step, fields};
-use queue::domains::{By, PublishError};
+use provider::{
+    AppliedChange, ApplyError, ChangeAction, Provider, ProviderCredentials, RecordChangeOutcome, credential_fields,
+};
+use queue::domains::{CredentialSource, PublishError};
 use serde::Serialize;
 use serde_json::value::RawValue;
 use serde_json::{Value, json};
 use store::access::Tenant;
 
-use super::request::{OfDomain, Which};
+use super::request::{DomainKey, DomainPath};
 use super::view::{DomainView, RecordView};
-use super::{find, problem};
-use crate::call::{Call, Input, Nothing, SMALL_BYTES_MAX, Takes};
-use crate::done::Done;
-use crate::emails::view::Moment;
-use crate::fields::{self, Names, Notes};
-use crate::problem::{Code, FieldErrors, Problem};
-use crate::room::Room;
-use crate::schema::{self, Describe, Schemas};
+use super::{domain_error_problem, find};
+use crate::call::{FromRequest, NoInput, Request, RequestSpec, SMALL_BYTES_MAX};
+use crate::done::OkResponse;
+use crate::emails::view::JsonTimestamp;
+use crate::fields::{self, FieldDiagnostics, FieldNames};
+use crate::problem::{ErrorCode, FieldErrors, Problem};
+use crate::room::AppState;
+use crate::schema::{self, Schemas, ToSchema};
 
 const PROVIDER: &str = "provider";
 
@@ -26,14 +28,14 @@ fn providers() -> Vec<&'static str> {
     Provider::ALL.iter().map(|provider| provider.as_str()).collect()
 }
 
-fn provider(text: &str) -> Result<Provider, String> {
+fn parse_provider(text: &str) -> Result<Provider, String> {
     text.parse().map_err(|_| format!("must be one of {}", providers().join(", ")))
 }
 
 /// The fields that each provider's credentials have, for people.
 fn about_credentials() -> String {
     let of = |provider: &Provider| {
-        let names = fields(*provider).iter().map(|field| {
+        let names = credential_fields(*provider).iter().map(|field| {
             let optional = if field.required { "" } else { "?" };
             format!("`{}{optional}`", field.name)
         });
@@ -43,9 +45,9 @@ fn about_credentials() -> String {
     format!("An object. {}", all.join("; "))
 }
 
-fn credentials(value: &RawValue, provider: Provider, errors: &mut FieldErrors) -> Option<Credentials> {
+fn parse_credentials(value: &RawValue, provider: Provider, errors: &mut FieldErrors) -> Option<ProviderCredentials> {
     let value: Value = serde_json::from_str(value.get()).unwrap_or_default();
-    match Credentials::read(provider, &value) {
+    match ProviderCredentials::parse(provider, &value) {
         Ok(credentials) => Some(credentials),
         Err(wrong) => {
             for error in wrong {
@@ -68,19 +70,19 @@ fn credentials_schema() -> Value {
 
 /// What `POST /domains/{id_or_name}/dns/apply` takes.
 #[derive(Debug)]
-pub struct Apply {
-    which: Which,
-    by: By,
+pub struct ApplyDnsChanges {
+    which: DomainKey,
+    by: CredentialSource,
     dry_run: bool,
     merge_spf: bool,
 }
 
-impl Input for Apply {
+impl FromRequest for ApplyDnsChanges {
     const BODY_BYTES_MAX: Option<usize> = Some(SMALL_BYTES_MAX);
 
-    fn describe(schemas: &mut Schemas) -> Takes {
-        let body = schemas.named("ApplyDns", |_| {
-            let mut word = schema::words(&providers(), "Where the zone is kept");
+    fn describe(schemas: &mut Schemas) -> RequestSpec {
+        let body = schemas.component("ApplyDns", |_| {
+            let mut word = schema::string_enum(&providers(), "Where the zone is kept");
             word["examples"] = json!(["rfc2136"]);
             let yes = |description: &str, default: bool| {
                 json!({"type": "boolean", "default": default, "description": description})
@@ -97,12 +99,12 @@ impl Input for Apply {
                 ],
             )
         });
-        let parameters = vec![Which::parameter()];
-        Takes { parameters, body: Some(body), body_bytes_max: Self::BODY_BYTES_MAX }
+        let parameters = vec![DomainKey::parameter()];
+        RequestSpec { parameters, body: Some(body), body_bytes_max: Self::BODY_BYTES_MAX }
     }
 
-    fn read(call: &Call) -> Result<Self, Problem> {
-        const NAMES: Names = Names {
+    fn read(call: &Request) -> Result<Self, Problem> {
+        const NAMES: FieldNames = FieldNames {
             known: &[
                 (PROVIDER, PROVIDER),
                 ("credentials", "credentials"),
@@ -112,13 +114,13 @@ impl Input for Apply {
             ],
             foreign: &[("token", "credentials"), ("api_token", "credentials")],
         };
-        let which = Which::of(call)?;
-        let mut notes = Notes::default();
-        let given = call.given(&NAMES, &mut notes)?;
-        let word = given.value(PROVIDER).map(|value| fields::text(value).and_then(|text| provider(&text)));
+        let which = DomainKey::from_request(call)?;
+        let mut notes = FieldDiagnostics::default();
+        let given = call.body_fields(&NAMES, &mut notes)?;
+        let word = given.value(PROVIDER).map(|value| fields::parse_text(value).and_then(|text| parse_provider(&text)));
         let word = word.unwrap_or_else(|| Err("is required".to_owned()));
         let provider = word.map_err(|text| notes.errors.add(PROVIDER, text)).ok();
-        let mut boolean = |name, default| match given.value(name).map(fields::boolean) {
+        let mut boolean = |name, default| match given.value(name).map(fields::parse_bool) {
             None => default,
             Some(Ok(said)) => said,
             Some(Err(text)) => {
@@ -138,8 +140,10 @@ impl Input for Apply {
                 None
             }
             (_, None) => None,
-            (None, Some(provider)) => Some(By::Saved(provider)),
-            (Some(value), Some(provider)) => credentials(value, provider, &mut notes.errors).map(By::Once),
+            (None, Some(provider)) => Some(CredentialSource::Saved(provider)),
+            (Some(value), Some(provider)) => {
+                parse_credentials(value, provider, &mut notes.errors).map(CredentialSource::OneTime)
+            }
         };
         match by {
             Some(by) if notes.errors.is_empty() => Ok(Self { which, by, dry_run, merge_spf }),
@@ -150,30 +154,30 @@ impl Input for Apply {
 
 /// What is done about one record.
 #[derive(Debug, Serialize)]
-struct ChangeView {
-    action: Action,
-    outcome: Outcome,
+struct DnsChangeView {
+    action: ChangeAction,
+    outcome: RecordChangeOutcome,
     record: RecordView,
     replaces: Option<String>,
     reason: Option<String>,
 }
 
-impl ChangeView {
-    fn of(Step { change, outcome }: Step) -> Self {
-        let record = RecordView::of(change.record, None, None);
+impl DnsChangeView {
+    fn from_step(AppliedChange { change, outcome }: AppliedChange) -> Self {
+        let record = RecordView::from_record(change.record, None, None);
         Self { action: change.action, outcome, record, replaces: change.replaces, reason: change.reason }
     }
 
     fn schema(schemas: &mut Schemas) -> Value {
         let record = RecordView::schema(schemas);
-        schemas.named("DnsChange", |_| {
+        schemas.component("DnsChange", |_| {
             let actions = &["create", "update", "skip", "conflict"];
             let outcomes = &["unchanged", "done", "failed", "unclear", "not_done"];
             schema::object(
                 "What is done about one record",
                 [
-                    ("action", schema::words(actions, "What is to be done")),
-                    ("outcome", schema::words(outcomes, "What became of it")),
+                    ("action", schema::string_enum(actions, "What is to be done")),
+                    ("outcome", schema::string_enum(outcomes, "What became of it")),
                     ("record", record),
                     ("replaces", schema::nullable_string("The value that it takes the place of")),
                     ("reason", schema::nullable_string("Why; in a conflict, what to do about it")),
@@ -185,22 +189,19 @@ impl ChangeView {
 
 /// What was published.
 #[derive(Debug, Serialize)]
-pub struct Applied {
+pub struct ApplyDnsResponse {
     domain: DomainView,
-    changes: Vec<ChangeView>,
+    changes: Vec<DnsChangeView>,
     applied: bool,
 }
 
-impl Describe for Applied {
+impl ToSchema for ApplyDnsResponse {
     fn schema(schemas: &mut Schemas) -> Value {
-        let (domain, change) = (DomainView::schema(schemas), ChangeView::schema(schemas));
-        schemas.named("AppliedDns", |_| {
+        let (domain, change) = (DomainView::schema(schemas), DnsChangeView::schema(schemas));
+        schemas.component("AppliedDns", |_| {
             let changes = schema::list(change, "What is done about each record");
             let applied = schema::boolean("Whether all records stand at the provider now");
-            schema::object(
-                "What was published",
-                [("domain", domain), ("changes", changes), ("applied", applied)],
-            )
+            schema::object("What was published", [("domain", domain), ("changes", changes), ("applied", applied)])
         })
     }
 }
@@ -210,40 +211,45 @@ impl Describe for Applied {
 /// # Errors
 /// No such domain; records that are there are in the way (409, and nothing is changed); the provider refuses
 /// (422); the store cannot be used.
-pub async fn apply(room: Arc<Room>, tenant: Tenant, input: Apply) -> Result<Applied, Problem> {
+pub async fn apply_dns_changes(
+    room: Arc<AppState>,
+    tenant: Tenant,
+    input: ApplyDnsChanges,
+) -> Result<ApplyDnsResponse, Problem> {
     let domain = find(&room, &tenant, &input.which).await?;
-    let domains = room.hall.domains();
+    let domains = room.intake.domains();
     let published = domains.publish((domain.account, domain.id), input.by, (input.merge_spf, input.dry_run));
-    let published = published.await.map_err(|error| not_published(error, &room, &tenant))?;
+    let published = published.await.map_err(|error| publish_error_problem(error, &room, &tenant))?;
     let report = published.report;
     let (conflict, failure, applied) = (report.has_conflict(), report.failure.clone(), report.applied);
-    let changes: Vec<ChangeView> = report.steps.into_iter().map(ChangeView::of).collect();
+    let changes: Vec<DnsChangeView> = report.changes.into_iter().map(DnsChangeView::from_step).collect();
     if let Some(failure) = failure {
-        return Err(Problem::new(Code::UPSTREAM_ERROR, failure.to_string()).details(json!({
+        return Err(Problem::new(ErrorCode::UPSTREAM_ERROR, failure.to_string()).with_details(json!({
             "provider": failure.provider, "fault": failure.fault.as_str(), "changes": changes,
         })));
     }
     if conflict && !input.dry_run {
-        let text =
-            "Records that are there are in the way, and nothing was changed: `details.changes` says which";
-        return Err(Problem::new(Code::CONFLICT, text).details(json!({"changes": changes})));
+        let text = "Records that are there are in the way, and nothing was changed: `details.changes` says which";
+        return Err(Problem::new(ErrorCode::CONFLICT, text).with_details(json!({"changes": changes})));
     }
-    Ok(Applied { domain: DomainView::of(&published.known, domains), changes, applied })
+    Ok(ApplyDnsResponse { domain: DomainView::from_domain(&published.known, domains), changes, applied })
 }
 
 /// Where the customer is to go.
 #[derive(Debug, Serialize)]
-pub struct Connect {
+pub struct DomainConnectResponse {
     url: String,
 }
 
-impl Describe for Connect {
+impl ToSchema for DomainConnectResponse {
     fn schema(schemas: &mut Schemas) -> Value {
-        schemas.named("ConnectDns", |_| {
+        schemas.component("ConnectDns", |_| {
             let mut url = schema::string(
                 "The page at the domain's DNS provider where its owner, signed in there, agrees to the records",
             );
-            url["examples"] = json!(["https://dns.example/v2/domainTemplates/providers/example.net/services/email/apply?domain=example.com"]);
+            url["examples"] = json!([
+                "https://dns.example/v2/domainTemplates/providers/example.net/services/email/apply?domain=example.com"
+            ]);
             schema::object("Where the customer is to go", [("url", url)])
         })
     }
@@ -253,31 +259,31 @@ impl Describe for Connect {
 ///
 /// # Errors
 /// No such domain; the provider does not offer it (422); the store cannot be read.
-pub async fn connect(room: Arc<Room>, tenant: Tenant, OfDomain(which): OfDomain) -> Result<Connect, Problem> {
+pub async fn create_domain_connect_url(
+    room: Arc<AppState>,
+    tenant: Tenant,
+    DomainPath(which): DomainPath,
+) -> Result<DomainConnectResponse, Problem> {
     let domain = find(&room, &tenant, &which).await?;
-    let asked = room.hall.domains().connect((domain.account, domain.id)).await;
-    let url = asked.map_err(|error| not_published(error, &room, &tenant))?;
-    Ok(Connect { url })
+    let asked = room.intake.domains().domain_connect_url((domain.account, domain.id)).await;
+    let url = asked.map_err(|error| publish_error_problem(error, &room, &tenant))?;
+    Ok(DomainConnectResponse { url })
 }
 
-fn not_published(error: PublishError, room: &Room, tenant: &Tenant) -> Problem {
+fn publish_error_problem(error: PublishError, room: &AppState, tenant: &Tenant) -> Problem {
     match error {
         PublishError::NothingSaved(_) => Problem::field("use_saved", error.to_string()),
         PublishError::Busy => Problem::busy(),
         PublishError::Apply(ApplyError::Upstream(failure)) => {
-            Problem::new(Code::UPSTREAM_ERROR, failure.to_string()).details(
-                json!({"provider": failure.provider, "fault": failure.fault.as_str(), "changes": []}),
-            )
+            Problem::new(ErrorCode::UPSTREAM_ERROR, failure.to_string())
+                .with_details(json!({"provider": failure.provider, "fault": failure.fault.as_str(), "changes": []}))
         }
-        PublishError::Apply(error @ ApplyError::Server(_)) => {
-            Problem::field("credentials.server", error.to_string())
-        }
+        PublishError::Apply(error @ ApplyError::Server(_)) => Problem::field("credentials.server", error.to_string()),
         PublishError::Connect(error) => {
-            let text =
-                format!("{error}: publish the records by hand, or with POST /domains/{{id}}/dns/apply");
-            Problem::new(Code::UPSTREAM_ERROR, text).details(json!({"reason": error.as_str()}))
+            let text = format!("{error}: publish the records by hand, or with POST /domains/{{id}}/dns/apply");
+            Problem::new(ErrorCode::UPSTREAM_ERROR, text).with_details(json!({"reason": error.as_str()}))
         }
-        PublishError::Domain(error) => problem(error, room, tenant),
+        PublishError::Domain(error) => domain_error_problem(error, room, tenant),
     }
 }
 
@@ -288,32 +294,32 @@ fn provider_parameter() -> Value {
     parameter
 }
 
-fn of_path(call: &Call) -> Result<Provider, Problem> {
+fn provider_from_path(call: &Request) -> Result<Provider, Problem> {
     call.path_parameter(PROVIDER).parse().map_err(|_| Problem::not_found("DNS provider"))
 }
 
 /// What `PUT /dns-credentials/{provider}` takes.
 #[derive(Debug)]
-pub struct Save(Credentials);
+pub struct SaveDnsCredentials(ProviderCredentials);
 
-impl Input for Save {
+impl FromRequest for SaveDnsCredentials {
     const BODY_BYTES_MAX: Option<usize> = Some(SMALL_BYTES_MAX);
 
-    fn describe(schemas: &mut Schemas) -> Takes {
-        let body = schemas.named("SaveDnsCredentials", |_| {
+    fn describe(schemas: &mut Schemas) -> RequestSpec {
+        let body = schemas.component("SaveDnsCredentials", |_| {
             schema::object("Credentials for a DNS provider", [("credentials", credentials_schema())])
         });
         let parameters = vec![provider_parameter()];
-        Takes { parameters, body: Some(body), body_bytes_max: Self::BODY_BYTES_MAX }
+        RequestSpec { parameters, body: Some(body), body_bytes_max: Self::BODY_BYTES_MAX }
     }
 
-    fn read(call: &Call) -> Result<Self, Problem> {
-        const NAMES: Names = Names { known: &[("credentials", "credentials")], foreign: &[] };
-        let provider = of_path(call)?;
-        let mut notes = Notes::default();
-        let given = call.given(&NAMES, &mut notes)?;
+    fn read(call: &Request) -> Result<Self, Problem> {
+        const NAMES: FieldNames = FieldNames { known: &[("credentials", "credentials")], foreign: &[] };
+        let provider = provider_from_path(call)?;
+        let mut notes = FieldDiagnostics::default();
+        let given = call.body_fields(&NAMES, &mut notes)?;
         let read = match given.value("credentials") {
-            Some(value) => credentials(value, provider, &mut notes.errors),
+            Some(value) => parse_credentials(value, provider, &mut notes.errors),
             None => {
                 notes.errors.add("credentials", "is required");
                 None
@@ -325,18 +331,18 @@ impl Input for Save {
 
 /// That an account has saved credentials for a provider: never the credentials themselves.
 #[derive(Debug, Serialize)]
-struct SavedView {
+struct DnsCredentialsView {
     provider: String,
-    saved_at: Moment,
+    saved_at: JsonTimestamp,
 }
 
-impl SavedView {
+impl DnsCredentialsView {
     fn schema(schemas: &mut Schemas) -> Value {
-        schemas.named("SavedDnsCredentials", |_| {
+        schemas.component("SavedDnsCredentials", |_| {
             schema::object(
                 "Credentials that are saved; they are never shown",
                 [
-                    (PROVIDER, schema::words(&providers(), "The provider")),
+                    (PROVIDER, schema::string_enum(&providers(), "The provider")),
                     ("saved_at", schema::time("When they were saved")),
                 ],
             )
@@ -346,16 +352,14 @@ impl SavedView {
 
 /// What was saved.
 #[derive(Debug, Serialize)]
-pub struct OneSaved {
-    dns_credentials: SavedView,
+pub struct DnsCredentialsResponse {
+    dns_credentials: DnsCredentialsView,
 }
 
-impl Describe for OneSaved {
+impl ToSchema for DnsCredentialsResponse {
     fn schema(schemas: &mut Schemas) -> Value {
-        let saved = SavedView::schema(schemas);
-        schemas.named("OneSavedDnsCredentials", |_| {
-            schema::object("What was saved", [("dns_credentials", saved)])
-        })
+        let saved = DnsCredentialsView::schema(schemas);
+        schemas.component("OneSavedDnsCredentials", |_| schema::object("What was saved", [("dns_credentials", saved)]))
     }
 }
 
@@ -363,25 +367,29 @@ impl Describe for OneSaved {
 ///
 /// # Errors
 /// What is wrong with them; the store cannot be written.
-pub async fn save(room: Arc<Room>, tenant: Tenant, Save(credentials): Save) -> Result<OneSaved, Problem> {
-    let saved = room.hall.domains().save(tenant.account().id, &credentials).await;
-    let saved_at = saved.map_err(|error| problem(error, &room, &tenant))?;
+pub async fn save_credentials(
+    room: Arc<AppState>,
+    tenant: Tenant,
+    SaveDnsCredentials(credentials): SaveDnsCredentials,
+) -> Result<DnsCredentialsResponse, Problem> {
+    let saved = room.intake.domains().save_credentials(tenant.account().id, &credentials).await;
+    let saved_at = saved.map_err(|error| domain_error_problem(error, &room, &tenant))?;
     let provider = credentials.provider().as_str().to_owned();
-    Ok(OneSaved { dns_credentials: SavedView { provider, saved_at: Moment(saved_at) } })
+    Ok(DnsCredentialsResponse { dns_credentials: DnsCredentialsView { provider, saved_at: JsonTimestamp(saved_at) } })
 }
 
 /// The providers that credentials are saved for: there are some dozens at most.
 #[derive(Debug, Serialize)]
-pub struct SavedList {
-    dns_credentials: Vec<SavedView>,
+pub struct DnsCredentialsList {
+    dns_credentials: Vec<DnsCredentialsView>,
     has_more: bool,
     next_cursor: Option<String>,
 }
 
-impl Describe for SavedList {
+impl ToSchema for DnsCredentialsList {
     fn schema(schemas: &mut Schemas) -> Value {
-        let saved = SavedView::schema(schemas);
-        schemas.named("SavedDnsCredentialsList", |_| schema::page("dns_credentials", saved))
+        let saved = DnsCredentialsView::schema(schemas);
+        schemas.component("SavedDnsCredentialsList", |_| schema::list_page("dns_credentials", saved))
     }
 }
 
@@ -389,10 +397,10 @@ impl Describe for SavedList {
 ///
 /// # Errors
 /// The store cannot be read.
-pub async fn list(room: Arc<Room>, tenant: Tenant, _: Nothing) -> Result<SavedList, Problem> {
-    let saved = store::dns_credential::list(room.hall.store(), tenant.account().id).await?;
-    let view = |(provider, saved_at)| SavedView { provider, saved_at: Moment(saved_at) };
-    Ok(SavedList {
+pub async fn list_credentials(room: Arc<AppState>, tenant: Tenant, _: NoInput) -> Result<DnsCredentialsList, Problem> {
+    let saved = store::dns_credential::list(room.intake.store(), tenant.account().id).await?;
+    let view = |(provider, saved_at)| DnsCredentialsView { provider, saved_at: JsonTimestamp(saved_at) };
+    Ok(DnsCredentialsList {
         dns_credentials: saved.into_iter().map(view).collect(),
         has_more: false,
         next_cursor: None,
@@ -401,15 +409,15 @@ pub async fn list(room: Arc<Room>, tenant: Tenant, _: Nothing) -> Result<SavedLi
 
 /// A provider and nothing else.
 #[derive(Debug)]
-pub struct OfProvider(Provider);
+pub struct DnsProviderPath(Provider);
 
-impl Input for OfProvider {
-    fn describe(_: &mut Schemas) -> Takes {
-        Takes { parameters: vec![provider_parameter()], ..Takes::default() }
+impl FromRequest for DnsProviderPath {
+    fn describe(_: &mut Schemas) -> RequestSpec {
+        RequestSpec { parameters: vec![provider_parameter()], ..RequestSpec::default() }
     }
 
-    fn read(call: &Call) -> Result<Self, Problem> {
-        of_path(call).map(Self)
+    fn read(call: &Request) -> Result<Self, Problem> {
+        provider_from_path(call).map(Self)
     }
 }
 
@@ -417,14 +425,14 @@ impl Input for OfProvider {
 ///
 /// # Errors
 /// None are saved; the store cannot be used.
-pub async fn forget(
-    room: Arc<Room>,
+pub async fn delete_credentials(
+    room: Arc<AppState>,
     tenant: Tenant,
-    OfProvider(provider): OfProvider,
-) -> Result<Done, Problem> {
-    match room.hall.domains().forget(tenant.account().id, provider).await {
-        Ok(()) => Ok(Done::OK),
+    DnsProviderPath(provider): DnsProviderPath,
+) -> Result<OkResponse, Problem> {
+    match room.intake.domains().delete_credentials(tenant.account().id, provider).await {
+        Ok(()) => Ok(OkResponse::OK),
         Err(PublishError::NothingSaved(_)) => Err(Problem::not_found("saved credentials")),
-        Err(error) => Err(not_published(error, &room, &tenant)),
+        Err(error) => Err(publish_error_problem(error, &room, &tenant)),
     }
 }

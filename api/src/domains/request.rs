@@ -2,9 +2,9 @@
 
 use std::borrow::Cow;
 
-use mail::address::Name;
+use mail::address::DomainName;
 use mail::address_pattern::AddressPattern;
-use mail::domain::{DeliverySettings, Domain, DomainState, INBOUND_ADDRESSES_MAX, TlsMode};
+use mail::domain::{DeliverySettings, DomainState, INBOUND_ADDRESSES_MAX, SendingDomain, TlsMode};
 use mail::id::DomainId;
 use mail::sending_name;
 use mail::setup::RETURN_PATH_LABEL;
@@ -12,9 +12,9 @@ use queue::domains::{ImportedKey, NewDomain};
 use serde_json::value::RawValue;
 use serde_json::{Value, json};
 
-use crate::call::{Call, Input, SMALL_BYTES_MAX, Takes};
-use crate::fields::{self, Given, Kind, Names, Notes};
-use crate::page::{self, Page};
+use crate::call::{FromRequest, Request, RequestSpec, SMALL_BYTES_MAX};
+use crate::fields::{self, FieldDiagnostics, FieldNames, JsonKind, ObjectFields};
+use crate::page::{self, PageParameters};
 use crate::problem::Problem;
 use crate::schema::{self, Schemas};
 
@@ -28,73 +28,73 @@ const Q_BYTES_MAX: usize = 253;
 
 /// A domain, as the path names it.
 #[derive(Debug)]
-pub(super) enum Which {
+pub(super) enum DomainKey {
     /// By its id.
     Id(DomainId),
     /// By its name.
-    Name(Name),
+    Name(DomainName),
 }
 
-impl Which {
+impl DomainKey {
     pub(super) fn parameter() -> Value {
         schema::path_parameter(ID_OR_NAME, "The domain's id (`dom_…`) or name")
     }
 
-    pub(super) fn of(call: &Call) -> Result<Self, Problem> {
-        let text = call.path_text(ID_OR_NAME).ok_or_else(super::no_such_domain)?;
+    pub(super) fn from_request(call: &Request) -> Result<Self, Problem> {
+        let text = call.path_text(ID_OR_NAME).ok_or_else(super::domain_not_found)?;
         if let Ok(id) = text.parse() {
             return Ok(Self::Id(id));
         }
-        text.parse().map(Self::Name).map_err(|_| super::no_such_domain())
+        text.parse().map(Self::Name).map_err(|_| super::domain_not_found())
     }
 }
 
 /// A domain and nothing else.
 #[derive(Debug)]
-pub struct OfDomain(pub(super) Which);
+pub struct DomainPath(pub(super) DomainKey);
 
-impl Input for OfDomain {
-    fn describe(_: &mut Schemas) -> Takes {
-        Takes { parameters: vec![Which::parameter()], ..Takes::default() }
+impl FromRequest for DomainPath {
+    fn describe(_: &mut Schemas) -> RequestSpec {
+        RequestSpec { parameters: vec![DomainKey::parameter()], ..RequestSpec::default() }
     }
 
-    fn read(call: &Call) -> Result<Self, Problem> {
-        Which::of(call).map(Self)
+    fn read(call: &Request) -> Result<Self, Problem> {
+        DomainKey::from_request(call).map(Self)
     }
 }
 
 /// The settings, as they are given.
 #[derive(Debug, Default)]
-struct Settings {
+struct DomainSettings {
     open_tracking: Option<bool>,
     click_tracking: Option<bool>,
     tls_mode: Option<TlsMode>,
     inbound_enabled: Option<bool>,
     inbound_addresses: Option<Vec<AddressPattern>>,
     /// `null` takes the host away.
-    tracking_host: Option<Option<Name>>,
+    tracking_host: Option<Option<DomainName>>,
 }
 
-impl Settings {
-    fn read(given: &Given<'_>, notes: &mut Notes) -> Self {
+impl DomainSettings {
+    fn read(given: &ObjectFields<'_>, notes: &mut FieldDiagnostics) -> Self {
         let mut boolean = |name| {
-            let read = given.value(name).map(fields::boolean).transpose();
+            let read = given.value(name).map(fields::parse_bool).transpose();
             read.map_err(|text| notes.errors.add(name, text)).ok().flatten()
         };
         let (open_tracking, click_tracking) = (boolean("open_tracking"), boolean("click_tracking"));
         let inbound_enabled = boolean("inbound_enabled");
-        let mode = given.value("tls_mode").map(tls_mode).transpose();
+        let mode = given.value("tls_mode").map(parse_tls_mode).transpose();
         let tls_mode = mode.map_err(|text| notes.errors.add("tls_mode", text)).ok().flatten();
         let host = given.fields().iter().find(|(name, _)| *name == "tracking_host");
-        let host = host.map(|(_, value)| tracking_host(value)).transpose();
+        let host = host.map(|(_, value)| parse_tracking_host(value)).transpose();
         let tracking_host = host.map_err(|text| notes.errors.add("tracking_host", text)).ok().flatten();
-        let inbound_addresses = inbound_addresses(given, notes);
+        let inbound_addresses = read_inbound_addresses(given, notes);
         Self { open_tracking, click_tracking, tls_mode, inbound_enabled, inbound_addresses, tracking_host }
     }
 
     /// What does not fit the domain: the field, and why.
-    fn misfit(&self, domain: &Name) -> Option<(&'static str, String)> {
-        if let Err(text) = self.host_fits(domain) {
+    fn find_mismatch(&self, domain: &DomainName) -> Option<(&'static str, String)> {
+        if let Err(text) = self.check_tracking_host(domain) {
             return Some(("tracking_host", text.to_owned()));
         }
         let foreign = |pattern: &&AddressPattern| pattern.domain() != domain;
@@ -104,13 +104,11 @@ impl Settings {
 
     /// A tracking host is below the domain: links under another's name would be nobody's word. And `rp` is the
     /// return path.
-    fn host_fits(&self, domain: &Name) -> Result<(), &'static str> {
+    fn check_tracking_host(&self, domain: &DomainName) -> Result<(), &'static str> {
         let Some(Some(host)) = &self.tracking_host else { return Ok(()) };
         let label = host.as_str().strip_suffix(domain.as_str()).and_then(|rest| rest.strip_suffix('.'));
         match label {
-            None | Some("") => {
-                Err("must be a host below the domain, like `links.example.com` of `example.com`")
-            }
+            None | Some("") => Err("must be a host below the domain, like `links.example.com` of `example.com`"),
             Some(RETURN_PATH_LABEL) => Err("is the return path; choose another, like `links`"),
             Some(label) if label.contains('_') => Err("must be a host name, like `links.example.com`"),
             Some(_) => Ok(()),
@@ -141,7 +139,7 @@ impl Settings {
         vec![
             ("open_tracking", schema::boolean("HTML gets a pixel")),
             ("click_tracking", schema::boolean("Links in HTML lead through us")),
-            ("tls_mode", schema::words(TLS_MODES, "TLS where it is offered, or never in the clear")),
+            ("tls_mode", schema::string_enum(TLS_MODES, "TLS where it is offered, or never in the clear")),
             ("inbound_enabled", schema::boolean("Mail to the domain is taken in")),
             ("inbound_addresses", addresses),
             ("tracking_host", schema::nullable_string("A host of yours for tracking links; `null` for ours")),
@@ -150,30 +148,29 @@ impl Settings {
 }
 
 /// `null` is every address, as no address at all is.
-fn inbound_addresses(given: &Given<'_>, notes: &mut Notes) -> Option<Vec<AddressPattern>> {
+fn read_inbound_addresses(given: &ObjectFields<'_>, notes: &mut FieldDiagnostics) -> Option<Vec<AddressPattern>> {
     const NAME: &str = "inbound_addresses";
-    if given.is_given_as_null(NAME) {
+    if given.is_null(NAME) {
         return Some(Vec::new());
     }
-    let read =
-        given.value(NAME).map(|value| fields::address_patterns(value, INBOUND_ADDRESSES_MAX)).transpose();
+    let read = given.value(NAME).map(|value| fields::parse_address_patterns(value, INBOUND_ADDRESSES_MAX)).transpose();
     read.map_err(|text| notes.errors.add(NAME, text)).ok().flatten()
 }
 
-fn tls_mode(value: &RawValue) -> Result<TlsMode, String> {
-    match fields::text(value)?.as_ref() {
+fn parse_tls_mode(value: &RawValue) -> Result<TlsMode, String> {
+    match fields::parse_text(value)?.as_ref() {
         "opportunistic" => Ok(TlsMode::Opportunistic),
         "enforced" => Ok(TlsMode::Enforced),
         _ => Err(format!("must be one of {}", TLS_MODES.join(", "))),
     }
 }
 
-fn tracking_host(value: &RawValue) -> Result<Option<Name>, String> {
-    if Kind::of(value) == Kind::Null {
+fn parse_tracking_host(value: &RawValue) -> Result<Option<DomainName>, String> {
+    if JsonKind::of_value(value) == JsonKind::Null {
         return Ok(None);
     }
-    let text = fields::text(value)?;
-    let name = text.parse::<Name>().ok().filter(|name| name.as_str().contains('.'));
+    let text = fields::parse_text(value)?;
+    let name = text.parse::<DomainName>().ok().filter(|name| name.as_str().contains('.'));
     name.map(Some).ok_or_else(|| "must be a host name, like `links.example.com`".to_owned())
 }
 
@@ -181,30 +178,29 @@ fn tracking_host(value: &RawValue) -> Result<Option<Name>, String> {
 #[derive(Debug)]
 pub struct CreateDomain(pub(super) NewDomain);
 
-impl Input for CreateDomain {
+impl FromRequest for CreateDomain {
     const BODY_BYTES_MAX: Option<usize> = Some(SMALL_BYTES_MAX);
 
-    fn describe(schemas: &mut Schemas) -> Takes {
-        let body = schemas.named("CreateDomain", |_| {
+    fn describe(schemas: &mut Schemas) -> RequestSpec {
+        let body = schemas.component("CreateDomain", |_| {
             let mut name = schema::string("The domain: `example.com`, or a part of it, `mail.example.com`");
             name["examples"] = json!(["example.org"]);
             let mut selector = schema::string("The selector of the RSA key; one of ours, if not given");
             selector["examples"] = json!(["mail2026"]);
-            let mut key = schema::string(
-                "An RSA key of 2,048 to 4,096 bits in PEM that signs already; a new one, if not given",
-            );
+            let mut key =
+                schema::string("An RSA key of 2,048 to 4,096 bits in PEM that signs already; a new one, if not given");
             key["examples"] = json!([null]);
             key["type"] = json!(["string", "null"]);
             let mut properties = vec![("name", name)];
-            properties.extend(Settings::properties());
+            properties.extend(DomainSettings::properties());
             properties.extend([("dkim_selector", selector), ("dkim_private_key", key)]);
             schema::object_with("A domain to send from", &["name"], properties)
         });
-        Takes { body: Some(body), body_bytes_max: Self::BODY_BYTES_MAX, ..Takes::default() }
+        RequestSpec { body: Some(body), body_bytes_max: Self::BODY_BYTES_MAX, ..RequestSpec::default() }
     }
 
-    fn read(call: &Call) -> Result<Self, Problem> {
-        const NAMES: Names = Names {
+    fn read(call: &Request) -> Result<Self, Problem> {
+        const NAMES: FieldNames = FieldNames {
             known: &[
                 ("name", "name"),
                 ("domain", "name"),
@@ -220,20 +216,20 @@ impl Input for CreateDomain {
             ],
             foreign: &[("Name", "name"), ("tracking_subdomain", "tracking_host")],
         };
-        let mut notes = Notes::default();
-        let given = call.given(&NAMES, &mut notes)?;
-        let name = name(&given, &mut notes);
-        let settings = Settings::read(&given, &mut notes);
-        let selector = given.value("dkim_selector").map(selector).transpose();
+        let mut notes = FieldDiagnostics::default();
+        let given = call.body_fields(&NAMES, &mut notes)?;
+        let name = read_name(&given, &mut notes);
+        let settings = DomainSettings::read(&given, &mut notes);
+        let selector = given.value("dkim_selector").map(parse_selector).transpose();
         let selector = selector.map_err(|text| notes.errors.add("dkim_selector", text)).ok().flatten();
-        let rsa = given.value("dkim_private_key").map(private_key).transpose();
+        let rsa = given.value("dkim_private_key").map(parse_private_key).transpose();
         let rsa = rsa.map_err(|text| notes.errors.add("dkim_private_key", text)).ok().flatten();
-        if let Some((field, text)) = name.as_ref().and_then(|name| settings.misfit(name)) {
+        if let Some((field, text)) = name.as_ref().and_then(|name| settings.find_mismatch(name)) {
             notes.errors.add(field, text);
         }
         match name {
             Some(name) if notes.errors.is_empty() => {
-                let mut new = NewDomain { selector, rsa, ..NewDomain::named(name) };
+                let mut new = NewDomain { selector, rsa, ..NewDomain::with_name(name) };
                 settings.apply(&mut new.delivery, (&mut new.inbound_enabled, &mut new.inbound_addresses));
                 Ok(Self(new))
             }
@@ -243,19 +239,19 @@ impl Input for CreateDomain {
 }
 
 /// The name of a domain, from the field `name`.
-pub(super) fn name(given: &Given<'_>, notes: &mut Notes) -> Option<Name> {
+pub(super) fn read_name(given: &ObjectFields<'_>, notes: &mut FieldDiagnostics) -> Option<DomainName> {
     let read = match given.value("name") {
-        None if given.is_meant("name") => return None,
+        None if given.is_present_or_misnamed("name") => return None,
         None => Err("is required".to_owned()),
-        Some(value) => fields::text(value)
-            .and_then(|text: Cow<'_, str>| sending_name::read(&text).map_err(|refused| refused.to_string())),
+        Some(value) => fields::parse_text(value)
+            .and_then(|text: Cow<'_, str>| sending_name::parse(&text).map_err(|refused| refused.to_string())),
     };
     read.map_err(|text| notes.errors.add("name", text)).ok()
 }
 
 /// RFC 6376 3.1: a selector is labels; ours is one, so that the Ed25519 key's is the same with an `e`.
-fn selector(value: &RawValue) -> Result<String, String> {
-    let text = fields::text(value)?.to_ascii_lowercase();
+fn parse_selector(value: &RawValue) -> Result<String, String> {
+    let text = fields::parse_text(value)?.to_ascii_lowercase();
     let letters = text.bytes().all(|byte| byte.is_ascii_alphanumeric() || byte == b'-');
     let edges = !text.starts_with('-') && !text.ends_with('-');
     if text.is_empty() || text.len() >= LABEL_BYTES_MAX || !letters || !edges {
@@ -264,42 +260,42 @@ fn selector(value: &RawValue) -> Result<String, String> {
     Ok(text)
 }
 
-fn private_key(value: &RawValue) -> Result<ImportedKey, String> {
-    ImportedKey::from_pem(&fields::text(value)?).map_err(|refused| refused.to_string())
+fn parse_private_key(value: &RawValue) -> Result<ImportedKey, String> {
+    ImportedKey::from_pem(&fields::parse_text(value)?).map_err(|refused| refused.to_string())
 }
 
 /// What `PATCH /domains/{id_or_name}` takes.
 #[derive(Debug)]
 pub struct UpdateDomain {
-    pub(super) which: Which,
-    settings: Settings,
+    pub(super) which: DomainKey,
+    settings: DomainSettings,
 }
 
 impl UpdateDomain {
     /// What does not fit this domain.
-    pub(super) fn misfit(&self, domain: &Name) -> Option<Problem> {
-        self.settings.misfit(domain).map(|(field, text)| Problem::field(field, text))
+    pub(super) fn find_mismatch(&self, domain: &DomainName) -> Option<Problem> {
+        self.settings.find_mismatch(domain).map(|(field, text)| Problem::field(field, text))
     }
 
-    pub(super) fn apply(&self, domain: &mut Domain) {
+    pub(super) fn apply(&self, domain: &mut SendingDomain) {
         let inbound = (&mut domain.inbound_enabled, &mut domain.inbound_addresses);
         self.settings.apply(&mut domain.delivery, inbound);
     }
 }
 
-impl Input for UpdateDomain {
+impl FromRequest for UpdateDomain {
     const BODY_BYTES_MAX: Option<usize> = Some(SMALL_BYTES_MAX);
 
-    fn describe(schemas: &mut Schemas) -> Takes {
-        let body = schemas.named("UpdateDomain", |_| {
-            schema::object_with("What is to be changed", &[], Settings::properties())
+    fn describe(schemas: &mut Schemas) -> RequestSpec {
+        let body = schemas.component("UpdateDomain", |_| {
+            schema::object_with("What is to be changed", &[], DomainSettings::properties())
         });
-        let parameters = vec![Which::parameter()];
-        Takes { parameters, body: Some(body), body_bytes_max: Self::BODY_BYTES_MAX }
+        let parameters = vec![DomainKey::parameter()];
+        RequestSpec { parameters, body: Some(body), body_bytes_max: Self::BODY_BYTES_MAX }
     }
 
-    fn read(call: &Call) -> Result<Self, Problem> {
-        const NAMES: Names = Names {
+    fn read(call: &Request) -> Result<Self, Problem> {
+        const NAMES: FieldNames = FieldNames {
             known: &[
                 ("open_tracking", "open_tracking"),
                 ("click_tracking", "click_tracking"),
@@ -311,10 +307,10 @@ impl Input for UpdateDomain {
             ],
             foreign: &[("tracking_subdomain", "tracking_host")],
         };
-        let which = Which::of(call)?;
-        let mut notes = Notes::default();
-        let given = call.given(&NAMES, &mut notes)?;
-        let settings = Settings::read(&given, &mut notes);
+        let which = DomainKey::from_request(call)?;
+        let mut notes = FieldDiagnostics::default();
+        let given = call.body_fields(&NAMES, &mut notes)?;
+        let settings = DomainSettings::read(&given, &mut notes);
         if notes.errors.is_empty() { Ok(Self { which, settings }) } else { Err(notes.errors.into()) }
     }
 }
@@ -322,65 +318,67 @@ impl Input for UpdateDomain {
 /// What `DELETE /domains/{id_or_name}` takes.
 #[derive(Debug)]
 pub struct DeleteDomain {
-    pub(super) which: Which,
+    pub(super) which: DomainKey,
     pub(super) force: bool,
 }
 
-impl Input for DeleteDomain {
-    fn describe(_: &mut Schemas) -> Takes {
+impl FromRequest for DeleteDomain {
+    fn describe(_: &mut Schemas) -> RequestSpec {
         let yes = json!({"type": "boolean", "default": false});
         let force = schema::query_parameter("force", "Delete it although emails from it are scheduled", yes);
-        Takes { parameters: vec![Which::parameter(), force], ..Takes::default() }
+        RequestSpec { parameters: vec![DomainKey::parameter(), force], ..RequestSpec::default() }
     }
 
-    fn read(call: &Call) -> Result<Self, Problem> {
-        Ok(Self { which: Which::of(call)?, force: page::flag(&page::parameters(&call.query)?, "force")? })
+    fn read(call: &Request) -> Result<Self, Problem> {
+        Ok(Self {
+            which: DomainKey::from_request(call)?,
+            force: page::parse_flag(&page::parse_query(&call.query)?, "force")?,
+        })
     }
 }
 
 /// What `GET /domains` takes.
 #[derive(Debug)]
 pub struct ListDomains {
-    pub(super) page: Page,
+    pub(super) page: PageParameters,
     statuses: Vec<DomainState>,
     q: Option<String>,
 }
 
 impl ListDomains {
-    pub(super) fn passes(&self, domain: &Domain) -> bool {
+    pub(super) fn matches(&self, domain: &SendingDomain) -> bool {
         let status = self.statuses.is_empty() || self.statuses.contains(&domain.state);
         let has = |q: &String| {
             let is_plain = q.is_ascii() || !domain.name.as_str().contains("xn--");
-            domain.name.as_str().contains(q.as_str())
-                || !is_plain && domain.name.to_unicode().contains(q.as_str())
+            domain.name.as_str().contains(q.as_str()) || !is_plain && domain.name.to_unicode().contains(q.as_str())
         };
         status && self.q.as_ref().is_none_or(has)
     }
 }
 
-impl Input for ListDomains {
-    fn describe(_: &mut Schemas) -> Takes {
+impl FromRequest for ListDomains {
+    fn describe(_: &mut Schemas) -> RequestSpec {
         let items = json!({"type": "array", "items": {"type": "string", "enum": STATUSES}});
         let mut status = schema::query_parameter("status", "Whether it is verified", items);
         (status["style"], status["explode"]) = (json!("form"), json!(false));
         let q = json!({"type": "string", "maxLength": Q_BYTES_MAX});
-        let mut parameters = Page::parameters();
+        let mut parameters = PageParameters::parameters();
         parameters.extend([status, schema::query_parameter("q", "What the name has in it", q)]);
-        Takes { parameters, ..Takes::default() }
+        RequestSpec { parameters, ..RequestSpec::default() }
     }
 
-    fn read(call: &Call) -> Result<Self, Problem> {
-        let given = page::parameters(&call.query)?;
-        let q = page::one(&given, "q")?.map(str::to_lowercase);
+    fn read(call: &Request) -> Result<Self, Problem> {
+        let given = page::parse_query(&call.query)?;
+        let q = page::single_value(&given, "q")?.map(str::to_lowercase);
         if q.as_ref().is_some_and(|q| q.chars().count() > Q_BYTES_MAX) {
             return Err(Problem::field("q", format!("is longer than {Q_BYTES_MAX} characters")));
         }
-        let of_word = |word: &str| match word {
+        let from_word = |word: &str| match word {
             "unverified" => Some(DomainState::Unverified),
             "verified" => Some(DomainState::Verified),
             _ => None,
         };
-        let statuses = page::words(&call.query, "status", STATUSES, of_word)?;
-        Ok(Self { page: Page::read(&call.query)?, statuses, q })
+        let statuses = page::parse_words(&call.query, "status", STATUSES, from_word)?;
+        Ok(Self { page: PageParameters::from_query(&call.query)?, statuses, q })
     }
 }

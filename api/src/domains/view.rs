@@ -1,29 +1,29 @@
 //! What is shown of domains.
 
 use bytes::Bytes;
-use mail::address::Name;
+use mail::address::DomainName;
 use mail::address_pattern::AddressPattern;
 use mail::domain::{DomainState, TlsMode};
 use mail::id::DomainId;
-use mail::setup::{Finding, Purpose, Record, RecordStatus, RecordType};
-use queue::domains::{Domains, Known};
+use mail::setup::{DomainRecord, RecordFinding, RecordPurpose, RecordStatus, RecordType};
+use queue::domains::{DomainWithSetup, SendingDomains};
 use serde::Serialize;
 use serde_json::{Value, json};
 
-use crate::call::Reply;
-use crate::emails::view::Moment;
+use crate::call::IntoResponse;
+use crate::emails::view::JsonTimestamp;
 use crate::problem::Problem;
-use crate::schema::{self, Describe, Schemas};
+use crate::schema::{self, Schemas, ToSchema};
 
 const PURPOSES: &[&str] = &["ownership", "dkim", "return_path", "spf", "dmarc", "inbound", "tracking"];
 const STATUSES: &[&str] = &["pending", "verified", "missing", "mismatch", "conflict"];
 /// Why nobody looked.
-const UNSEEN: &str = "Not looked for: here domains verify themselves (`auto_verify_domains`)";
+const NOT_CHECKED_TEXT: &str = "Not looked for: here domains verify themselves (`auto_verify_domains`)";
 
 /// A record and what was found of it.
 #[derive(Debug, Serialize)]
 pub(super) struct RecordView {
-    purpose: Purpose,
+    purpose: RecordPurpose,
     #[serde(rename = "type")]
     record_type: RecordType,
     name: String,
@@ -34,12 +34,12 @@ pub(super) struct RecordView {
     status: RecordStatus,
     found: Vec<String>,
     error: Option<String>,
-    checked_at: Option<Moment>,
+    checked_at: Option<JsonTimestamp>,
 }
 
 impl RecordView {
     /// The value is what to publish: with what is there already, where one record must hold both.
-    pub(super) fn of(record: Record, finding: Option<&Finding>, unseen: Option<&str>) -> Self {
+    pub(super) fn from_record(record: DomainRecord, finding: Option<&RecordFinding>, unseen: Option<&str>) -> Self {
         let finding = finding.cloned();
         let merged = finding.as_ref().and_then(|finding| finding.merged.clone());
         Self {
@@ -51,14 +51,14 @@ impl RecordView {
             priority: record.priority,
             required: record.required,
             status: finding.as_ref().map_or(RecordStatus::Pending, |finding| finding.status),
-            checked_at: finding.as_ref().map(|finding| Moment(finding.checked_at)),
+            checked_at: finding.as_ref().map(|finding| JsonTimestamp(finding.checked_at)),
             found: finding.as_ref().map(|finding| finding.found.clone()).unwrap_or_default(),
             error: finding.map_or_else(|| unseen.map(str::to_owned), |finding| finding.error),
         }
     }
 
     pub(super) fn schema(schemas: &mut Schemas) -> Value {
-        schemas.named("DomainRecord", |_| {
+        schemas.component("DomainRecord", |_| {
             let number = |description: &str, example: u32| {
                 json!({"type": ["integer", "null"], "minimum": 0, "description": description, "examples": [example]})
             };
@@ -70,14 +70,14 @@ impl RecordView {
             schema::object(
                 "A DNS record, and what was found of it",
                 [
-                    ("purpose", schema::words(PURPOSES, "What it is for")),
-                    ("type", schema::words(&["TXT", "CNAME", "MX"], "Its type")),
+                    ("purpose", schema::string_enum(PURPOSES, "What it is for")),
+                    ("type", schema::string_enum(&["TXT", "CNAME", "MX"], "Its type")),
                     ("name", name),
                     ("value", value),
                     ("ttl", json!({"type": "integer", "minimum": 0, "description": "Seconds", "examples": [3_600]})),
                     ("priority", number("The preference of an MX record", 10)),
                     ("required", schema::boolean("The domain is verified only with it")),
-                    ("status", schema::words(STATUSES, "What became of it")),
+                    ("status", schema::string_enum(STATUSES, "What became of it")),
                     ("found", found),
                     ("error", schema::nullable_string("What is wrong, and what to do")),
                     ("checked_at", schema::nullable_time("When it was looked at")),
@@ -89,41 +89,41 @@ impl RecordView {
 
 /// The keys of a domain.
 #[derive(Debug, Serialize)]
-struct DkimView {
+struct DomainDkimView {
     selector: String,
     key_bits: u16,
     pending_selector: Option<String>,
     former_selector: Option<String>,
-    former_until: Option<Moment>,
+    former_until: Option<JsonTimestamp>,
 }
 
 /// A domain.
 #[derive(Debug, Serialize)]
 pub(super) struct DomainView {
     id: DomainId,
-    name: Name,
+    name: DomainName,
     status: DomainState,
     inbound_enabled: bool,
     inbound_addresses: Vec<AddressPattern>,
     open_tracking: bool,
     click_tracking: bool,
     tls_mode: TlsMode,
-    tracking_host: Option<Name>,
-    dkim: DkimView,
+    tracking_host: Option<DomainName>,
+    dkim: DomainDkimView,
     dkim_ready: bool,
     records: Vec<RecordView>,
-    degraded_since: Option<Moment>,
-    verified_at: Option<Moment>,
-    last_checked_at: Option<Moment>,
-    created_at: Moment,
-    updated_at: Moment,
+    degraded_since: Option<JsonTimestamp>,
+    verified_at: Option<JsonTimestamp>,
+    last_checked_at: Option<JsonTimestamp>,
+    created_at: JsonTimestamp,
+    updated_at: JsonTimestamp,
 }
 
 impl DomainView {
-    pub(super) fn of(known: &Known, domains: &Domains) -> Self {
-        let Known { domain, setup } = known;
-        let unseen = domains.verify_themselves().then_some(UNSEEN);
-        let records = domains.facts().records(domain).into_iter();
+    pub(super) fn from_domain(known: &DomainWithSetup, domains: &SendingDomains) -> Self {
+        let DomainWithSetup { domain, setup } = known;
+        let unseen = domains.auto_verifies().then_some(NOT_CHECKED_TEXT);
+        let records = domains.facts().required_records(domain).into_iter();
         let former = domain.former_dkim.as_ref();
         Self {
             id: domain.id,
@@ -135,46 +135,39 @@ impl DomainView {
             click_tracking: domain.delivery.click_tracking,
             tls_mode: domain.delivery.tls_mode,
             tracking_host: domain.delivery.tracking_host.clone(),
-            dkim: DkimView {
+            dkim: DomainDkimView {
                 selector: domain.dkim.selector.clone(),
                 key_bits: domain.dkim.rsa_bits,
                 pending_selector: domain.next_dkim.as_ref().map(|next| next.selector.clone()),
                 former_selector: former.map(|former| former.selector.clone()),
-                former_until: former.map(|former| Moment(former.until)),
+                former_until: former.map(|former| JsonTimestamp(former.until)),
             },
             dkim_ready: setup.keys_open,
             records: records
                 .map(|record| {
-                    let finding = setup.of(&record);
-                    RecordView::of(record, finding, unseen)
+                    let finding = setup.finding(&record);
+                    RecordView::from_record(record, finding, unseen)
                 })
                 .collect(),
-            degraded_since: setup.degraded_since.map(Moment),
-            verified_at: domain.verified_at.map(Moment),
-            last_checked_at: setup.last_checked_at.map(Moment),
-            created_at: Moment(domain.created_at),
-            updated_at: Moment(domain.updated_at.max(domain.created_at)),
+            degraded_since: setup.degraded_since.map(JsonTimestamp),
+            verified_at: domain.verified_at.map(JsonTimestamp),
+            last_checked_at: setup.last_checked_at.map(JsonTimestamp),
+            created_at: JsonTimestamp(domain.created_at),
+            updated_at: JsonTimestamp(domain.updated_at.max(domain.created_at)),
         }
     }
 
     fn dkim_schema() -> Value {
         let mut selector = schema::string("The RSA key's; the Ed25519 key's has an `e` behind it");
         selector["examples"] = json!(["pr0a1b2c"]);
-        let bits =
-            json!({"type": "integer", "minimum": 0, "description": "Of the RSA key", "examples": [2_048]});
+        let bits = json!({"type": "integer", "minimum": 0, "description": "Of the RSA key", "examples": [2_048]});
         schema::object(
             "The keys that sign for it",
             [
                 ("selector", selector),
                 ("key_bits", bits),
-                (
-                    "pending_selector",
-                    schema::nullable_string("Of keys that sign as soon as their record is seen"),
-                ),
-                (
-                    "former_selector",
-                    schema::nullable_string("Of the keys before: leave their record until then"),
-                ),
+                ("pending_selector", schema::nullable_string("Of keys that sign as soon as their record is seen")),
+                ("former_selector", schema::nullable_string("Of the keys before: leave their record until then")),
                 ("former_until", schema::nullable_time("When the former record may go")),
             ],
         )
@@ -182,7 +175,7 @@ impl DomainView {
 
     pub(super) fn schema(schemas: &mut Schemas) -> Value {
         let record = RecordView::schema(schemas);
-        schemas.named("Domain", |_| {
+        schemas.component("Domain", |_| {
             let mut name = schema::string("Its name");
             name["examples"] = json!(["example.com"]);
             schema::object(
@@ -190,10 +183,7 @@ impl DomainView {
                 [
                     ("id", schema::string("`dom_…`")),
                     ("name", name),
-                    (
-                        "status",
-                        schema::words(&["unverified", "verified"], "Whether mail may be sent from it"),
-                    ),
+                    ("status", schema::string_enum(&["unverified", "verified"], "Whether mail may be sent from it")),
                     ("inbound_enabled", schema::boolean("Mail to it is taken in")),
                     (
                         "inbound_addresses",
@@ -206,7 +196,7 @@ impl DomainView {
                     ("click_tracking", schema::boolean("Links in HTML lead through us")),
                     (
                         "tls_mode",
-                        schema::words(
+                        schema::string_enum(
                             &["opportunistic", "enforced"],
                             "TLS where it is offered, or never in the clear",
                         ),
@@ -233,41 +223,41 @@ impl DomainView {
 
 /// A domain by itself.
 #[derive(Debug, Serialize)]
-pub struct OneDomain {
+pub struct DomainResponse {
     domain: DomainView,
 }
 
-impl OneDomain {
-    pub(super) fn of(known: &Known, domains: &Domains) -> Self {
-        Self { domain: DomainView::of(known, domains) }
+impl DomainResponse {
+    pub(super) fn from_domain(known: &DomainWithSetup, domains: &SendingDomains) -> Self {
+        Self { domain: DomainView::from_domain(known, domains) }
     }
 }
 
-impl Describe for OneDomain {
+impl ToSchema for DomainResponse {
     fn schema(schemas: &mut Schemas) -> Value {
         let domain = DomainView::schema(schemas);
-        schemas.named("OneDomain", |_| schema::object("A domain", [("domain", domain)]))
+        schemas.component("OneDomain", |_| schema::object("A domain", [("domain", domain)]))
     }
 }
 
 /// A domain after a look.
 #[derive(Debug, Serialize)]
-pub struct Verified {
+pub struct VerifyDomainResponse {
     domain: DomainView,
     verified: bool,
 }
 
-impl Verified {
-    pub(super) fn of(known: &Known, domains: &Domains) -> Self {
+impl VerifyDomainResponse {
+    pub(super) fn from_domain(known: &DomainWithSetup, domains: &SendingDomains) -> Self {
         let verified = known.domain.state == DomainState::Verified;
-        Self { domain: DomainView::of(known, domains), verified }
+        Self { domain: DomainView::from_domain(known, domains), verified }
     }
 }
 
-impl Describe for Verified {
+impl ToSchema for VerifyDomainResponse {
     fn schema(schemas: &mut Schemas) -> Value {
         let domain = DomainView::schema(schemas);
-        schemas.named("VerifiedDomain", |_| {
+        schemas.component("VerifiedDomain", |_| {
             let verified = schema::boolean("Whether mail may be sent from it; `records` say what is missing");
             schema::object("A domain after a look", [("domain", domain), ("verified", verified)])
         })
@@ -283,16 +273,20 @@ pub struct DomainList {
 }
 
 impl DomainList {
-    pub(super) fn of(known: impl Iterator<Item = Known>, domains: &Domains, next: Option<String>) -> Self {
-        let views = known.map(|known| DomainView::of(&known, domains)).collect();
+    pub(super) fn from_domains(
+        known: impl Iterator<Item = DomainWithSetup>,
+        domains: &SendingDomains,
+        next: Option<String>,
+    ) -> Self {
+        let views = known.map(|known| DomainView::from_domain(&known, domains)).collect();
         Self { domains: views, has_more: next.is_some(), next_cursor: next }
     }
 }
 
-impl Describe for DomainList {
+impl ToSchema for DomainList {
     fn schema(schemas: &mut Schemas) -> Value {
         let domain = DomainView::schema(schemas);
-        schemas.named("DomainList", |_| schema::page("domains", domain))
+        schemas.component("DomainList", |_| schema::list_page("domains", domain))
     }
 }
 
@@ -300,7 +294,7 @@ impl Describe for DomainList {
 #[derive(Debug)]
 pub struct ZoneFile(pub(super) String);
 
-impl Reply for ZoneFile {
+impl IntoResponse for ZoneFile {
     const MEDIA_TYPE: &'static str = "text/plain; charset=utf-8";
 
     fn describe(_: &mut Schemas) -> Value {
@@ -310,7 +304,7 @@ impl Reply for ZoneFile {
         })
     }
 
-    fn write(self) -> Result<Bytes, Problem> {
+    fn into_body(self) -> Result<Bytes, Problem> {
         Ok(self.0.into())
     }
 }

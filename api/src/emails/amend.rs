@@ -4,46 +4,46 @@
 use std::sync::Arc;
 
 use jiff::Timestamp;
-use queue::accept::AmendError;
+use queue::accept::RescheduleError;
 use serde_json::{Value, json};
 use store::access::Tenant;
 
-use super::wishes::time;
-use super::{OfEmail, find, find_bare, id_parameter, no_such_email};
-use crate::call::{Call, Input, Takes};
-use crate::emails::view::{EmailDetail, OneEmail};
-use crate::fields::{Names, Notes};
-use crate::problem::{Code, Problem};
-use crate::room::Room;
+use super::wishes::parse_time;
+use super::{EmailPath, email_not_found, find, find_without_recipients, id_parameter};
+use crate::call::{FromRequest, Request, RequestSpec};
+use crate::emails::view::{EmailDetail, EmailResponse};
+use crate::fields::{FieldDiagnostics, FieldNames};
+use crate::problem::{ErrorCode, Problem};
+use crate::room::AppState;
 use crate::schema::{self, Schemas};
 
 /// The body: two fields.
 const BODY_BYTES_MAX: usize = 16 << 10;
 
-const NAMES: Names = Names {
+const NAMES: FieldNames = FieldNames {
     known: &[("scheduled_at", "scheduled_at"), ("scheduledAt", "scheduled_at"), ("cancel", "cancel")],
     foreign: &[("ScheduledAt", "scheduled_at"), ("Cancel", "cancel")],
 };
 
 /// What is to become of the email.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-enum Change {
+enum ScheduleChange {
     SendAt(Timestamp),
     Cancel,
 }
 
 /// What `PATCH /emails/{id}` takes.
 #[derive(Debug)]
-pub struct AmendEmail {
-    email: OfEmail,
-    change: Change,
+pub struct RescheduleEmail {
+    email: EmailPath,
+    change: ScheduleChange,
 }
 
-impl Input for AmendEmail {
+impl FromRequest for RescheduleEmail {
     const BODY_BYTES_MAX: Option<usize> = Some(BODY_BYTES_MAX);
 
-    fn describe(schemas: &mut Schemas) -> Takes {
-        let body = schemas.named("AmendEmail", |_| {
+    fn describe(schemas: &mut Schemas) -> RequestSpec {
+        let body = schemas.component("AmendEmail", |_| {
             let mut body = schema::object_with(
                 "Another time, or none: one of both fields",
                 &[],
@@ -55,17 +55,17 @@ impl Input for AmendEmail {
             body["examples"] = json!([{"cancel": true}]);
             body
         });
-        Takes { parameters: vec![id_parameter()], body: Some(body), body_bytes_max: Self::BODY_BYTES_MAX }
+        RequestSpec { parameters: vec![id_parameter()], body: Some(body), body_bytes_max: Self::BODY_BYTES_MAX }
     }
 
-    fn read(call: &Call) -> Result<Self, Problem> {
-        let email = OfEmail::read(call)?;
-        let mut notes = Notes::default();
-        let given = call.given(&NAMES, &mut notes)?;
+    fn read(call: &Request) -> Result<Self, Problem> {
+        let email = EmailPath::read(call)?;
+        let mut notes = FieldDiagnostics::default();
+        let given = call.body_fields(&NAMES, &mut notes)?;
         let change = match (given.value("scheduled_at"), given.value("cancel")) {
-            (Some(at), None) => time(at).map(Change::SendAt).map_err(|text| ("scheduled_at", text)),
+            (Some(at), None) => parse_time(at).map(ScheduleChange::SendAt).map_err(|text| ("scheduled_at", text)),
             (None, Some(cancel)) => match cancel.get() {
-                "true" => Ok(Change::Cancel),
+                "true" => Ok(ScheduleChange::Cancel),
                 _ => Err(("cancel", "must be true".to_owned())),
             },
             (Some(_), Some(_)) => Err(("cancel", "give either scheduled_at or cancel".to_owned())),
@@ -86,35 +86,37 @@ impl Input for AmendEmail {
 ///
 /// # Errors
 /// No such email, one that is not scheduled, or one that is being sent this moment.
-pub async fn amend(room: Arc<Room>, tenant: Tenant, input: AmendEmail) -> Result<OneEmail, Problem> {
-    let AmendEmail { email: OfEmail(id), change } = input;
-    find_bare(&room, &tenant, id).await?;
+pub async fn reschedule(room: Arc<AppState>, tenant: Tenant, input: RescheduleEmail) -> Result<EmailResponse, Problem> {
+    let RescheduleEmail { email: EmailPath(id), change } = input;
+    find_without_recipients(&room, &tenant, id).await?;
     let outcome = match change {
-        Change::SendAt(at) => room.hall.reschedule(&tenant, id, at).await,
-        Change::Cancel => room.hall.cancel(&tenant, id).await,
+        ScheduleChange::SendAt(at) => room.intake.reschedule(&tenant, id, at).await,
+        ScheduleChange::Cancel => room.intake.cancel(&tenant, id).await,
     };
-    outcome.map_err(|error| problem(error, &room))?;
+    outcome.map_err(|error| reschedule_error_problem(error, &room))?;
     let found = find(&room, &tenant, id).await?;
-    Ok(OneEmail { email: EmailDetail::read(&room, &tenant, &found).await? })
+    Ok(EmailResponse { email: EmailDetail::load(&room, &tenant, &found).await? })
 }
 
 /// `POST /emails/{id}/cancel`.
 ///
 /// # Errors
 /// As [`amend`].
-pub async fn cancel(room: Arc<Room>, tenant: Tenant, email: OfEmail) -> Result<OneEmail, Problem> {
-    amend(room, tenant, AmendEmail { email, change: Change::Cancel }).await
+pub async fn cancel(room: Arc<AppState>, tenant: Tenant, email: EmailPath) -> Result<EmailResponse, Problem> {
+    reschedule(room, tenant, RescheduleEmail { email, change: ScheduleChange::Cancel }).await
 }
 
-fn problem(error: AmendError, room: &Room) -> Problem {
+fn reschedule_error_problem(error: RescheduleError, room: &AppState) -> Problem {
     match error {
-        AmendError::Unknown => no_such_email(),
-        AmendError::NotScheduled(status) => {
+        RescheduleError::Unknown => email_not_found(),
+        RescheduleError::NotScheduled(status) => {
             let status = serde_json::to_value(status).unwrap_or(Value::Null);
-            Problem::new(Code::VALIDATION_ERROR, "Only a scheduled email can be changed")
-                .details(json!({"status": status}))
+            Problem::new(ErrorCode::VALIDATION_ERROR, "Only a scheduled email can be changed")
+                .with_details(json!({"status": status}))
         }
-        AmendError::Raced => Problem::new(Code::CONFLICT, "The email was sent or changed at the same time"),
-        AmendError::Refused(refusal) => Problem::of_refusal(refusal, room.upgrade_url()),
+        RescheduleError::Conflict => {
+            Problem::new(ErrorCode::CONFLICT, "The email was sent or changed at the same time")
+        }
+        RescheduleError::Refused(refusal) => Problem::from_refusal(refusal, room.upgrade_url()),
     }
 }

@@ -14,7 +14,7 @@ use mail::attached::{self, ATTACHMENTS_MAX};
 use mail::compose::Attachment;
 use serde_json::value::RawValue;
 
-use crate::fields::{self, Given, Names, Notes};
+use crate::fields::{self, FieldDiagnostics, FieldNames, ObjectFields};
 
 /// One file, decoded (email-api.md "Limits").
 pub const ATTACHMENT_BYTES_MAX: usize = 10 << 20;
@@ -25,7 +25,7 @@ const CONTENT_TYPE_DEFAULT: &str = "application/octet-stream";
 const CONTENT_ID_BYTES_MAX: usize = 200;
 
 /// The names in an attachment.
-pub(super) const NAMES: Names = Names {
+pub(super) const NAMES: FieldNames = FieldNames {
     known: &[
         ("name", "name"),
         ("filename", "name"),
@@ -57,34 +57,34 @@ const BASE64: GeneralPurpose = GeneralPurpose::new(
 );
 
 /// Reads `attachments`.
-pub fn attachments(given: &Given<'_>, notes: &mut Notes) -> Vec<Attachment> {
+pub fn read_attachments(given: &ObjectFields<'_>, notes: &mut FieldDiagnostics) -> Vec<Attachment> {
     let Some(value) = given.value("attachments") else { return Vec::new() };
-    let entries = match fields::list(value, ATTACHMENTS_MAX) {
+    let entries = match fields::parse_list(value, ATTACHMENTS_MAX) {
         Ok(entries) => entries,
         Err(text) => {
             notes.errors.add("attachments", text);
             return Vec::new();
         }
     };
-    entries.into_iter().enumerate().filter_map(|(n, entry)| attachment(entry, n, notes)).collect()
+    entries.into_iter().enumerate().filter_map(|(n, entry)| read_attachment(entry, n, notes)).collect()
 }
 
-fn attachment(value: &RawValue, place: usize, notes: &mut Notes) -> Option<Attachment> {
+fn read_attachment(value: &RawValue, place: usize, notes: &mut FieldDiagnostics) -> Option<Attachment> {
     let prefix = format!("attachments[{place}]");
-    let object = fields::object(value).map_err(|text| notes.errors.add(&prefix, text)).ok()?;
+    let object = fields::parse_object(value).map_err(|text| notes.errors.add(&prefix, text)).ok()?;
     let prefix = format!("{prefix}.");
-    let given = Given::sort(object, &NAMES, &prefix, notes);
+    let given = ObjectFields::from_object(object, &NAMES, &prefix, notes);
     let mut required = |name: &str, read: &dyn Fn(&RawValue) -> Result<(), String>| {
         let outcome = match given.value(name) {
             Some(value) => read(value),
-            None if given.is_meant(name) => Ok(()),
+            None if given.is_present_or_misnamed(name) => Ok(()),
             None => Err("is required".to_owned()),
         };
         if let Err(text) = outcome {
             notes.errors.add(&format!("{prefix}{name}"), text);
         }
     };
-    required("name", &|value| name(value).map(drop));
+    required("name", &|value| parse_file_name(value).map(drop));
     // The bytes are decoded last, once, when the rest will do.
     required("data", &|_| Ok(()));
     let mut optional = |name: &str, read: fn(&RawValue) -> Result<String, String>| {
@@ -93,19 +93,19 @@ fn attachment(value: &RawValue, place: usize, notes: &mut Notes) -> Option<Attac
             None
         })
     };
-    let content_type = optional("content_type", content_type);
-    let content_id = optional("content_id", content_id);
-    let data = match data(given.value("data")?) {
+    let content_type = optional("content_type", parse_content_type);
+    let content_id = optional("content_id", parse_content_id);
+    let data = match decode_base64(given.value("data")?) {
         Ok(data) => data,
         Err(text) => {
             notes.errors.add(&format!("{prefix}data"), text);
             return None;
         }
     };
-    let name = name(given.value("name")?).ok()?;
+    let name = parse_file_name(given.value("name")?).ok()?;
     let content_type = content_type.unwrap_or_else(|| CONTENT_TYPE_DEFAULT.to_owned());
     if attached::is_message(&content_type, &name)
-        && let Err(error) = attached::check_attached(&data)
+        && let Err(error) = attached::check_attached_message(&data)
     {
         notes.errors.add(&format!("{prefix}data"), format!("is a message that will not do: {error}"));
         return None;
@@ -114,13 +114,13 @@ fn attachment(value: &RawValue, place: usize, notes: &mut Notes) -> Option<Attac
 }
 
 /// A file name.
-fn name(value: &RawValue) -> Result<String, String> {
-    let name = fields::line(value, NAME_BYTES_MAX)?;
-    check_name(&name)?;
+fn parse_file_name(value: &RawValue) -> Result<String, String> {
+    let name = fields::parse_header_line(value, NAME_BYTES_MAX)?;
+    check_file_name(&name)?;
     Ok(name)
 }
 
-fn check_name(name: &str) -> Result<(), String> {
+fn check_file_name(name: &str) -> Result<(), String> {
     if name.trim_matches([' ', '.']).is_empty() {
         return Err("is empty".to_owned());
     }
@@ -141,8 +141,8 @@ fn check_name(name: &str) -> Result<(), String> {
 
 /// `type/subtype; parameter=value` (RFC 2045 5.1), without parameters that name the file or steer
 /// the structure.
-fn content_type(value: &RawValue) -> Result<String, String> {
-    let text = fields::line(value, CONTENT_TYPE_BYTES_MAX)?;
+fn parse_content_type(value: &RawValue) -> Result<String, String> {
+    let text = fields::parse_header_line(value, CONTENT_TYPE_BYTES_MAX)?;
     let mut parts = text.split(';');
     let (kind, subtype) = parts
         .next()
@@ -154,8 +154,7 @@ fn content_type(value: &RawValue) -> Result<String, String> {
     }
     let mut out = format!("{}/{}", kind.to_ascii_lowercase(), subtype.to_ascii_lowercase());
     for parameter in parts.filter(|p| !p.trim().is_empty()) {
-        let (name, value) =
-            parameter.trim().split_once('=').ok_or("has a parameter that is not name=value")?;
+        let (name, value) = parameter.trim().split_once('=').ok_or("has a parameter that is not name=value")?;
         let value = value.strip_prefix('"').and_then(|v| v.strip_suffix('"')).unwrap_or(value);
         if !is_token(name) || name.contains(['*', '%']) || !is_token(value) {
             return Err("has a parameter that is not name=value".to_owned());
@@ -177,8 +176,8 @@ fn is_token(text: &str) -> bool {
 }
 
 /// A Content-ID without its brackets (RFC 2045 7): what `cid:` in the HTML names.
-fn content_id(value: &RawValue) -> Result<String, String> {
-    let text = fields::line(value, CONTENT_ID_BYTES_MAX)?;
+fn parse_content_id(value: &RawValue) -> Result<String, String> {
+    let text = fields::parse_header_line(value, CONTENT_ID_BYTES_MAX)?;
     let text = text.trim();
     let id = text.strip_prefix('<').and_then(|rest| rest.strip_suffix('>')).unwrap_or(text);
     if id.is_empty() || !id.bytes().all(|b| b.is_ascii_graphic() && !b"<>()\\\"".contains(&b)) {
@@ -188,10 +187,10 @@ fn content_id(value: &RawValue) -> Result<String, String> {
 }
 
 /// The bytes, from base64 with or without padding and line ends.
-fn data(value: &RawValue) -> Result<Vec<u8>, String> {
+fn decode_base64(value: &RawValue) -> Result<Vec<u8>, String> {
     const ENCODED_BYTES_MAX: usize = ATTACHMENT_BYTES_MAX.div_ceil(3) * 4;
     let too_large = || format!("is larger than {} MB decoded", ATTACHMENT_BYTES_MAX >> 20);
-    let text = fields::text(value)?;
+    let text = fields::parse_text(value)?;
     if text.starts_with("data:") {
         return Err("must be base64 alone, without `data:…;base64,` before it".to_owned());
     }
@@ -230,16 +229,16 @@ mod tests {
             "",
             " . ",
         ] {
-            assert!(name(&raw(bad)).is_err(), "{bad:?}");
+            assert!(parse_file_name(&raw(bad)).is_err(), "{bad:?}");
         }
         for good in ["a.pdf", "Rechnung 10:30.pdf", "\u{fc}ber.txt"] {
-            assert_eq!(name(&raw(good)).as_deref(), Ok(good));
+            assert_eq!(parse_file_name(&raw(good)).as_deref(), Ok(good));
         }
     }
 
     #[test]
     fn content_types() {
-        let of = |text: &str| content_type(&raw(text));
+        let of = |text: &str| parse_content_type(&raw(text));
         assert_eq!(of("Text/Plain; charset=UTF-8").as_deref(), Ok("text/plain; charset=UTF-8"));
         assert_eq!(of("application/pdf").as_deref(), Ok("application/pdf"));
         for bad in [
@@ -262,14 +261,14 @@ mod tests {
     #[test]
     fn base64_in_its_forms() {
         for good in ["aGk=", "aGk", "aG\nk=", "aG\r\nk=\r\n"] {
-            assert_eq!(data(&raw(good)).as_deref(), Ok(&b"hi"[..]), "{good:?}");
+            assert_eq!(decode_base64(&raw(good)).as_deref(), Ok(&b"hi"[..]), "{good:?}");
         }
-        assert_eq!(data(&raw("")).as_deref(), Ok(&b""[..]));
+        assert_eq!(decode_base64(&raw("")).as_deref(), Ok(&b""[..]));
         for bad in ["a", "aGk==", "a-_k", "data:text/plain;base64,aGk=", "aGl=", "h\u{e9}"] {
-            assert!(data(&raw(bad)).is_err(), "{bad:?}");
+            assert!(decode_base64(&raw(bad)).is_err(), "{bad:?}");
         }
         let most = "AAAA".repeat(ATTACHMENT_BYTES_MAX / 3);
-        assert!(data(&raw(&format!("{most}AA=="))).is_ok_and(|d| d.len() == ATTACHMENT_BYTES_MAX));
-        assert!(data(&raw(&format!("{most}AAA="))).is_err());
+        assert!(decode_base64(&raw(&format!("{most}AA=="))).is_ok_and(|d| d.len() == ATTACHMENT_BYTES_MAX));
+        assert!(decode_base64(&raw(&format!("{most}AAA="))).is_err());
     }
 }

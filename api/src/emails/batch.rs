@@ -13,24 +13,24 @@ pub mod run;
 
 use std::collections::HashMap;
 
-use queue::once::Claim;
+use queue::once::IdempotencyKey;
 use serde_json::json;
 use serde_json::value::RawValue;
 
-use super::fingerprint::Fingerprint;
+use super::fingerprint::RequestFingerprint;
 use super::send::{IDEMPOTENCY_KEY, REQUEST_BYTES_MAX, SendRequest, send_schema};
-use crate::call::{Call, Input, Takes};
-use crate::fields::{self, Kind, Names, Notes};
+use crate::call::{FromRequest, Request, RequestSpec};
+use crate::fields::{self, FieldDiagnostics, FieldNames, JsonKind};
 use crate::idempotency;
-use crate::problem::{Code, FieldErrors, Problem};
+use crate::problem::{ErrorCode, FieldErrors, Problem};
 use crate::schema::{self, Schemas};
 
 /// Emails of a batch.
 pub const EMAILS_MAX: usize = 100;
 /// The header field that asks for all or nothing.
-const VALIDATION: &str = "batch-validation";
+const VALIDATION_HEADER: &str = "batch-validation";
 
-const BATCH_NAMES: Names = Names { known: &[("emails", "emails")], foreign: &[("Messages", "emails")] };
+const BATCH_NAMES: FieldNames = FieldNames { known: &[("emails", "emails")], foreign: &[("Messages", "emails")] };
 
 /// A batch.
 #[derive(Debug)]
@@ -40,52 +40,52 @@ pub struct BatchRequest {
     /// All or none.
     pub strict: bool,
     /// That the whole of it is to be done once.
-    pub claim: Option<Claim>,
+    pub claim: Option<IdempotencyKey>,
 }
 
-impl Input for BatchRequest {
+impl FromRequest for BatchRequest {
     const BODY_BYTES_MAX: Option<usize> = Some(REQUEST_BYTES_MAX);
 
-    fn describe(schemas: &mut Schemas) -> Takes {
-        schemas.named("SendRequest", |_| send_schema());
-        let email = schemas.named("BatchItem", |_| item_schema());
+    fn describe(schemas: &mut Schemas) -> RequestSpec {
+        schemas.component("SendRequest", |_| send_schema());
+        let email = schemas.component("BatchItem", |_| item_schema());
         let emails = json!({"type": "array", "items": email, "minItems": 1, "maxItems": EMAILS_MAX});
         let about = "The emails; none with attachments. The list alone is taken as well";
         let body = schema::object(about, [("emails", emails)]);
         let strict = schema::header_parameter("Batch-Validation", "`strict`: all are sent, or none");
-        let parameters = vec![idempotency::parameter(), strict];
-        Takes { parameters, body: Some(body), body_bytes_max: Self::BODY_BYTES_MAX }
+        let parameters = vec![idempotency::header_parameter(), strict];
+        RequestSpec { parameters, body: Some(body), body_bytes_max: Self::BODY_BYTES_MAX }
     }
 
-    fn read(call: &Call) -> Result<Self, Problem> {
-        let strict = match call.headers.get(VALIDATION).map(|value| value.as_bytes()) {
+    fn read(call: &Request) -> Result<Self, Problem> {
+        let strict = match call.headers.get(VALIDATION_HEADER).map(|value| value.as_bytes()) {
             None | Some(b"permissive") => false,
             Some(b"strict") => true,
             Some(_) => return Err(Problem::field("Batch-Validation", "is `strict` or `permissive`")),
         };
-        let items = fields::list(emails(call)?, EMAILS_MAX);
+        let items = fields::parse_list(emails_value(call)?, EMAILS_MAX);
         let items = items.map_err(|text| Problem::field("emails", text))?;
         if items.is_empty() {
             return Err(Problem::field("emails", "has no entries"));
         }
         let mut errors = FieldErrors::default();
-        let read = items.into_iter().enumerate().filter_map(|(n, value)| item(n, value, &mut errors));
+        let read = items.into_iter().enumerate().filter_map(|(n, value)| read_item(n, value, &mut errors));
         let mut items: Vec<_> = read.collect();
         if !errors.is_empty() {
             return Err(errors.into());
         }
-        refuse_repeated_keys(&mut items);
-        let claim = idempotency::claim(&call.headers, || fingerprint(&items, strict))?;
+        reject_duplicate_keys(&mut items);
+        let claim = idempotency::parse_claim(&call.headers, || batch_fingerprint(&items, strict))?;
         Ok(Self { items, strict, claim })
     }
 }
 
 /// One email, or what is wrong with it; none when it refuses the batch whole.
-fn item(n: usize, value: &RawValue, errors: &mut FieldErrors) -> Option<Result<SendRequest, Problem>> {
-    let object = match fields::object(value) {
+fn read_item(n: usize, value: &RawValue, errors: &mut FieldErrors) -> Option<Result<SendRequest, Problem>> {
+    let object = match fields::parse_object(value) {
         Ok(object) => object,
         Err(text) => {
-            return Some(Err(Problem::new(Code::VALIDATION_ERROR, format!("An email of a batch {text}"))));
+            return Some(Err(Problem::new(ErrorCode::VALIDATION_ERROR, format!("An email of a batch {text}"))));
         }
     };
     let has_files = |(name, value): &(std::borrow::Cow<'_, str>, &RawValue)| {
@@ -95,11 +95,11 @@ fn item(n: usize, value: &RawValue, errors: &mut FieldErrors) -> Option<Result<S
         errors.add(&format!("emails[{n}].attachments"), "a batch takes no attachments; send it alone");
         return None;
     }
-    Some(SendRequest::of_item(object))
+    Some(SendRequest::from_batch_item(object))
 }
 
 /// Of two emails with one key, the second is refused: it would neither be sent nor be a repetition.
-fn refuse_repeated_keys(items: &mut [Result<SendRequest, Problem>]) {
+fn reject_duplicate_keys(items: &mut [Result<SendRequest, Problem>]) {
     let mut seen = HashMap::new();
     for (n, item) in items.iter_mut().enumerate() {
         let Ok(SendRequest { claim: Some(claim), .. }) = item else { continue };
@@ -112,18 +112,18 @@ fn refuse_repeated_keys(items: &mut [Result<SendRequest, Problem>]) {
 }
 
 /// What the batch says: what each email says, or what is wrong with it.
-fn fingerprint(items: &[Result<SendRequest, Problem>], strict: bool) -> String {
-    let mut fingerprint = Fingerprint::new();
-    fingerprint.count(usize::from(strict));
-    fingerprint.count(items.len());
+fn batch_fingerprint(items: &[Result<SendRequest, Problem>], strict: bool) -> String {
+    let mut fingerprint = RequestFingerprint::new();
+    fingerprint.add_count(usize::from(strict));
+    fingerprint.add_count(items.len());
     for item in items {
-        fingerprint.count(usize::from(item.is_ok()));
+        fingerprint.add_count(usize::from(item.is_ok()));
         match item {
-            Ok(SendRequest { letter, warnings, claim }) => {
-                fingerprint.letter(letter, warnings);
-                fingerprint.add_if(claim.as_ref().map(|claim| &claim.key));
+            Ok(SendRequest { email: letter, warnings, claim }) => {
+                fingerprint.add_email(letter, warnings);
+                fingerprint.add_optional(claim.as_ref().map(|claim| &claim.key));
             }
-            Err(problem) => fingerprint.add(problem.entry().to_string()),
+            Err(problem) => fingerprint.add(problem.batch_entry_error().to_string()),
         }
     }
     fingerprint.finish()
@@ -144,19 +144,19 @@ fn item_schema() -> serde_json::Value {
 }
 
 /// The list of emails: the body's `emails`, or the body.
-fn emails(call: &Call) -> Result<&RawValue, Problem> {
+fn emails_value(call: &Request) -> Result<&RawValue, Problem> {
     let first = call.body.iter().find(|byte| !byte.is_ascii_whitespace());
     if first == Some(&b'[') {
         return serde_json::from_slice(&call.body)
-            .map_err(|error| Problem::new(Code::INVALID_JSON, format!("The body is not JSON: {error}")));
+            .map_err(|error| Problem::new(ErrorCode::INVALID_JSON, format!("The body is not JSON: {error}")));
     }
-    let mut notes = Notes::default();
-    let given = call.given(&BATCH_NAMES, &mut notes)?;
+    let mut notes = FieldDiagnostics::default();
+    let given = call.body_fields(&BATCH_NAMES, &mut notes)?;
     if !notes.errors.is_empty() {
         return Err(notes.errors.into());
     }
     match given.value("emails") {
-        Some(emails) if Kind::of(emails) == Kind::List => Ok(emails),
+        Some(emails) if JsonKind::of_value(emails) == JsonKind::List => Ok(emails),
         Some(_) => Err(Problem::field("emails", "must be a list")),
         None => Err(Problem::field("emails", "is required")),
     }

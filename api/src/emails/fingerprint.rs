@@ -8,18 +8,18 @@
 use std::fmt::Write as _;
 
 use mail::address::Mailbox;
-use mail::draft::{OnSuppressed, Wishes};
+use mail::draft::{OnSuppressed, SendOptions};
 use mail::template::{TemplateKey, TemplateUse};
 use serde_json::Value;
 use sha2::{Digest as _, Sha256};
 
-use super::letter::Letter;
+use super::letter::SendEmail;
 
 /// A fingerprint being taken. What is added is told apart by its length, so that no two requests that say
 /// different things add up to the same.
-pub(crate) struct Fingerprint(Sha256);
+pub(crate) struct RequestFingerprint(Sha256);
 
-impl Fingerprint {
+impl RequestFingerprint {
     pub(crate) fn new() -> Self {
         Self(Sha256::new())
     }
@@ -32,7 +32,7 @@ impl Fingerprint {
     }
 
     /// Adds what may be absent.
-    pub(crate) fn add_if(&mut self, given: Option<impl AsRef<[u8]>>) {
+    pub(crate) fn add_optional(&mut self, given: Option<impl AsRef<[u8]>>) {
         self.0.update([u8::from(given.is_some())]);
         if let Some(bytes) = given {
             self.add(bytes);
@@ -40,7 +40,7 @@ impl Fingerprint {
     }
 
     /// Says that so many things follow.
-    pub(crate) fn count(&mut self, things: usize) {
+    pub(crate) fn add_count(&mut self, things: usize) {
         self.0.update((things as u64).to_le_bytes());
     }
 
@@ -53,28 +53,28 @@ impl Fingerprint {
         })
     }
 
-    fn pairs<'a>(&mut self, pairs: impl Iterator<Item = (&'a str, &'a str)>) {
+    fn add_pairs<'a>(&mut self, pairs: impl Iterator<Item = (&'a str, &'a str)>) {
         let mut pairs: Vec<_> = pairs.collect();
         pairs.sort_unstable();
-        self.count(pairs.len());
+        self.add_count(pairs.len());
         for (name, value) in pairs {
             self.add(name);
             self.add(value);
         }
     }
 
-    fn mailbox(&mut self, mailbox: &Mailbox) {
-        self.add_if(mailbox.name.as_ref());
+    fn add_mailbox(&mut self, mailbox: &Mailbox) {
+        self.add_optional(mailbox.name.as_ref());
         self.add(mailbox.address.to_string());
     }
 
-    fn mailboxes(&mut self, mailboxes: &[Mailbox]) {
-        self.count(mailboxes.len());
-        mailboxes.iter().for_each(|mailbox| self.mailbox(mailbox));
+    fn add_mailboxes(&mut self, mailboxes: &[Mailbox]) {
+        self.add_count(mailboxes.len());
+        mailboxes.iter().for_each(|mailbox| self.add_mailbox(mailbox));
     }
 
-    fn wishes(&mut self, wishes: &Wishes) {
-        let Wishes {
+    fn add_options(&mut self, wishes: &SendOptions) {
+        let SendOptions {
             scheduled_at,
             expires_in,
             priority,
@@ -86,27 +86,27 @@ impl Fingerprint {
             // No request says so.
             metered: _,
         } = wishes;
-        self.add_if(scheduled_at.map(|at| at.to_string()));
-        self.add_if(expires_in.map(|time| time.as_secs().to_le_bytes()));
+        self.add_optional(scheduled_at.map(|at| at.to_string()));
+        self.add_optional(expires_in.map(|time| time.as_secs().to_le_bytes()));
         self.add([u8::from(*on_suppressed == OnSuppressed::Skip)]);
-        self.add_if(unsubscribe.map(|yes| [u8::from(yes)]));
+        self.add_optional(unsubscribe.map(|yes| [u8::from(yes)]));
         // A request says none of them.
         debug_assert!(priority.is_none() && resent_from.is_none() && template.is_none() && run.is_none());
     }
 
-    fn template(&mut self, template: Option<&TemplateUse>) {
-        let Some(TemplateUse { reference, variables }) = template else { return self.count(0) };
-        self.count(1);
+    fn add_template(&mut self, template: Option<&TemplateUse>) {
+        let Some(TemplateUse { reference, variables }) = template else { return self.add_count(0) };
+        self.add_count(1);
         match &reference.key {
             TemplateKey::Id(id) => self.add(id.to_string()),
             TemplateKey::Alias(alias) => self.add(alias),
         }
-        self.add_if(reference.version.map(u32::to_le_bytes));
-        self.json(variables);
+        self.add_optional(reference.version.map(u32::to_le_bytes));
+        self.add_json(variables);
     }
 
     /// JSON, whose objects have no order. It nests as deep as a body may.
-    pub(crate) fn json(&mut self, value: &Value) {
+    pub(crate) fn add_json(&mut self, value: &Value) {
         match value {
             Value::Null => self.add("n"),
             Value::Bool(yes) => self.add(if *yes { "t" } else { "f" }),
@@ -117,28 +117,28 @@ impl Fingerprint {
             }
             Value::Array(entries) => {
                 self.add("[");
-                self.count(entries.len());
-                entries.iter().for_each(|entry| self.json(entry));
+                self.add_count(entries.len());
+                entries.iter().for_each(|entry| self.add_json(entry));
             }
             Value::Object(members) => {
                 let mut members: Vec<_> = members.iter().collect();
                 members.sort_unstable_by_key(|(name, _)| name.as_str());
                 self.add("{");
-                self.count(members.len());
+                self.add_count(members.len());
                 for (name, value) in members {
                     self.add(name);
-                    self.json(value);
+                    self.add_json(value);
                 }
             }
         }
     }
 
     /// Adds a letter.
-    pub(super) fn letter(&mut self, letter: &Letter, warnings: &[String]) {
+    pub(super) fn add_email(&mut self, letter: &SendEmail, warnings: &[String]) {
         // Named one by one, so that what a letter comes to have is not forgotten here.
-        let Letter {
+        let SendEmail {
             from,
-            people,
+            recipients: people,
             reply_to,
             subject,
             html,
@@ -147,36 +147,36 @@ impl Fingerprint {
             attachments,
             tags,
             category,
-            wishes,
+            options: wishes,
             template,
         } = letter;
-        self.mailboxes(from.as_slice());
+        self.add_mailboxes(from.as_slice());
         for field in [&people.to, &people.cc, &people.bcc, reply_to] {
-            self.mailboxes(field);
+            self.add_mailboxes(field);
         }
         for content in [subject, html, text] {
-            self.add_if(content.as_ref());
+            self.add_optional(content.as_ref());
         }
-        self.pairs(headers.iter().map(|header| (header.name(), header.value())));
-        self.pairs(tags.iter().map(|tag| (tag.name.as_str(), tag.value.as_str())));
-        self.count(attachments.len());
+        self.add_pairs(headers.iter().map(|header| (header.name(), header.value())));
+        self.add_pairs(tags.iter().map(|tag| (tag.name.as_str(), tag.value.as_str())));
+        self.add_count(attachments.len());
         for file in attachments {
             self.add(&file.name);
             self.add(&file.content_type);
-            self.add_if(file.content_id.as_ref());
+            self.add_optional(file.content_id.as_ref());
             self.add(&file.data);
         }
-        self.add_if(category.map(|category| [category as u8]));
-        self.wishes(wishes);
-        self.template(template.as_ref());
-        self.count(warnings.len());
+        self.add_optional(category.map(|category| [category as u8]));
+        self.add_options(wishes);
+        self.add_template(template.as_ref());
+        self.add_count(warnings.len());
         warnings.iter().for_each(|warning| self.add(warning));
     }
 }
 
 /// The fingerprint of one email.
-pub(super) fn of(letter: &Letter, warnings: &[String]) -> String {
-    let mut fingerprint = Fingerprint::new();
-    fingerprint.letter(letter, warnings);
+pub(super) fn email_fingerprint(letter: &SendEmail, warnings: &[String]) -> String {
+    let mut fingerprint = RequestFingerprint::new();
+    fingerprint.add_email(letter, warnings);
     fingerprint.finish()
 }

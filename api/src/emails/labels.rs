@@ -7,29 +7,27 @@ use mail::email::{Category, Tag};
 use mail::tags::{self, TAG_BYTES_MAX, TAGS_MAX};
 use serde_json::value::RawValue;
 
-use crate::fields::{self, Given, Kind, Names, Notes, show};
+use crate::fields::{self, FieldDiagnostics, FieldNames, JsonKind, ObjectFields, printable_name};
 
 /// Headers of the customer's own.
 pub const HEADERS_MAX: usize = 50;
 
-const TAG_NAMES: Names = Names {
-    known: &[("name", "name"), ("value", "value")],
-    foreign: &[("Name", "name"), ("Value", "value")],
-};
+const TAG_NAMES: FieldNames =
+    FieldNames { known: &[("name", "name"), ("value", "value")], foreign: &[("Name", "name"), ("Value", "value")] };
 
 /// Reads `tags`: a list of `{name, value}`, or an object.
-pub fn tags(given: &Given<'_>, notes: &mut Notes) -> Vec<Tag> {
+pub fn read_tags(given: &ObjectFields<'_>, notes: &mut FieldDiagnostics) -> Vec<Tag> {
     let Some(value) = given.value("tags") else { return Vec::new() };
-    let outcome = match Kind::of(value) {
-        Kind::List => fields::list(value, TAGS_MAX).map(|entries| tag_list(&entries, notes)),
-        Kind::Object => fields::object(value).map(|object| {
+    let outcome = match JsonKind::of_value(value) {
+        JsonKind::List => fields::parse_list(value, TAGS_MAX).map(|entries| read_tag_list(&entries, notes)),
+        JsonKind::Object => fields::parse_object(value).map(|object| {
             object
                 .0
                 .iter()
                 .filter_map(|(name, value)| {
-                    let place = format!("tags.{}", show(name));
+                    let place = format!("tags.{}", printable_name(name));
                     tags::check_name(name).map_err(|text| notes.errors.add(&place, text)).ok()?;
-                    let value = fields::line(value, TAG_BYTES_MAX);
+                    let value = fields::parse_header_line(value, TAG_BYTES_MAX);
                     let value = value.map_err(|text| notes.errors.add(&place, text)).ok()?;
                     Some(Tag { name: name.clone().into_owned(), value })
                 })
@@ -38,30 +36,30 @@ pub fn tags(given: &Given<'_>, notes: &mut Notes) -> Vec<Tag> {
         _ => Err("must be a list of {name, value} or an object".to_owned()),
     };
     let tags: Vec<Tag> = outcome.map_err(|text| notes.errors.add("tags", text)).unwrap_or_default();
-    for fault in tags::faults(&tags) {
+    for fault in tags::tag_errors(&tags) {
         notes.errors.add("tags", fault);
     }
     tags
 }
 
-fn tag_list(entries: &[&RawValue], notes: &mut Notes) -> Vec<Tag> {
+fn read_tag_list(entries: &[&RawValue], notes: &mut FieldDiagnostics) -> Vec<Tag> {
     let mut tags = Vec::with_capacity(entries.len());
     for (n, entry) in entries.iter().enumerate() {
         let place = format!("tags[{n}]");
-        let object = match fields::object(entry) {
+        let object = match fields::parse_object(entry) {
             Ok(object) => object,
             Err(text) => {
                 notes.errors.add(&place, text);
                 continue;
             }
         };
-        let given = Given::sort(object, &TAG_NAMES, &format!("{place}."), notes);
+        let given = ObjectFields::from_object(object, &TAG_NAMES, &format!("{place}."), notes);
         let mut part = |name: &str| match given.value(name) {
-            Some(value) => fields::line(value, TAG_BYTES_MAX)
+            Some(value) => fields::parse_header_line(value, TAG_BYTES_MAX)
                 .map_err(|text| notes.errors.add(&format!("{place}.{name}"), text))
                 .ok(),
             None => {
-                if !given.is_meant(name) {
+                if !given.is_present_or_misnamed(name) {
                     notes.errors.add(&format!("{place}.{name}"), "is required");
                 }
                 None
@@ -77,9 +75,9 @@ fn tag_list(entries: &[&RawValue], notes: &mut Notes) -> Vec<Tag> {
 }
 
 /// Reads `headers`.
-pub fn headers(given: &Given<'_>, notes: &mut Notes) -> Vec<CustomHeader> {
+pub fn read_headers(given: &ObjectFields<'_>, notes: &mut FieldDiagnostics) -> Vec<CustomHeader> {
     let Some(value) = given.value("headers") else { return Vec::new() };
-    let object = match fields::object(value) {
+    let object = match fields::parse_object(value) {
         Ok(object) if object.0.len() <= HEADERS_MAX => object,
         Ok(_) => {
             notes.errors.add("headers", format!("has more than {HEADERS_MAX} entries"));
@@ -96,12 +94,12 @@ pub fn headers(given: &Given<'_>, notes: &mut Notes) -> Vec<CustomHeader> {
         let outcome = if seen.iter().any(|earlier| earlier.eq_ignore_ascii_case(&name)) {
             Err("is given more than once".to_owned())
         } else {
-            fields::text(value)
+            fields::parse_text(value)
                 .and_then(|text| CustomHeader::new(&name, &text).map_err(|error| error.to_string()))
         };
         match outcome {
             Ok(header) => headers.push(header),
-            Err(text) => notes.errors.add(&format!("headers.{}", show(&name)), text),
+            Err(text) => notes.errors.add(&format!("headers.{}", printable_name(&name)), text),
         }
         seen.push(name);
     }
@@ -109,8 +107,8 @@ pub fn headers(given: &Given<'_>, notes: &mut Notes) -> Vec<CustomHeader> {
 }
 
 /// Reads `category`.
-pub fn category(given: &Given<'_>, notes: &mut Notes) -> Option<Category> {
-    let category = fields::text(given.value("category")?).ok().as_deref().and_then(Category::of_word);
+pub fn read_category(given: &ObjectFields<'_>, notes: &mut FieldDiagnostics) -> Option<Category> {
+    let category = fields::parse_text(given.value("category")?).ok().as_deref().and_then(Category::from_word);
     if category.is_none() {
         notes.errors.add("category", "must be one of transactional, product, newsletter");
     }

@@ -8,26 +8,26 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use mail::catalog::{Filter, words};
+use mail::catalog::{EmailFilter, subject_words};
 use mail::email::{Category, EmailStatus};
 use mail::id::DomainId;
 use serde_json::json;
 use store::access::Tenant;
 use store::email::EmailWithRecipients;
 
-use super::view::{EmailList, EmailView, Moment};
-use crate::call::{Call, Input, Takes};
-use crate::page::{self, Page};
+use super::view::{EmailList, EmailView, JsonTimestamp};
+use crate::call::{FromRequest, Request, RequestSpec};
+use crate::page::{self, PageParameters};
 use crate::problem::Problem;
-use crate::room::Room;
+use crate::room::AppState;
 use crate::schema::{self, Schemas};
 
 /// How long is waited for what was just done to be found.
-const TOLD_WITHIN: Duration = Duration::from_millis(50);
+const OUTBOX_WAIT_MAX: Duration = Duration::from_millis(50);
 
 const STATUSES: &[&str] = &["scheduled", "queued", "sent", "delivered", "bounced", "failed", "cancelled"];
 
-fn status_of_word(word: &str) -> Option<EmailStatus> {
+fn parse_status(word: &str) -> Option<EmailStatus> {
     Some(match word {
         "scheduled" => EmailStatus::Scheduled,
         "queued" => EmailStatus::Queued,
@@ -43,13 +43,13 @@ fn status_of_word(word: &str) -> Option<EmailStatus> {
 /// What `GET /emails` takes.
 #[derive(Debug)]
 pub struct ListEmails {
-    page: Page,
-    filter: Filter,
+    page: PageParameters,
+    filter: EmailFilter,
     domains: Vec<DomainId>,
 }
 
 /// `tag=name:value`, once for each tag that an email must have. A value may have commas in it.
-fn tags(given: &[(String, String)]) -> Result<Vec<String>, Problem> {
+fn tag_filters(given: &[(String, String)]) -> Result<Vec<String>, Problem> {
     let tags = given.iter().filter(|(name, value)| name == "tag" && !value.is_empty());
     let tags: Vec<String> = tags.map(|(_, value)| value.clone()).collect();
     if tags.len() > page::VALUES_MAX {
@@ -61,19 +61,17 @@ fn tags(given: &[(String, String)]) -> Result<Vec<String>, Problem> {
     }
 }
 
-fn subject(given: &[(String, String)]) -> Result<Vec<String>, Problem> {
-    let Some(text) = page::one(given, "q")? else { return Ok(Vec::new()) };
-    let words = words(text);
+fn subject_filters(given: &[(String, String)]) -> Result<Vec<String>, Problem> {
+    let Some(text) = page::single_value(given, "q")? else { return Ok(Vec::new()) };
+    let words = subject_words(text);
     match words.is_empty() {
-        true => {
-            Err(Problem::field("q", "must have a letter or a digit: words of the subject are looked for"))
-        }
+        true => Err(Problem::field("q", "must have a letter or a digit: words of the subject are looked for")),
         false => Ok(words),
     }
 }
 
-impl Input for ListEmails {
-    fn describe(_: &mut Schemas) -> Takes {
+impl FromRequest for ListEmails {
+    fn describe(_: &mut Schemas) -> RequestSpec {
         let text = || json!({"type": "string"});
         let filter = |name: &str, description: &str| schema::query_parameter(name, description, text());
         let several = |name: &str, words: &[&str], description: &str| {
@@ -82,7 +80,8 @@ impl Input for ListEmails {
             (parameter["style"], parameter["explode"]) = (json!("form"), json!(false));
             parameter
         };
-        let tag = json!({"type": "array", "maxItems": page::VALUES_MAX, "items": {"type": "string", "pattern": "^[^:]+:"}});
+        let tag =
+            json!({"type": "array", "maxItems": page::VALUES_MAX, "items": {"type": "string", "pattern": "^[^:]+:"}});
         let mut parameters = vec![
             schema::query_parameter(
                 "limit",
@@ -108,26 +107,26 @@ impl Input for ListEmails {
             schema::time_parameter("created_after", "Only emails accepted after this time"),
             schema::time_parameter("created_before", "Only emails accepted before this time"),
         ]);
-        Takes { parameters, ..Takes::default() }
+        RequestSpec { parameters, ..RequestSpec::default() }
     }
 
-    fn read(call: &Call) -> Result<Self, Problem> {
-        let given = page::parameters(&call.query)?;
-        let filter = Filter {
-            statuses: page::words(&call.query, "status", STATUSES, status_of_word)?,
-            to: page::values(&given, "to", "an email address")?,
-            from: page::values(&given, "from", "an email address")?,
-            tags: tags(&given)?,
-            categories: page::words(&call.query, "category", Category::WORDS, Category::of_word)?,
-            templates: page::values(&given, "template", "a template's id or alias")?,
+    fn read(call: &Request) -> Result<Self, Problem> {
+        let given = page::parse_query(&call.query)?;
+        let filter = EmailFilter {
+            statuses: page::parse_words(&call.query, "status", STATUSES, parse_status)?,
+            to: page::parse_values(&given, "to", "an email address")?,
+            from: page::parse_values(&given, "from", "an email address")?,
+            tags: tag_filters(&given)?,
+            categories: page::parse_words(&call.query, "category", Category::WORDS, Category::from_word)?,
+            templates: page::parse_values(&given, "template", "a template's id or alias")?,
             domains: Vec::new(),
-            words: subject(&given)?,
+            words: subject_filters(&given)?,
             sent_by: None,
-            after: page::time(&given, "created_after")?,
-            before: page::time(&given, "created_before")?,
+            after: page::parse_time(&given, "created_after")?,
+            before: page::parse_time(&given, "created_before")?,
         };
-        let domains = page::values(&given, "domain_id", "the id of a domain (`dom_…`)")?;
-        Ok(Self { page: Page::read(&call.query)?, filter, domains })
+        let domains = page::parse_values(&given, "domain_id", "the id of a domain (`dom_…`)")?;
+        Ok(Self { page: PageParameters::from_query(&call.query)?, filter, domains })
     }
 }
 
@@ -135,25 +134,25 @@ impl Input for ListEmails {
 ///
 /// # Errors
 /// The cursor is none of this list's; the store cannot be read.
-pub async fn list(room: Arc<Room>, tenant: Tenant, input: ListEmails) -> Result<EmailList, Problem> {
+pub async fn list(room: Arc<AppState>, tenant: Tenant, input: ListEmails) -> Result<EmailList, Problem> {
     let ListEmails { page, mut filter, mut domains } = input;
     // A key that may only send sees what it sent.
     filter.sent_by = tenant.confined_to();
     if let Some(bond) = tenant.bound_to() {
         // A key that is bound to a domain sees what was sent from it.
         if !domains.is_empty() && !domains.contains(&bond) {
-            return show(&room, &tenant, Vec::new(), None).await;
+            return list_response(&room, &tenant, Vec::new(), None).await;
         }
         domains = vec![bond];
     }
     let before = page.before_email()?;
-    let (store, account) = (room.hall.store(), tenant.account().id);
+    let (store, account) = (room.intake.store(), tenant.account().id);
     for id in &domains {
         filter.domains.extend(store::domain::get(store, account, *id).await?.map(|domain| domain.name));
     }
     if !domains.is_empty() && filter.domains.is_empty() {
         // Nobody's domain, or another's: nothing was sent from it.
-        return show(&room, &tenant, Vec::new(), None).await;
+        return list_response(&room, &tenant, Vec::new(), None).await;
     }
     if filter.is_empty() {
         // One more than asked tells whether there is more.
@@ -161,23 +160,23 @@ pub async fn list(room: Arc<Room>, tenant: Tenant, input: ListEmails) -> Result<
         let has_more = found.len() > page.limit;
         found.truncate(page.limit);
         let next = found.last().filter(|_| has_more).map(|last| page::after_email(last.email.id));
-        return show(&room, &tenant, found, next).await;
+        return list_response(&room, &tenant, found, next).await;
     }
-    let as_of = room.hall.tell_within(TOLD_WITHIN).await.map(Moment);
+    let as_of = room.intake.dispatch_outbox_within(OUTBOX_WAIT_MAX).await.map(JsonTimestamp);
     let found = store::catalog::search::search(store, account, &filter, before, page.limit).await?;
-    let list = show(&room, &tenant, found.emails, found.next.map(page::after_email)).await?;
+    let list = list_response(&room, &tenant, found.emails, found.next.map(page::after_email)).await?;
     Ok(EmailList { as_of, ..list })
 }
 
-async fn show(
-    room: &Room,
+async fn list_response(
+    room: &AppState,
     tenant: &Tenant,
     found: Vec<EmailWithRecipients>,
     next_cursor: Option<String>,
 ) -> Result<EmailList, Problem> {
     let about = found.iter().map(|found| (found.email.id, found.recipients.len()));
-    let tallies = store::tracking::of_emails(room.hall.store(), tenant.account().id, about).await?;
-    let emails = found.iter().zip(&tallies).map(|(found, tally)| EmailView::of(found, tally)).collect();
+    let tallies = store::tracking::list_tallies(room.intake.store(), tenant.account().id, about).await?;
+    let emails = found.iter().zip(&tallies).map(|(found, tally)| EmailView::from_email(found, tally)).collect();
     Ok(EmailList { emails, has_more: next_cursor.is_some(), next_cursor, as_of: None })
 }
 
@@ -188,7 +187,7 @@ mod tests {
     #[test]
     fn each_status_is_read_as_it_is_written() {
         for word in STATUSES {
-            let status = status_of_word(word).unwrap();
+            let status = parse_status(word).unwrap();
             assert_eq!(serde_json::to_value(status).unwrap(), json!(word));
         }
     }

@@ -9,25 +9,25 @@ use std::ops::Range;
 use std::sync::Arc;
 use std::time::Duration;
 
-use mail::metric::{Counter, Counts, Dimension, Hour, rate};
+use mail::metric::{Counter, Dimension, Hour, MetricCounts, ratio};
 use serde::Serialize;
 use serde_json::{Map, Value, json};
 use store::access::Tenant;
 
-use super::view::Moment;
-use crate::call::{Call, Input, Takes};
+use super::view::JsonTimestamp;
+use crate::call::{FromRequest, Request, RequestSpec};
 use crate::page;
-use crate::period::Period;
+use crate::period::TimeRange;
 use crate::problem::Problem;
-use crate::room::Room;
-use crate::schema::{self, Describe, Schemas};
+use crate::room::AppState;
+use crate::schema::{self, Schemas, ToSchema};
 
 /// Rows of an answer.
 const ROWS_MAX: usize = 10_000;
 /// Stored rows that are read for an answer.
 const READ_MAX: usize = 30_000;
 /// How long is waited for what was just done to be counted.
-const TOLD_WITHIN: Duration = Duration::from_millis(50);
+const OUTBOX_WAIT_MAX: Duration = Duration::from_millis(50);
 
 const DIMENSIONS: &[&str] = &["domain", "tag", "template", "provider"];
 const COUNTERS: &[&str] = &[
@@ -52,31 +52,31 @@ const RATES: &[(&str, Counter, Counter)] = &[
     ("unsubscribe_rate", Counter::Unsubscribed, Counter::Delivered),
 ];
 
-fn counter_of_word(word: &str) -> Option<Counter> {
+fn parse_counter(word: &str) -> Option<Counter> {
     Counter::ALL.into_iter().find(|counter| counter.word() == word)
 }
 
-fn dimension_of_word(word: &str) -> Option<Dimension> {
+fn parse_dimension(word: &str) -> Option<Dimension> {
     Dimension::ALL.into_iter().find(|dimension| dimension.word() == word)
 }
 
 /// What `GET /emails/metrics` takes.
 #[derive(Debug)]
-pub struct AskMetrics {
-    period: Period,
+pub struct MetricsQuery {
+    period: TimeRange,
     dimensions: Vec<Dimension>,
     counters: Vec<Counter>,
 }
 
-impl Input for AskMetrics {
-    fn describe(_: &mut Schemas) -> Takes {
+impl FromRequest for MetricsQuery {
+    fn describe(_: &mut Schemas) -> RequestSpec {
         let several = |name: &str, words: &[&str], description: &str| {
             let items = json!({"type": "array", "items": {"type": "string", "enum": words}});
             let mut parameter = schema::query_parameter(name, description, items);
             (parameter["style"], parameter["explode"]) = (json!("form"), json!(false));
             parameter
         };
-        let mut parameters = Period::parameters();
+        let mut parameters = TimeRange::parameters();
         parameters.extend([
             several(
                 "dimensions",
@@ -87,30 +87,30 @@ impl Input for AskMetrics {
             ),
             several("metrics", COUNTERS, "What is counted; left out: everything"),
         ]);
-        Takes { parameters, ..Takes::default() }
+        RequestSpec { parameters, ..RequestSpec::default() }
     }
 
-    fn read(call: &Call) -> Result<Self, Problem> {
-        let mut dimensions = page::words(&call.query, "dimensions", DIMENSIONS, dimension_of_word)?;
+    fn read(call: &Request) -> Result<Self, Problem> {
+        let mut dimensions = page::parse_words(&call.query, "dimensions", DIMENSIONS, parse_dimension)?;
         dimensions.sort_unstable();
         dimensions.dedup();
-        let mut counters = page::words(&call.query, "metrics", COUNTERS, counter_of_word)?;
+        let mut counters = page::parse_words(&call.query, "metrics", COUNTERS, parse_counter)?;
         if counters.is_empty() {
             counters.extend(Counter::ALL);
         }
-        Ok(Self { period: Period::read(&call.query)?, dimensions, counters })
+        Ok(Self { period: TimeRange::from_query(&call.query)?, dimensions, counters })
     }
 }
 
-impl AskMetrics {
-    fn shown(&self, counts: &Counts) -> Map<String, Value> {
+impl MetricsQuery {
+    fn shown_counters(&self, counts: &MetricCounts) -> Map<String, Value> {
         self.counters.iter().map(|c| (c.word().to_owned(), counts.get(*c).into())).collect()
     }
 
-    fn totals(&self, counts: &Counts) -> Map<String, Value> {
-        let mut totals = self.shown(counts);
+    fn totals_with_rates(&self, counts: &MetricCounts) -> Map<String, Value> {
+        let mut totals = self.shown_counters(counts);
         for (name, part, whole) in RATES.iter().filter(|(_, part, _)| self.counters.contains(part)) {
-            totals.insert((*name).to_owned(), rate(counts.get(*part), counts.get(*whole)).into());
+            totals.insert((*name).to_owned(), ratio(counts.get(*part), counts.get(*whole)).into());
         }
         totals
     }
@@ -119,7 +119,7 @@ impl AskMetrics {
 /// A row.
 #[derive(Debug, Serialize)]
 pub struct MetricRow {
-    period_start: Moment,
+    period_start: JsonTimestamp,
     #[serde(skip_serializing_if = "Option::is_none")]
     dimension: Option<&'static str>,
     #[serde(skip_serializing_if = "Option::is_none")]
@@ -130,22 +130,24 @@ pub struct MetricRow {
 
 /// The totals, and the rows.
 #[derive(Debug, Serialize)]
-pub struct Metrics {
+pub struct MetricsView {
     totals: Map<String, Value>,
     rows: Vec<MetricRow>,
 }
 
 /// The answer.
 #[derive(Debug, Serialize)]
-pub struct EmailMetrics {
-    metrics: Metrics,
+pub struct MetricsResponse {
+    metrics: MetricsView,
 }
 
-impl Describe for EmailMetrics {
+impl ToSchema for MetricsResponse {
     fn schema(schemas: &mut Schemas) -> Value {
-        let metrics = schemas.named("EmailMetrics", |_| {
+        let metrics = schemas.component("EmailMetrics", |_| {
             let counts = || {
-                Counter::ALL.into_iter().map(|counter| (counter.word().to_owned(), schema::count(meaning(counter))))
+                Counter::ALL
+                    .into_iter()
+                    .map(|counter| (counter.word().to_owned(), schema::count(counter_description(counter))))
             };
             let rates = RATES.iter().map(|(name, part, whole)| {
                 let text = format!("`{}` of `{}`, from 0, with four digits", part.word(), whole.word());
@@ -154,7 +156,10 @@ impl Describe for EmailMetrics {
             let totals: Map<String, Value> = counts().chain(rates).collect();
             let mut row: Map<String, Value> = counts().collect();
             row.insert("period_start".to_owned(), schema::time("When the hour or the day begins"));
-            row.insert("dimension".to_owned(), schema::words(DIMENSIONS, "What the row is about, when it was asked"));
+            row.insert(
+                "dimension".to_owned(),
+                schema::string_enum(DIMENSIONS, "What the row is about, when it was asked"),
+            );
             row.insert("value".to_owned(), schema::string("Which of them"));
             schema::object(
                 "What happened, counted by recipients; of the counters those that were asked for",
@@ -175,7 +180,7 @@ impl Describe for EmailMetrics {
     }
 }
 
-fn meaning(counter: Counter) -> &'static str {
+fn counter_description(counter: Counter) -> &'static str {
     match counter {
         Counter::Sent => "Recipients that mail was accepted for; of scheduled mail, when it was due",
         Counter::Delivered => "Recipients whose server took it",
@@ -190,7 +195,7 @@ fn meaning(counter: Counter) -> &'static str {
     }
 }
 
-fn too_many(name: &str) -> Problem {
+fn too_many_rows(name: &str) -> Problem {
     Problem::field(
         name,
         format!("asks for more than {ROWS_MAX} rows; ask for a shorter range, days or fewer dimensions"),
@@ -201,53 +206,47 @@ fn too_many(name: &str) -> Problem {
 ///
 /// # Errors
 /// The range is too long, or there is more in it than an answer holds; the store cannot be read.
-pub async fn get(room: Arc<Room>, tenant: Tenant, asked: AskMetrics) -> Result<EmailMetrics, Problem> {
-    let hours = asked.period.hours(room.hall.clock().now())?;
-    room.hall.tell_within(TOLD_WITHIN).await;
-    let by_period = sums(&room, &tenant, &asked, None, hours.clone()).await?;
-    let mut all = Counts::default();
+pub async fn get(room: Arc<AppState>, tenant: Tenant, asked: MetricsQuery) -> Result<MetricsResponse, Problem> {
+    let hours = asked.period.hour_range(room.intake.clock().now())?;
+    room.intake.dispatch_outbox_within(OUTBOX_WAIT_MAX).await;
+    let by_period = sum_by_period(&room, &tenant, &asked, None, hours.clone()).await?;
+    let mut all = MetricCounts::default();
     by_period.values().for_each(|counts| all.add_all(counts));
     let mut rows = Vec::new();
     if asked.dimensions.is_empty() {
         let mut period = hours.start;
         while period < hours.end {
             let counts = by_period.get(&(period, String::new())).cloned().unwrap_or_default();
-            let period_start = Moment(period.begins_at());
-            rows.push(MetricRow { period_start, dimension: None, value: None, counts: asked.shown(&counts) });
+            let period_start = JsonTimestamp(period.begins_at());
+            rows.push(MetricRow { period_start, dimension: None, value: None, counts: asked.shown_counters(&counts) });
             period = Hour(period.0 + asked.period.granularity.hours());
         }
     }
     for dimension in &asked.dimensions {
-        for ((period, value), counts) in sums(&room, &tenant, &asked, Some(*dimension), hours.clone()).await?
-        {
+        for ((period, value), counts) in sum_by_period(&room, &tenant, &asked, Some(*dimension), hours.clone()).await? {
             if rows.len() == ROWS_MAX {
-                return Err(too_many("dimensions"));
+                return Err(too_many_rows("dimensions"));
             }
-            let (period_start, counts) = (Moment(period.begins_at()), asked.shown(&counts));
-            rows.push(MetricRow {
-                period_start,
-                dimension: Some(dimension.word()),
-                value: Some(value),
-                counts,
-            });
+            let (period_start, counts) = (JsonTimestamp(period.begins_at()), asked.shown_counters(&counts));
+            rows.push(MetricRow { period_start, dimension: Some(dimension.word()), value: Some(value), counts });
         }
     }
-    Ok(EmailMetrics { metrics: Metrics { totals: asked.totals(&all), rows } })
+    Ok(MetricsResponse { metrics: MetricsView { totals: asked.totals_with_rates(&all), rows } })
 }
 
 /// The counts of each period and value.
-async fn sums(
-    room: &Room,
+async fn sum_by_period(
+    room: &AppState,
     tenant: &Tenant,
-    asked: &AskMetrics,
+    asked: &MetricsQuery,
     dimension: Option<Dimension>,
     hours: Range<Hour>,
-) -> Result<BTreeMap<(Hour, String), Counts>, Problem> {
-    let (store, account) = (room.hall.store(), tenant.account().id);
+) -> Result<BTreeMap<(Hour, String), MetricCounts>, Problem> {
+    let (store, account) = (room.intake.store(), tenant.account().id);
     let rows = store::metric::read(store, account, dimension, hours, READ_MAX).await?;
-    let mut sums: BTreeMap<(Hour, String), Counts> = BTreeMap::new();
-    for (hour, value, counts) in rows.ok_or_else(|| too_many("from"))? {
-        sums.entry((asked.period.granularity.period(hour), value)).or_default().add_all(&counts);
+    let mut sums: BTreeMap<(Hour, String), MetricCounts> = BTreeMap::new();
+    for (hour, value, counts) in rows.ok_or_else(|| too_many_rows("from"))? {
+        sums.entry((asked.period.granularity.period_start(hour), value)).or_default().add_all(&counts);
     }
     Ok(sums)
 }

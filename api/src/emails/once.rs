@@ -6,49 +6,49 @@
 //! ```
 
 use mail::draft::Draft;
-use mail::idempotency::{Operation, Outcome};
-use queue::accept::Accepted;
-use queue::once::Claim;
-use queue::refusal::Refusal;
+use mail::idempotency::{IdempotencyScope, IdempotentResult};
+use queue::accept::SubmitReceipt;
+use queue::once::IdempotencyKey;
+use queue::refusal::SubmitError;
 use store::access::Tenant;
 use store::engine::Batch;
 
-use super::send::Sent;
-use crate::idempotency::{self, Once, Turn, conclude, done, keep_doubt};
+use super::send::SendResponse;
+use crate::idempotency::{self, IdempotentResponse, RequestDecision, finish, store_unconfirmed, stored_outcome};
 use crate::problem::Problem;
-use crate::room::Room;
+use crate::room::AppState;
 
 /// Hands a draft in, once if the request has a key. The draft comes with what was ignored of the request, and
 /// is made only if it is to be sent.
 ///
 /// # Errors
 /// What is wrong with the key or the draft; what the hall refuses.
-pub async fn send_once(
-    room: &Room,
+pub async fn send_idempotent(
+    room: &AppState,
     tenant: &Tenant,
-    (operation, claim): (Operation, Option<Claim>),
+    (operation, claim): (IdempotencyScope, Option<IdempotencyKey>),
     draft: impl Future<Output = Result<(Draft, Vec<String>), Problem>>,
-) -> Result<Once<Sent>, Problem> {
-    let slot = match idempotency::look(room, tenant, operation, claim).await? {
-        Turn::Done(body) => return Ok(Once::again(body)),
-        Turn::Go(slot) => slot,
+) -> Result<IdempotentResponse<SendResponse>, Problem> {
+    let slot = match idempotency::begin(room, tenant, operation, claim).await? {
+        RequestDecision::Replay(body) => return Ok(IdempotentResponse::replay(body)),
+        RequestDecision::Proceed(slot) => slot,
     };
     let (draft, warnings) = draft.await?;
-    let now = room.hall.clock().now();
-    let keep = |outcome: Outcome, batch: &mut Batch| {
+    let now = room.intake.clock().now();
+    let keep = |outcome: IdempotentResult, batch: &mut Batch| {
         if let Some(slot) = &slot {
-            slot.keep(batch, outcome, now);
+            slot.record_outcome(batch, outcome, now);
         }
     };
-    let sent = |accepted: &Accepted| Sent::of(accepted, &warnings);
-    let also = |accepted: &Accepted, batch: &mut Batch| keep(done(&sent(accepted)), batch);
-    let result = room.hall.accept_with(tenant, draft, &also).await;
-    if let Err(Refusal::Unconfirmed { id }) = &result {
+    let sent = |accepted: &SubmitReceipt| SendResponse::from_accepted(accepted, &warnings);
+    let also = |accepted: &SubmitReceipt, batch: &mut Batch| keep(stored_outcome(&sent(accepted)), batch);
+    let result = room.intake.submit_with(tenant, draft, &also).await;
+    if let Err(SubmitError::Unconfirmed { id }) = &result {
         let mut batch = Batch::progress();
-        keep(Outcome::Unconfirmed(*id), &mut batch);
-        keep_doubt(room, batch, slot.iter().map(|slot| slot.hold()).collect());
+        keep(IdempotentResult::Unconfirmed(*id), &mut batch);
+        store_unconfirmed(room, batch, slot.iter().map(|slot| slot.hold_key()).collect());
     }
-    let left = result.as_ref().map(|accepted| accepted.left).unwrap_or_default();
-    let answer = conclude(slot.as_deref(), room, result.map(|accepted| sent(&accepted))).await?;
+    let left = result.as_ref().map(|accepted| accepted.remaining).unwrap_or_default();
+    let answer = finish(slot.as_deref(), room, result.map(|accepted| sent(&accepted))).await?;
     Ok(answer.with_quota(left))
 }

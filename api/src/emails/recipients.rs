@@ -4,10 +4,10 @@ use std::collections::HashSet;
 
 use mail::address::{Address, AddressError, Mailbox};
 use mail::draft::DraftRecipient;
-use mail::recipient::{Notify, RecipientKind};
+use mail::recipient::{DsnOptions, RecipientKind};
 use serde_json::value::RawValue;
 
-use crate::fields::{self, Given, Kind, Names, Notes};
+use crate::fields::{self, FieldDiagnostics, FieldNames, JsonKind, ObjectFields};
 
 /// Recipients in `to`, `cc` and `bcc` together. A mailing of a thousand people is the most that one
 /// email may be; more is a batch's work.
@@ -17,38 +17,36 @@ pub const REPLY_TO_MAX: usize = 25;
 /// A display name.
 pub const NAME_BYTES_MAX: usize = 256;
 
-const FROM_NAMES: Names = Names {
-    known: &[("email", "email"), ("name", "name")],
-    foreign: &[("Email", "email"), ("Name", "name")],
-};
+const FROM_NAMES: FieldNames =
+    FieldNames { known: &[("email", "email"), ("name", "name")], foreign: &[("Email", "email"), ("Name", "name")] };
 
 /// What is said where several addresses stand in the place of one.
-const SEVERAL: &str = "must hold one address; give several as a list";
+const USE_LIST_TEXT: &str = "must hold one address; give several as a list";
 /// The same where there can be no more.
-const ONE_AUTHOR: &str = "must be one address: an email has one author";
+const SINGLE_AUTHOR_TEXT: &str = "must be one address: an email has one author";
 
 /// The author: `Ada <ada@example.com>` or `{email, name}`.
-pub fn author(given: &Given<'_>, notes: &mut Notes) -> Option<Mailbox> {
+pub fn read_author(given: &ObjectFields<'_>, notes: &mut FieldDiagnostics) -> Option<Mailbox> {
     let Some(value) = given.value("from") else {
-        if !given.is_meant("from") {
+        if !given.is_present_or_misnamed("from") {
             notes.errors.add("from", "is required");
         }
         return None;
     };
-    let outcome = match Kind::of(value) {
-        Kind::Text => mailbox(value, ONE_AUTHOR),
-        Kind::Object => return author_object(value, notes),
+    let outcome = match JsonKind::of_value(value) {
+        JsonKind::Text => parse_mailbox(value, SINGLE_AUTHOR_TEXT),
+        JsonKind::Object => return read_author_object(value, notes),
         _ => Err("must be an address or an object {email, name}".to_owned()),
     };
     outcome.map_err(|text| notes.errors.add("from", text)).ok()
 }
 
-fn author_object(value: &RawValue, notes: &mut Notes) -> Option<Mailbox> {
-    let object = fields::object(value).map_err(|text| notes.errors.add("from", text)).ok()?;
-    let given = Given::sort(object, &FROM_NAMES, "from.", notes);
+fn read_author_object(value: &RawValue, notes: &mut FieldDiagnostics) -> Option<Mailbox> {
+    let object = fields::parse_object(value).map_err(|text| notes.errors.add("from", text)).ok()?;
+    let given = ObjectFields::from_object(object, &FROM_NAMES, "from.", notes);
     let name = match given.value("name") {
         None => None,
-        Some(value) => match fields::line(value, NAME_BYTES_MAX) {
+        Some(value) => match fields::parse_header_line(value, NAME_BYTES_MAX) {
             Ok(name) => Some(name.trim().to_owned()).filter(|n| !n.is_empty()),
             Err(text) => {
                 notes.errors.add("from.name", text);
@@ -57,12 +55,12 @@ fn author_object(value: &RawValue, notes: &mut Notes) -> Option<Mailbox> {
         },
     };
     let Some(email) = given.value("email") else {
-        if !given.is_meant("email") {
+        if !given.is_present_or_misnamed("email") {
             notes.errors.add("from.email", "is required");
         }
         return None;
     };
-    let address = fields::text(email).and_then(|text| text.parse::<Address>().map_err(|e| e.to_string()));
+    let address = fields::parse_text(email).and_then(|text| text.parse::<Address>().map_err(|e| e.to_string()));
     match address {
         Ok(address) => Some(Mailbox { name, address }),
         Err(text) => {
@@ -75,7 +73,7 @@ fn author_object(value: &RawValue, notes: &mut Notes) -> Option<Mailbox> {
 /// The people an email is for, without duplicates: of `to`, `cc` and `bcc` the first that names an
 /// address keeps it.
 #[derive(Debug, Default)]
-pub struct Recipients {
+pub struct RecipientLists {
     /// `To`.
     pub to: Vec<Mailbox>,
     /// `Cc`.
@@ -87,18 +85,18 @@ pub struct Recipients {
 }
 
 /// Reads `to`, `cc` and `bcc`.
-pub fn recipients(given: &Given<'_>, notes: &mut Notes) -> Recipients {
-    let mut all = Recipients::default();
-    if !given.is_meant("to") {
+pub fn read_recipients(given: &ObjectFields<'_>, notes: &mut FieldDiagnostics) -> RecipientLists {
+    let mut all = RecipientLists::default();
+    if !given.is_present_or_misnamed("to") {
         notes.errors.add("to", "is required");
     }
     let mut left = RECIPIENTS_MAX;
     let mut seen = HashSet::new();
     for (field, kind) in [("to", RecipientKind::To), ("cc", RecipientKind::Cc), ("bcc", RecipientKind::Bcc)] {
         let Some(value) = given.value(field) else { continue };
-        let mailboxes = match mailboxes(value, field, left, notes) {
+        let mailboxes = match parse_mailboxes(value, field, left, notes) {
             Ok(mailboxes) => mailboxes,
-            Err(TooMany) => {
+            Err(TooManyAddresses) => {
                 let text = format!("at most {RECIPIENTS_MAX} recipients in to, cc and bcc together");
                 notes.errors.add(field, text);
                 return all;
@@ -113,7 +111,7 @@ pub fn recipients(given: &Given<'_>, notes: &mut Notes) -> Recipients {
                 continue;
             }
             let address = mailbox.address.clone();
-            all.envelope.push(DraftRecipient { address, kind, notify: Notify::default() });
+            all.envelope.push(DraftRecipient { address, kind, notify: DsnOptions::default() });
             match kind {
                 RecipientKind::To => all.to.push(mailbox),
                 RecipientKind::Cc => all.cc.push(mailbox),
@@ -125,33 +123,33 @@ pub fn recipients(given: &Given<'_>, notes: &mut Notes) -> Recipients {
 }
 
 /// Reads `reply_to`.
-pub fn reply_to(given: &Given<'_>, notes: &mut Notes) -> Vec<Mailbox> {
+pub fn read_reply_to(given: &ObjectFields<'_>, notes: &mut FieldDiagnostics) -> Vec<Mailbox> {
     let Some(value) = given.value("reply_to") else { return Vec::new() };
-    mailboxes(value, "reply_to", REPLY_TO_MAX, notes).unwrap_or_else(|TooMany| {
+    parse_mailboxes(value, "reply_to", REPLY_TO_MAX, notes).unwrap_or_else(|TooManyAddresses| {
         notes.errors.add("reply_to", format!("has more than {REPLY_TO_MAX} entries"));
         Vec::new()
     })
 }
 
-struct TooMany;
+struct TooManyAddresses;
 
 /// An address or a list of them. Those that are none are noted and left out.
-fn mailboxes(
+fn parse_mailboxes(
     value: &RawValue,
     field: &str,
     entries_max: usize,
-    notes: &mut Notes,
-) -> Result<Vec<Mailbox>, TooMany> {
-    match Kind::of(value) {
-        Kind::Text if entries_max == 0 => Err(TooMany),
-        Kind::Text => {
-            Ok(mailbox(value, SEVERAL).map_err(|text| notes.errors.add(field, text)).into_iter().collect())
+    notes: &mut FieldDiagnostics,
+) -> Result<Vec<Mailbox>, TooManyAddresses> {
+    match JsonKind::of_value(value) {
+        JsonKind::Text if entries_max == 0 => Err(TooManyAddresses),
+        JsonKind::Text => {
+            Ok(parse_mailbox(value, USE_LIST_TEXT).map_err(|text| notes.errors.add(field, text)).into_iter().collect())
         }
-        Kind::List => {
-            let entries = fields::list(value, entries_max).map_err(|_| TooMany)?;
+        JsonKind::List => {
+            let entries = fields::parse_list(value, entries_max).map_err(|_| TooManyAddresses)?;
             let mut mailboxes = Vec::with_capacity(entries.len());
             for (n, entry) in entries.into_iter().enumerate() {
-                match mailbox(entry, SEVERAL) {
+                match parse_mailbox(entry, USE_LIST_TEXT) {
                     Ok(mailbox) => mailboxes.push(mailbox),
                     Err(text) => notes.errors.add(&format!("{field}[{n}]"), text),
                 }
@@ -166,11 +164,11 @@ fn mailboxes(
 }
 
 /// `ada@example.com` or `Ada <ada@example.com>`: one. Of several is said what is to be `several`.
-fn mailbox(value: &RawValue, several: &str) -> Result<Mailbox, String> {
-    let text = fields::text(value)?;
+fn parse_mailbox(value: &RawValue, several: &str) -> Result<Mailbox, String> {
+    let text = fields::parse_text(value)?;
     // A name, an address, and what stands between them.
     mail::tags::check_line(&text, NAME_BYTES_MAX + 4 * mail::address::ADDRESS_BYTES_MAX)?;
-    let mailbox: Mailbox = text.parse().map_err(|error| explain(&text, several, error))?;
+    let mailbox: Mailbox = text.parse().map_err(|error| address_error_text(&text, several, error))?;
     let Some(name) = &mailbox.name else { return Ok(mailbox) };
     if name.len() > NAME_BYTES_MAX {
         return Err(format!("the display name is longer than {NAME_BYTES_MAX} bytes"));
@@ -184,7 +182,7 @@ fn mailbox(value: &RawValue, several: &str) -> Result<Mailbox, String> {
     Ok(mailbox)
 }
 
-fn explain(text: &str, several: &str, error: AddressError) -> String {
+fn address_error_text(text: &str, several: &str, error: AddressError) -> String {
     if text.trim().is_empty() {
         return "is empty".to_owned();
     }

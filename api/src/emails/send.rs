@@ -10,23 +10,23 @@ use mail::attached::name::EXTENSIONS_BLOCKED;
 use mail::email::EmailStatus;
 use mail::id::EmailId;
 use mail::tags::TAGS_MAX;
-use queue::accept::Accepted;
-use queue::once::Claim;
+use queue::accept::SubmitReceipt;
+use queue::once::IdempotencyKey;
 use serde::{Deserialize, Serialize};
 use serde_json::{Value, json};
 
 use super::attachments::{self, NAME_BYTES_MAX};
 use super::fingerprint;
-use super::labels::{HEADERS_MAX, category, headers, tags};
-use super::letter::Letter;
-use super::recipients::{RECIPIENTS_MAX, REPLY_TO_MAX, author, recipients, reply_to};
-use super::template::{template, template_schema, variables_schema};
-use super::wishes::{EXPIRES_IN_S_MAX, wishes};
-use crate::call::{Call, Input, Takes};
-use crate::fields::{self, Given, Names, Notes, Object};
+use super::labels::{HEADERS_MAX, read_category, read_headers, read_tags};
+use super::letter::SendEmail;
+use super::recipients::{RECIPIENTS_MAX, REPLY_TO_MAX, read_author, read_recipients, read_reply_to};
+use super::template::{read_template, template_schema, variables_schema};
+use super::wishes::{EXPIRES_IN_S_MAX, read_send_options};
+use crate::call::{FromRequest, Request, RequestSpec};
+use crate::fields::{self, FieldDiagnostics, FieldNames, JsonObject, ObjectFields};
 use crate::idempotency;
 use crate::problem::Problem;
-use crate::schema::{self, Describe, Schemas};
+use crate::schema::{self, Schemas, ToSchema};
 
 /// The body: ten attachments of 10 MB in base64, and the texts (completions-email.md 2.1).
 pub const REQUEST_BYTES_MAX: usize = 144 << 20;
@@ -39,7 +39,7 @@ pub const SUBJECT_BYTES_MAX: usize = 4 * 998;
 pub(super) const IDEMPOTENCY_KEY: &str = "idempotency_key";
 
 /// The names in a send request.
-pub(crate) const NAMES: Names = Names {
+pub(crate) const NAMES: FieldNames = FieldNames {
     known: &[
         ("from", "from"),
         ("to", "to"),
@@ -106,11 +106,11 @@ pub(crate) const NAMES: Names = Names {
 #[derive(Debug)]
 pub struct SendRequest {
     /// What it says.
-    pub letter: Letter,
+    pub email: SendEmail,
     /// What was ignored.
     pub warnings: Vec<String>,
     /// That it is to be done once.
-    pub claim: Option<Claim>,
+    pub claim: Option<IdempotencyKey>,
 }
 
 impl SendRequest {
@@ -123,74 +123,77 @@ impl SendRequest {
     }
 
     fn from_parts(body: &[u8], header: &HeaderMap) -> Result<Self, Problem> {
-        let mut notes = Notes::default();
-        let given = Given::sort(fields::body(body)?, &NAMES, "", &mut notes);
-        if given.is_meant(IDEMPOTENCY_KEY) {
+        let mut notes = FieldDiagnostics::default();
+        let given = ObjectFields::from_object(fields::parse_body(body)?, &NAMES, "", &mut notes);
+        if given.is_present_or_misnamed(IDEMPOTENCY_KEY) {
             let text = "is for the emails of a batch; here the header `Idempotency-Key` says it";
             notes.errors.add(IDEMPOTENCY_KEY, text);
         }
-        let request = Self::of(&given, notes)?;
-        let claim = idempotency::claim(header, || request.fingerprint())?;
+        let request = Self::from_fields(&given, notes)?;
+        let claim = idempotency::parse_claim(header, || request.fingerprint())?;
         Ok(Self { claim, ..request })
     }
 
     /// Reads one email of a batch.
-    pub(super) fn of_item(item: Object<'_>) -> Result<Self, Problem> {
-        let mut notes = Notes::default();
-        let given = Given::sort(item, &NAMES, "", &mut notes);
-        let request = Self::of(&given, notes)?;
+    pub(super) fn from_batch_item(item: JsonObject<'_>) -> Result<Self, Problem> {
+        let mut notes = FieldDiagnostics::default();
+        let given = ObjectFields::from_object(item, &NAMES, "", &mut notes);
+        let request = Self::from_fields(&given, notes)?;
         let Some(key) = given.value(IDEMPOTENCY_KEY) else { return Ok(request) };
-        let key = fields::text(key).ok().and_then(|text| idempotency::checked(&text));
-        let key = key.ok_or_else(|| idempotency::no_key(IDEMPOTENCY_KEY))?;
-        let claim = Some(Claim { key, fingerprint: request.fingerprint() });
+        let key = fields::parse_text(key).ok().and_then(|text| idempotency::validate_key(&text));
+        let key = key.ok_or_else(|| idempotency::invalid_key(IDEMPOTENCY_KEY))?;
+        let claim = Some(IdempotencyKey { key, fingerprint: request.fingerprint() });
         Ok(Self { claim, ..request })
     }
 
     fn fingerprint(&self) -> String {
-        fingerprint::of(&self.letter, &self.warnings)
+        fingerprint::email_fingerprint(&self.email, &self.warnings)
     }
 
-    fn of(given: &Given<'_>, mut notes: Notes) -> Result<Self, Problem> {
-        let template = template(given, &mut notes);
+    fn from_fields(given: &ObjectFields<'_>, mut notes: FieldDiagnostics) -> Result<Self, Problem> {
+        let template = read_template(given, &mut notes);
         // What a request leaves out, a template may have.
-        let inherits = template.is_some() || given.is_meant("template");
-        let from = if inherits && !given.is_meant("from") { None } else { author(given, &mut notes) };
-        let letter = Letter {
+        let inherits = template.is_some() || given.is_present_or_misnamed("template");
+        let from =
+            if inherits && !given.is_present_or_misnamed("from") { None } else { read_author(given, &mut notes) };
+        let letter = SendEmail {
             from,
-            people: recipients(given, &mut notes),
-            reply_to: reply_to(given, &mut notes),
-            subject: if inherits && !given.is_meant("subject") { None } else { subject(given, &mut notes) },
+            recipients: read_recipients(given, &mut notes),
+            reply_to: read_reply_to(given, &mut notes),
+            subject: if inherits && !given.is_present_or_misnamed("subject") {
+                None
+            } else {
+                read_subject(given, &mut notes)
+            },
             html: None,
             text: None,
-            headers: headers(given, &mut notes),
-            tags: tags(given, &mut notes),
-            category: category(given, &mut notes),
-            wishes: wishes(given, &mut notes),
-            attachments: attachments::attachments(given, &mut notes),
+            headers: read_headers(given, &mut notes),
+            tags: read_tags(given, &mut notes),
+            category: read_category(given, &mut notes),
+            options: read_send_options(given, &mut notes),
+            attachments: attachments::read_attachments(given, &mut notes),
             template,
         };
-        let (html, text) =
-            if inherits { no_contents(given, &mut notes) } else { contents(given, &mut notes) };
+        let (html, text) = if inherits { reject_contents(given, &mut notes) } else { read_contents(given, &mut notes) };
         if !notes.errors.is_empty() {
             return Err(notes.errors.into());
         }
-        Ok(Self { letter: Letter { html, text, ..letter }, warnings: notes.warnings, claim: None })
+        Ok(Self { email: SendEmail { html, text, ..letter }, warnings: notes.warnings, claim: None })
     }
 }
 
-fn subject(given: &Given<'_>, notes: &mut Notes) -> Option<String> {
+fn read_subject(given: &ObjectFields<'_>, notes: &mut FieldDiagnostics) -> Option<String> {
     let outcome = match given.value("subject") {
-        None if given.is_meant("subject") => return None,
+        None if given.is_present_or_misnamed("subject") => return None,
         None => Err("is required".to_owned()),
-        Some(value) => fields::line(value, SUBJECT_BYTES_MAX).and_then(|subject| {
-            if subject.trim().is_empty() { Err("is empty".to_owned()) } else { Ok(subject) }
-        }),
+        Some(value) => fields::parse_header_line(value, SUBJECT_BYTES_MAX)
+            .and_then(|subject| if subject.trim().is_empty() { Err("is empty".to_owned()) } else { Ok(subject) }),
     };
     outcome.map_err(|text| notes.errors.add("subject", text)).ok()
 }
 
 /// With a template, the bodies are its alone.
-fn no_contents(given: &Given<'_>, notes: &mut Notes) -> (Option<String>, Option<String>) {
+fn reject_contents(given: &ObjectFields<'_>, notes: &mut FieldDiagnostics) -> (Option<String>, Option<String>) {
     for name in ["html", "text"] {
         if given.value(name).is_some() {
             notes.errors.add(name, "comes from the template: give one or the other");
@@ -200,21 +203,21 @@ fn no_contents(given: &Given<'_>, notes: &mut Notes) -> (Option<String>, Option<
 }
 
 /// `html` and `text`: one of them at least.
-fn contents(given: &Given<'_>, notes: &mut Notes) -> (Option<String>, Option<String>) {
+fn read_contents(given: &ObjectFields<'_>, notes: &mut FieldDiagnostics) -> (Option<String>, Option<String>) {
     let mut content = |name: &str| {
-        let text = fields::text(given.value(name)?);
+        let text = fields::parse_text(given.value(name)?);
         let text = text.and_then(|text| match text.len() {
             0..=CONTENT_BYTES_MAX if memchr::memchr(b'\0', text.as_bytes()).is_some() => {
                 Err("must not contain NUL characters".to_owned())
             }
-            0..=CONTENT_BYTES_MAX => Ok(lines(text)),
+            0..=CONTENT_BYTES_MAX => Ok(normalize_line_ends(text)),
             _ => Err(format!("is longer than {CONTENT_BYTES_MAX} bytes")),
         });
         text.map_err(|error| notes.errors.add(name, error)).ok()
     };
     let (html, text) = (content("html"), content("text"));
     let empty = |content: &Option<String>| content.as_ref().is_none_or(String::is_empty);
-    if !given.is_meant("html") && !given.is_meant("text") {
+    if !given.is_present_or_misnamed("html") && !given.is_present_or_misnamed("text") {
         notes.errors.add("html", "one of html and text is required");
     } else if (html.is_some() || text.is_some()) && empty(&html) && empty(&text) {
         notes.errors.add("html", "one of html and text must not be empty");
@@ -224,26 +227,26 @@ fn contents(given: &Given<'_>, notes: &mut Notes) -> (Option<String>, Option<Str
 
 /// Line ends of any kind become LF, which the composer writes as CRLF: a CR that stands alone would
 /// go into the message as it is (RFC 5322 2.3 forbids that).
-fn lines(text: Cow<'_, str>) -> String {
+fn normalize_line_ends(text: Cow<'_, str>) -> String {
     if memchr::memchr(b'\r', text.as_bytes()).is_none() {
         return text.into_owned();
     }
     text.replace("\r\n", "\n").replace('\r', "\n")
 }
 
-impl Input for SendRequest {
+impl FromRequest for SendRequest {
     const BODY_BYTES_MAX: Option<usize> = Some(REQUEST_BYTES_MAX);
 
-    fn describe(schemas: &mut Schemas) -> Takes {
-        let body = schemas.named("SendRequest", |_| send_schema());
-        Takes {
-            parameters: vec![idempotency::parameter()],
+    fn describe(schemas: &mut Schemas) -> RequestSpec {
+        let body = schemas.component("SendRequest", |_| send_schema());
+        RequestSpec {
+            parameters: vec![idempotency::header_parameter()],
             body: Some(body),
             body_bytes_max: Self::BODY_BYTES_MAX,
         }
     }
 
-    fn read(call: &Call) -> Result<Self, Problem> {
+    fn read(call: &Request) -> Result<Self, Problem> {
         Self::from_parts(&call.body, &call.headers)
     }
 }
@@ -292,7 +295,7 @@ pub(super) fn send_schema() -> Value {
         ],
     );
     if let (Some(Value::Object(wishes)), Some(fields)) =
-        (wishes_schema().get_mut("properties").map(Value::take), send["properties"].as_object_mut())
+        (options_schema().get_mut("properties").map(Value::take), send["properties"].as_object_mut())
     {
         fields.extend(wishes);
     }
@@ -333,12 +336,12 @@ fn tags_schema() -> Value {
 }
 
 /// What may be asked beyond the message.
-fn wishes_schema() -> Value {
+fn options_schema() -> Value {
     schema::object_with(
         "What is asked",
         &[],
         [
-            ("category", schema::words(&["transactional", "product", "newsletter"], "What it is for")),
+            ("category", schema::string_enum(&["transactional", "product", "newsletter"], "What it is for")),
             ("scheduled_at", schema::time("To be sent then (also `scheduledAt`); no attachments")),
             (
                 "expires_in",
@@ -386,7 +389,7 @@ fn attachment_schema() -> Value {
 
 /// The answer to `POST /emails`.
 #[derive(Debug, Serialize, Deserialize)]
-pub struct Sent {
+pub struct SendResponse {
     /// The email's id.
     pub id: EmailId,
     /// `sent` or `scheduled`: it is on disk.
@@ -396,25 +399,25 @@ pub struct Sent {
     pub warnings: Vec<String>,
 }
 
-impl Sent {
+impl SendResponse {
     /// What was accepted, and what was ignored.
     #[must_use]
-    pub fn of(accepted: &Accepted, warnings: &[String]) -> Self {
+    pub fn from_accepted(accepted: &SubmitReceipt, warnings: &[String]) -> Self {
         let skipped = |address| format!("{address} is suppressed and was skipped");
         let warnings = warnings.iter().cloned().chain(accepted.skipped.iter().map(skipped)).collect();
         Self { id: accepted.id, status: accepted.status, warnings }
     }
 }
 
-impl Describe for Sent {
+impl ToSchema for SendResponse {
     fn schema(schemas: &mut Schemas) -> Value {
-        schemas.named("Sent", |_| {
+        schemas.component("Sent", |_| {
             schema::object_with(
                 "The email was accepted",
                 &["id", "status"],
                 [
                     ("id", schema::string("The email's id (`msg_…`)")),
-                    ("status", schema::words(&["sent", "scheduled"], "It is on disk and will be delivered")),
+                    ("status", schema::string_enum(&["sent", "scheduled"], "It is on disk and will be delivered")),
                     ("warnings", schema::list(json!({"type": "string"}), "What was ignored")),
                 ],
             )

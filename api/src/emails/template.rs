@@ -9,30 +9,28 @@ use mail::template::{ALIAS_BYTES_MAX, TemplateKey, TemplateRef, TemplateUse};
 use serde_json::value::RawValue;
 use serde_json::{Map, Value, json};
 
-use crate::fields::{self, Given, Kind, Names, Notes};
+use crate::fields::{self, FieldDiagnostics, FieldNames, JsonKind, ObjectFields};
 use crate::schema;
 
-const OBJECT_NAMES: Names = Names {
+const OBJECT_NAMES: FieldNames = FieldNames {
     known: &[("id", "id"), ("alias", "alias"), ("version", "version"), ("variables", "variables")],
     foreign: &[("Id", "id"), ("Alias", "alias"), ("Version", "version"), ("Variables", "variables")],
 };
 
 /// Reads `template` and `variables`; none when no template was named, or what was named will not do.
-pub fn template(given: &Given<'_>, notes: &mut Notes) -> Option<TemplateUse> {
+pub fn read_template(given: &ObjectFields<'_>, notes: &mut FieldDiagnostics) -> Option<TemplateUse> {
     let outer = given.value("variables").map(|value| (value, "variables"));
     let Some(value) = given.value("template") else {
-        if outer.is_some() && !given.is_meant("template") {
+        if outer.is_some() && !given.is_present_or_misnamed("template") {
             notes.errors.add("variables", "needs `template`");
         }
         return None;
     };
-    let (reference, inner) = match Kind::of(value) {
-        Kind::Text => (named(value, "template", notes), None),
-        Kind::Object => object(value, notes),
+    let (reference, inner) = match JsonKind::of_value(value) {
+        JsonKind::Text => (parse_template_ref(value, "template", notes), None),
+        JsonKind::Object => read_template_object(value, notes),
         _ => {
-            notes
-                .errors
-                .add("template", "must be an alias, an id or an object {id or alias, version, variables}");
+            notes.errors.add("template", "must be an alias, an id or an object {id or alias, version, variables}");
             (None, None)
         }
     };
@@ -40,37 +38,40 @@ pub fn template(given: &Given<'_>, notes: &mut Notes) -> Option<TemplateUse> {
         notes.errors.add("variables", "are given twice: here and in `template`");
     }
     let variables = match inner.or(outer) {
-        Some((value, name)) => variables(value, name, notes)?,
+        Some((value, name)) => parse_variables(value, name, notes)?,
         None => Map::new(),
     };
     reference.map(|reference| TemplateUse { reference, variables: Value::Object(variables) })
 }
 
-type Place<'a> = (&'a RawValue, &'static str);
+type VariablesField<'a> = (&'a RawValue, &'static str);
 
-fn object<'a>(value: &'a RawValue, notes: &mut Notes) -> (Option<TemplateRef>, Option<Place<'a>>) {
-    let given = match fields::object(value) {
-        Ok(object) => Given::sort(object, &OBJECT_NAMES, "template.", notes),
+fn read_template_object<'a>(
+    value: &'a RawValue,
+    notes: &mut FieldDiagnostics,
+) -> (Option<TemplateRef>, Option<VariablesField<'a>>) {
+    let given = match fields::parse_object(value) {
+        Ok(object) => ObjectFields::from_object(object, &OBJECT_NAMES, "template.", notes),
         Err(text) => {
             notes.errors.add("template", text);
             return (None, None);
         }
     };
     let reference = match (given.value("id"), given.value("alias")) {
-        (Some(id), None) => named(id, "template.id", notes),
-        (None, Some(alias)) => named(alias, "template.alias", notes),
+        (Some(id), None) => parse_template_ref(id, "template.id", notes),
+        (None, Some(alias)) => parse_template_ref(alias, "template.alias", notes),
         (Some(_), Some(_)) => {
             notes.errors.add("template", "has an id and an alias: give one of them");
             None
         }
         (None, None) => {
-            if !given.is_meant("id") && !given.is_meant("alias") {
+            if !given.is_present_or_misnamed("id") && !given.is_present_or_misnamed("alias") {
                 notes.errors.add("template", "needs an id or an alias");
             }
             None
         }
     };
-    let version = given.value("version").map(version);
+    let version = given.value("version").map(parse_version);
     let version = version.transpose().map_err(|text| notes.errors.add("template.version", text));
     let variables = given.value("variables").map(|value| (value, "template.variables"));
     let reference = match (reference, version) {
@@ -80,14 +81,14 @@ fn object<'a>(value: &'a RawValue, notes: &mut Notes) -> (Option<TemplateRef>, O
     (reference, variables)
 }
 
-fn named(value: &RawValue, name: &str, notes: &mut Notes) -> Option<TemplateRef> {
-    let text = fields::text(value).and_then(|text| match text.len() {
+fn parse_template_ref(value: &RawValue, name: &str, notes: &mut FieldDiagnostics) -> Option<TemplateRef> {
+    let text = fields::parse_text(value).and_then(|text| match text.len() {
         0 => Err("is empty".to_owned()),
         1..=ALIAS_BYTES_MAX => Ok(text),
         _ => Err(format!("is longer than {ALIAS_BYTES_MAX} bytes")),
     });
     match text {
-        Ok(text) => Some(TemplateRef { key: TemplateKey::of(&text), version: None }),
+        Ok(text) => Some(TemplateRef { key: TemplateKey::parse(&text), version: None }),
         Err(text) => {
             notes.errors.add(name, text);
             None
@@ -99,19 +100,23 @@ fn named(value: &RawValue, name: &str, notes: &mut Notes) -> Option<TemplateRef>
 ///
 /// # Errors
 /// It is none.
-pub(crate) fn version(value: &RawValue) -> Result<u32, String> {
+pub(crate) fn parse_version(value: &RawValue) -> Result<u32, String> {
     value.get().parse().ok().filter(|n| *n > 0).ok_or_else(|| "must be the number of a version".to_owned())
 }
 
 /// The variables of a template: an object, of a size that is bounded before it is built. Its numbers are kept to the
 /// digit: 19.90 is shown as 19.90.
-pub(crate) fn variables(value: &RawValue, name: &str, notes: &mut Notes) -> Option<Map<String, Value>> {
-    let outcome = match Kind::of(value) {
+pub(crate) fn parse_variables(
+    value: &RawValue,
+    name: &str,
+    notes: &mut FieldDiagnostics,
+) -> Option<Map<String, Value>> {
+    let outcome = match JsonKind::of_value(value) {
         // Escapes and spaces may make the text longer than what it says.
-        Kind::Object if value.get().len() > 2 * VARIABLES_BYTES_MAX => {
+        JsonKind::Object if value.get().len() > 2 * VARIABLES_BYTES_MAX => {
             Err(format!("come to more than {VARIABLES_BYTES_MAX} bytes"))
         }
-        Kind::Object => match number::read(value.get()) {
+        JsonKind::Object => match number::parse(value.get()) {
             Ok(Value::Object(variables)) => Ok(variables),
             _ => Err("cannot be read".to_owned()),
         },
@@ -150,21 +155,25 @@ mod tests {
 
     fn read(body: &Value) -> Result<Option<TemplateUse>, Vec<String>> {
         let text = body.to_string();
-        let mut notes = Notes::default();
-        let given =
-            Given::sort(fields::body(text.as_bytes()).unwrap(), &crate::emails::send::NAMES, "", &mut notes);
-        let found = template(&given, &mut notes);
+        let mut notes = FieldDiagnostics::default();
+        let given = ObjectFields::from_object(
+            fields::parse_body(text.as_bytes()).unwrap(),
+            &crate::emails::send::NAMES,
+            "",
+            &mut notes,
+        );
+        let found = read_template(&given, &mut notes);
         if notes.errors.is_empty() {
             return Ok(found);
         }
-        let problem = crate::problem::Problem::from(notes.errors).entry();
+        let problem = crate::problem::Problem::from(notes.errors).batch_entry_error();
         Err(problem["details"]["fields"].as_object().unwrap().keys().cloned().collect())
     }
 
     #[test]
     fn a_template_is_named_in_many_ways() {
         let id = "tpl_01ARZ3NDEKTSV4RRFFQ69G5FAV";
-        let of = |name: &str, version| TemplateRef { key: TemplateKey::of(name), version };
+        let of = |name: &str, version| TemplateRef { key: TemplateKey::parse(name), version };
         for (body, reference, variables) in [
             (json!({"template": "Welcome"}), of("welcome", None), json!({})),
             (json!({"template": id, "variables": {"a": 1}}), of(id, None), json!({"a": 1})),
@@ -172,11 +181,7 @@ mod tests {
             (json!({"templateId": "x", "templateData": {}}), of("x", None), json!({})),
             (json!({"template_alias": "x", "data_variables": {"a": []}}), of("x", None), json!({"a": []})),
             (json!({"templateAlias": "x", "dataVariables": {}}), of("x", None), json!({})),
-            (
-                json!({"template": "x", "dynamic_template_data": {"a": null}}),
-                of("x", None),
-                json!({"a": null}),
-            ),
+            (json!({"template": "x", "dynamic_template_data": {"a": null}}), of("x", None), json!({"a": null})),
             (
                 json!({"template": {"id": id, "version": 3, "variables": {"a": "b"}}}),
                 of(id, Some(3)),

@@ -2,17 +2,17 @@
 
 use std::net::IpAddr;
 
-use mail::attempt::{Attempt, TlsFacts, TlsPolicy};
+use mail::attempt::{Attempt, AttemptTls, TlsPolicy};
 use mail::event::{Event, EventKind};
 use mail::id::EventId;
-use mail::outcome::Phase;
-use mail::payload::particulars;
+use mail::outcome::AttemptPhase;
+use mail::payload::event_details;
 use mail::recipient::Recipient;
 use serde::Serialize;
 use serde_json::{Map, Value, json};
 
-use super::view::Moment;
-use crate::schema::{self, Describe, Schemas};
+use super::view::JsonTimestamp;
+use crate::schema::{self, Schemas, ToSchema};
 
 /// The most entries of an email's timeline that are looked through: a thousand recipients, each
 /// tried as often as the retry schedule allows.
@@ -20,33 +20,33 @@ pub const TIMELINE_MAX: usize = 24_000;
 
 /// Something that happened.
 #[derive(Debug, Serialize)]
-pub struct EventView {
+pub struct EmailEventView {
     id: EventId,
     r#type: EventKind,
     recipient: Option<String>,
-    created_at: Moment,
+    created_at: JsonTimestamp,
     detail: Value,
 }
 
-impl EventView {
+impl EmailEventView {
     /// What is shown of an event.
     #[must_use]
-    pub fn of(event: Event) -> Self {
+    pub fn from_event(event: Event) -> Self {
         Self {
             id: event.id,
             r#type: event.kind,
             recipient: event.recipient.as_ref().map(ToString::to_string),
-            created_at: Moment(event.created_at),
-            detail: particulars(&event).collect::<Map<_, _>>().into(),
+            created_at: JsonTimestamp(event.created_at),
+            detail: event_details(&event).collect::<Map<_, _>>().into(),
         }
     }
 }
 
 /// A page of events.
 #[derive(Debug, Serialize)]
-pub struct EventList {
+pub struct EmailEventList {
     /// The events, newest first.
-    pub events: Vec<EventView>,
+    pub events: Vec<EmailEventView>,
     /// Whether there are more.
     pub has_more: bool,
     /// Where they begin.
@@ -55,43 +55,43 @@ pub struct EventList {
 
 /// A try at a recipient.
 #[derive(Debug, Serialize)]
-pub struct AttemptView {
+pub struct DeliveryAttemptView {
     n: u32,
     recipient: Option<String>,
     mx_host: Option<String>,
     ip: Option<IpAddr>,
-    tls: Option<TlsView>,
+    tls: Option<AttemptTlsView>,
     smtp_code: Option<u16>,
     enhanced_code: Option<String>,
     response: Option<String>,
     error: Option<String>,
-    phase: Phase,
+    phase: AttemptPhase,
     duration_ms: u64,
-    created_at: Moment,
-    next_attempt_at: Option<Moment>,
+    created_at: JsonTimestamp,
+    next_attempt_at: Option<JsonTimestamp>,
     transcript: String,
 }
 
 /// The TLS of an attempt.
 #[derive(Debug, Serialize)]
-struct TlsView {
+struct AttemptTlsView {
     version: String,
     cipher: String,
     verified: bool,
     policy: TlsPolicy,
 }
 
-impl TlsView {
-    fn of(facts: TlsFacts) -> Self {
-        let TlsFacts { version, cipher, verified, policy } = facts;
+impl AttemptTlsView {
+    fn from_facts(facts: AttemptTls) -> Self {
+        let AttemptTls { version, cipher, verified, policy } = facts;
         Self { version, cipher, verified, policy }
     }
 }
 
-impl AttemptView {
+impl DeliveryAttemptView {
     /// What is shown of an attempt at one of these recipients.
     #[must_use]
-    pub fn of(attempt: Attempt, recipients: &[Recipient]) -> Self {
+    pub fn from_attempt(attempt: Attempt, recipients: &[Recipient]) -> Self {
         let recipient = recipients.iter().find(|r| r.index == attempt.recipient);
         let said = attempt.reply.as_ref();
         Self {
@@ -99,15 +99,15 @@ impl AttemptView {
             recipient: recipient.map(|r| r.address.to_string()),
             mx_host: attempt.mx_host,
             ip: attempt.ip,
-            tls: attempt.tls.map(TlsView::of),
+            tls: attempt.tls.map(AttemptTlsView::from_facts),
             smtp_code: said.map(|reply| reply.code),
             enhanced_code: said.and_then(|reply| reply.enhanced).map(|code| code.to_string()),
             response: said.map(|reply| reply.text().into_owned()),
             error: attempt.error,
             phase: attempt.phase,
             duration_ms: attempt.duration_ms,
-            created_at: Moment(attempt.created_at),
-            next_attempt_at: attempt.next_attempt_at.map(Moment),
+            created_at: JsonTimestamp(attempt.created_at),
+            next_attempt_at: attempt.next_attempt_at.map(JsonTimestamp),
             transcript: attempt.transcript,
         }
     }
@@ -115,18 +115,18 @@ impl AttemptView {
 
 /// A page of attempts.
 #[derive(Debug, Serialize)]
-pub struct AttemptList {
+pub struct DeliveryAttemptList {
     /// The attempts, newest first.
-    pub attempts: Vec<AttemptView>,
+    pub attempts: Vec<DeliveryAttemptView>,
     /// Whether there are more.
     pub has_more: bool,
     /// Where they begin.
     pub next_cursor: Option<String>,
 }
 
-impl Describe for EventList {
+impl ToSchema for EmailEventList {
     fn schema(schemas: &mut Schemas) -> Value {
-        let event = schemas.named("EmailEvent", |_| {
+        let event = schemas.component("EmailEvent", |_| {
             schema::object(
                 "Something that happened to an email",
                 [
@@ -138,20 +138,20 @@ impl Describe for EventList {
                 ],
             )
         });
-        schemas.named("EmailEventList", |_| schema::page("events", event))
+        schemas.component("EmailEventList", |_| schema::list_page("events", event))
     }
 }
 
-impl Describe for AttemptList {
+impl ToSchema for DeliveryAttemptList {
     fn schema(schemas: &mut Schemas) -> Value {
-        let attempt = schemas.named("Attempt", |_| {
+        let attempt = schemas.component("Attempt", |_| {
             let tls = schema::object(
                 "TLS",
                 [
                     ("version", schema::string("`TLSv1.3`")),
                     ("cipher", schema::string("The cipher suite")),
                     ("verified", schema::boolean("Whether the certificate was checked and held")),
-                    ("policy", schema::words(&["dane", "mta-sts", "opportunistic"], "What was demanded")),
+                    ("policy", schema::string_enum(&["dane", "mta-sts", "opportunistic"], "What was demanded")),
                 ],
             );
             schema::object(
@@ -174,6 +174,6 @@ impl Describe for AttemptList {
                 ],
             )
         });
-        schemas.named("AttemptList", |_| schema::page("attempts", attempt))
+        schemas.component("AttemptList", |_| schema::list_page("attempts", attempt))
     }
 }

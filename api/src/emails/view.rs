@@ -5,18 +5,18 @@ use std::fmt;
 
 use jiff::Timestamp;
 use mail::address::Mailbox;
-use mail::contents::{Contents, File};
-use mail::credential::Scope;
-use mail::email::{Category, Counts, EmailStatus, Rollup, Tag, TemplateFacts};
+use mail::contents::{ParsedAttachment, ParsedBody};
+use mail::credential::ApiKeyScope;
+use mail::email::{Category, EmailRollup, EmailStatus, RecipientCounts, SourceTemplate, Tag};
 use mail::event::EventKind;
 use mail::id::EmailId;
 use mail::recipient::{Recipient, RecipientKind, RecipientState};
-use mail::reply::Reply;
+use mail::reply::SmtpReply;
 use mail::schedule::ScheduleState;
-use mail::service::decode_words;
+use mail::service::decode_encoded_words;
 use mail::tracking::restore_html;
-use mail::tracking::tally::{Count, Tally};
-use queue::operate::{Cause, Waiting};
+use mail::tracking::tally::{HitCount, TrackingCounters};
+use queue::operate::{WaitCause, WaitStatus};
 use serde::{Serialize, Serializer};
 use serde_json::{Value, json};
 use store::access::Tenant;
@@ -24,20 +24,20 @@ use store::email::EmailWithRecipients;
 
 use crate::call::READ_INLINE_BYTES_MAX;
 use crate::problem::Problem;
-use crate::room::Room;
-use crate::schema::{self, Describe, Schemas};
+use crate::room::AppState;
+use crate::schema::{self, Schemas, ToSchema};
 
 /// A point in time on the wire: ISO 8601, milliseconds, `Z`.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct Moment(pub Timestamp);
+pub struct JsonTimestamp(pub Timestamp);
 
-impl fmt::Display for Moment {
+impl fmt::Display for JsonTimestamp {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(f, "{:.3}", self.0)
     }
 }
 
-impl Serialize for Moment {
+impl Serialize for JsonTimestamp {
     fn serialize<S: Serializer>(&self, out: S) -> Result<S::Ok, S::Error> {
         out.collect_str(self)
     }
@@ -57,26 +57,26 @@ pub struct EmailView {
     last_event: EventKind,
     bounce_reason: Option<String>,
     tags: Vec<Tag>,
-    scheduled_at: Option<Moment>,
-    cancelled_at: Option<Moment>,
-    created_at: Moment,
-    sent_at: Option<Moment>,
-    delivered_at: Option<Moment>,
-    bounced_at: Option<Moment>,
+    scheduled_at: Option<JsonTimestamp>,
+    cancelled_at: Option<JsonTimestamp>,
+    created_at: JsonTimestamp,
+    sent_at: Option<JsonTimestamp>,
+    delivered_at: Option<JsonTimestamp>,
+    bounced_at: Option<JsonTimestamp>,
 }
 
-fn texts(mailboxes: &[Mailbox]) -> Vec<String> {
+fn mailbox_texts(mailboxes: &[Mailbox]) -> Vec<String> {
     mailboxes.iter().map(ToString::to_string).collect()
 }
 
 impl EmailView {
     /// What a list shows of an email.
     #[must_use]
-    pub fn of(found: &EmailWithRecipients, tally: &Tally) -> Self {
-        Self::with(found, Rollup::of(&found.recipients), tally)
+    pub fn from_email(found: &EmailWithRecipients, tally: &TrackingCounters) -> Self {
+        Self::from_rollup(found, EmailRollup::from_recipients(&found.recipients), tally)
     }
 
-    fn with(found: &EmailWithRecipients, rollup: Rollup, tally: &Tally) -> Self {
+    fn from_rollup(found: &EmailWithRecipients, rollup: EmailRollup, tally: &TrackingCounters) -> Self {
         let EmailWithRecipients { email, recipients, .. } = found;
         let cancelled_at = (rollup.status == EmailStatus::Cancelled)
             .then(|| recipients.iter().map(|r| r.last_event.1).max())
@@ -84,27 +84,27 @@ impl EmailView {
         Self {
             id: email.id,
             from: email.from.to_string(),
-            to: texts(&email.facts.to),
-            cc: texts(&email.facts.cc),
-            bcc: texts(&email.facts.bcc),
-            reply_to: texts(&email.facts.reply_to),
+            to: mailbox_texts(&email.facts.to),
+            cc: mailbox_texts(&email.facts.cc),
+            bcc: mailbox_texts(&email.facts.bcc),
+            reply_to: mailbox_texts(&email.facts.reply_to),
             subject: email.facts.subject.clone(),
             status: rollup.status,
             last_event: last_event(found, &rollup, tally),
             bounce_reason: rollup.bounce_reason,
             tags: email.tags.clone(),
-            scheduled_at: found.schedule.as_ref().map(|schedule| Moment(schedule.scheduled_at)),
-            cancelled_at: cancelled_at.map(Moment),
-            created_at: Moment(email.created_at),
-            sent_at: sent_at(found).map(Moment),
-            delivered_at: rollup.delivered_at.map(Moment),
-            bounced_at: rollup.bounced_at.map(Moment),
+            scheduled_at: found.schedule.as_ref().map(|schedule| JsonTimestamp(schedule.scheduled_at)),
+            cancelled_at: cancelled_at.map(JsonTimestamp),
+            created_at: JsonTimestamp(email.created_at),
+            sent_at: sent_at(found).map(JsonTimestamp),
+            delivered_at: rollup.delivered_at.map(JsonTimestamp),
+            bounced_at: rollup.bounced_at.map(JsonTimestamp),
         }
     }
 }
 
 /// The last that happened; it may have been opened since its delivery was settled.
-fn last_event(found: &EmailWithRecipients, rollup: &Rollup, tally: &Tally) -> EventKind {
+fn last_event(found: &EmailWithRecipients, rollup: &EmailRollup, tally: &TrackingCounters) -> EventKind {
     let settled_at = found.recipients.iter().map(|recipient| recipient.last_event.1).max();
     let (opened, clicked) = tally.last();
     let visits = [(opened, EventKind::Opened), (clicked, EventKind::Clicked)];
@@ -135,7 +135,7 @@ pub struct EmailList {
     pub next_cursor: Option<String>,
     /// What happened later may not be found by filters yet; none when everything is.
     #[serde(skip_serializing_if = "Option::is_none")]
-    pub as_of: Option<Moment>,
+    pub as_of: Option<JsonTimestamp>,
 }
 
 /// An email by itself: with its recipients and what a list leaves out.
@@ -148,14 +148,14 @@ pub struct EmailDetail {
     text: Option<String>,
     headers: BTreeMap<String, String>,
     category: Category,
-    attachments: Vec<FileView>,
-    template: Option<TemplateFacts>,
+    attachments: Vec<EmailAttachmentView>,
+    template: Option<SourceTemplate>,
     resent_from: Option<EmailId>,
     expires_in: Option<u64>,
     unsubscribe: bool,
     size: u64,
     recipients: Vec<RecipientView>,
-    counts: Counts,
+    counts: RecipientCounts,
 }
 
 impl EmailDetail {
@@ -164,20 +164,20 @@ impl EmailDetail {
     ///
     /// # Errors
     /// The store cannot be read.
-    pub async fn read(room: &Room, tenant: &Tenant, found: &EmailWithRecipients) -> Result<Self, Problem> {
+    pub async fn load(room: &AppState, tenant: &Tenant, found: &EmailWithRecipients) -> Result<Self, Problem> {
         let email = &found.email;
         let raw = match tenant.scope() {
-            _ if email.is_for_its_recipient_alone() => None,
-            Scope::Full => store::email::raw(room.hall().store(), email.account, email.id).await?,
+            _ if email.is_confidential() => None,
+            ApiKeyScope::Full => store::email::get_body(room.intake().store(), email.account, email.id).await?,
             // As the message itself (`GET /emails/{id}/raw`), so what stands in it.
-            Scope::Sending => None,
+            ApiKeyScope::Sending => None,
         };
         let raw = raw.unwrap_or_default();
-        let (links, length) = (room.hall().links().clone(), raw.len());
+        let (links, length) = (room.intake().link_key().clone(), raw.len());
         let is_managed = email.unsubscribe;
         let read = move || {
             // As its author wrote it, without our links: those are for its recipient.
-            let mut contents = Contents::of(&raw);
+            let mut contents = ParsedBody::parse(&raw);
             contents.html = contents.html.map(|html| restore_html(&html, &links));
             if is_managed {
                 contents.take_managed_unsubscribe();
@@ -190,26 +190,30 @@ impl EmailDetail {
             tokio::task::spawn_blocking(read).await.map_err(Problem::internal)?
         };
         let about = std::iter::once((email.id, found.recipients.len()));
-        let tallies = store::tracking::of_emails(room.hall().store(), email.account, about).await?;
-        let waiting = room.hall().explain(found).await?;
-        Ok(Self::of(found, contents, (&tallies.into_iter().next().unwrap_or_default(), &waiting)))
+        let tallies = store::tracking::list_tallies(room.intake().store(), email.account, about).await?;
+        let waiting = room.intake().explain_waits(found).await?;
+        Ok(Self::from_contents(found, contents, (&tallies.into_iter().next().unwrap_or_default(), &waiting)))
     }
 
-    fn of(found: &EmailWithRecipients, contents: Contents, (tally, waiting): (&Tally, &[Waiting])) -> Self {
-        let rollup = Rollup::of(&found.recipients);
+    fn from_contents(
+        found: &EmailWithRecipients,
+        contents: ParsedBody,
+        (tally, waiting): (&TrackingCounters, &[WaitStatus]),
+    ) -> Self {
+        let rollup = EmailRollup::from_recipients(&found.recipients);
         let counts = rollup.counts;
         let email = &found.email;
         // Of several recipients nobody can tell which it was.
         let named = Some(tally).filter(|_| found.recipients.len() == 1);
         Self {
-            email: EmailView::with(found, rollup, tally),
+            email: EmailView::from_rollup(found, rollup, tally),
             message_id: format!("<{}>", email.facts.message_id),
             html: contents.html,
             text: contents.text,
             // As they were given: encoded words are a matter of transport.
-            headers: contents.headers.into_iter().map(|(name, value)| (name, decode_words(&value))).collect(),
+            headers: contents.headers.into_iter().map(|(name, value)| (name, decode_encoded_words(&value))).collect(),
             category: email.category,
-            attachments: contents.files.into_iter().map(FileView::of).collect(),
+            attachments: contents.files.into_iter().map(EmailAttachmentView::from_file).collect(),
             template: email.template.clone(),
             resent_from: email.resent_from,
             expires_in: email.expires_in.map(|after| after.as_secs()),
@@ -220,7 +224,7 @@ impl EmailDetail {
                 .iter()
                 .map(|recipient| {
                     let waits_for = waiting.iter().find(|waiting| waiting.recipient == recipient.index);
-                    RecipientView::of(recipient, named, waits_for)
+                    RecipientView::from_recipient(recipient, named, waits_for)
                 })
                 .collect(),
             counts,
@@ -230,23 +234,23 @@ impl EmailDetail {
 
 /// A file of an email, without its bytes.
 #[derive(Debug, Serialize)]
-pub struct FileView {
+pub struct EmailAttachmentView {
     name: Option<String>,
     content_type: String,
     size: u64,
     content_id: Option<String>,
 }
 
-impl FileView {
-    fn of(file: File) -> Self {
-        let File { name, content_type, size_bytes, content_id } = file;
+impl EmailAttachmentView {
+    fn from_file(file: ParsedAttachment) -> Self {
+        let ParsedAttachment { name, content_type, size_bytes, content_id } = file;
         Self { name, content_type, size: size_bytes, content_id }
     }
 }
 
 /// The answer to `GET /emails/{id}`.
 #[derive(Debug, Serialize)]
-pub struct OneEmail {
+pub struct EmailResponse {
     /// The email.
     pub email: EmailDetail,
 }
@@ -258,36 +262,36 @@ pub struct RecipientView {
     r#type: RecipientKind,
     status: &'static str,
     attempts: u32,
-    last_response: Option<ResponseView>,
+    last_response: Option<SmtpResponseView>,
     error: Option<String>,
     mx_host: Option<String>,
-    delivered_at: Option<Moment>,
-    bounced_at: Option<Moment>,
-    opened_at: Option<Moment>,
-    clicked_at: Option<Moment>,
-    complained_at: Option<Moment>,
-    next_attempt_at: Option<Moment>,
-    waits_for: Option<WaitingView>,
+    delivered_at: Option<JsonTimestamp>,
+    bounced_at: Option<JsonTimestamp>,
+    opened_at: Option<JsonTimestamp>,
+    clicked_at: Option<JsonTimestamp>,
+    complained_at: Option<JsonTimestamp>,
+    next_attempt_at: Option<JsonTimestamp>,
+    waits_for: Option<RecipientWaitView>,
 }
 
 /// What a recipient waits for now.
 #[derive(Debug, Serialize)]
-struct WaitingView {
+struct RecipientWaitView {
     cause: &'static str,
     text: String,
     destination: Option<String>,
     place: Option<usize>,
-    until: Option<Moment>,
+    until: Option<JsonTimestamp>,
 }
 
-impl WaitingView {
-    fn of(waiting: &Waiting) -> Self {
+impl RecipientWaitView {
+    fn from_waiting(waiting: &WaitStatus) -> Self {
         Self {
             cause: waiting.cause.word(),
             text: waiting.cause.to_string(),
             destination: waiting.destination.clone(),
-            place: waiting.place,
-            until: waiting.until.map(Moment),
+            place: waiting.position,
+            until: waiting.until.map(JsonTimestamp),
         }
     }
 
@@ -295,7 +299,7 @@ impl WaitingView {
         json!({"description": "What it waits for now; null when nothing more is to happen by itself", "oneOf": [
             {"type": "null"},
             schema::object("What a recipient waits for", [
-                ("cause", schema::words(Cause::WORDS, "Which limit, or which schedule")),
+                ("cause", schema::string_enum(WaitCause::WORDS, "Which limit, or which schedule")),
                 ("text", schema::string("The same in a sentence")),
                 ("destination", schema::nullable_string("The mail hosts that it goes to, once they are known")),
                 ("place", schema::nullable_count("How many go before it there, as far as is known")),
@@ -306,29 +310,30 @@ impl WaitingView {
 }
 
 impl RecipientView {
-    fn of(recipient: &Recipient, tally: Option<&Tally>, waits_for: Option<&Waiting>) -> Self {
-        let first = |count: fn(&Tally) -> &Count| tally.and_then(|tally| count(tally).first).map(Moment);
+    fn from_recipient(recipient: &Recipient, tally: Option<&TrackingCounters>, waits_for: Option<&WaitStatus>) -> Self {
+        let first =
+            |count: fn(&TrackingCounters) -> &HitCount| tally.and_then(|tally| count(tally).first).map(JsonTimestamp);
         Self {
             email: recipient.address.to_string(),
             r#type: recipient.kind,
-            status: word(recipient.state),
+            status: status_word(recipient.state),
             attempts: recipient.attempts,
-            last_response: recipient.last_response.as_ref().map(ResponseView::of),
+            last_response: recipient.last_response.as_ref().map(SmtpResponseView::from_reply),
             error: recipient.error.clone(),
             mx_host: recipient.mx_host.clone(),
-            delivered_at: recipient.delivered_at.map(Moment),
-            bounced_at: recipient.bounced_at.map(Moment),
+            delivered_at: recipient.delivered_at.map(JsonTimestamp),
+            bounced_at: recipient.bounced_at.map(JsonTimestamp),
             opened_at: first(|tally| &tally.opened),
             clicked_at: first(|tally| &tally.clicked),
-            complained_at: recipient.complained_at.map(Moment),
-            next_attempt_at: recipient.next_attempt_at.map(Moment),
-            waits_for: waits_for.map(WaitingView::of),
+            complained_at: recipient.complained_at.map(JsonTimestamp),
+            next_attempt_at: recipient.next_attempt_at.map(JsonTimestamp),
+            waits_for: waits_for.map(RecipientWaitView::from_waiting),
         }
     }
 }
 
 /// A recipient's state in the words of completions-email.md 2.9: what is yet to be sent is queued.
-fn word(state: RecipientState) -> &'static str {
+fn status_word(state: RecipientState) -> &'static str {
     match state {
         RecipientState::Scheduled | RecipientState::Held | RecipientState::Queued => "queued",
         RecipientState::Deferred => "deferred",
@@ -342,14 +347,14 @@ fn word(state: RecipientState) -> &'static str {
 
 /// What a destination said.
 #[derive(Debug, Serialize)]
-pub struct ResponseView {
+pub struct SmtpResponseView {
     smtp_code: u16,
     enhanced_code: Option<String>,
     text: String,
 }
 
-impl ResponseView {
-    fn of(reply: &Reply) -> Self {
+impl SmtpResponseView {
+    fn from_reply(reply: &SmtpReply) -> Self {
         Self {
             smtp_code: reply.code,
             enhanced_code: reply.enhanced.map(|code| code.to_string()),
@@ -363,28 +368,26 @@ const STATUSES: &[&str] = &["queued", "scheduled", "sent", "delivered", "bounced
 const RECIPIENT_STATUSES: &[&str] =
     &["queued", "deferred", "delivered", "bounced", "failed", "cancelled", "suppressed"];
 
-fn addresses(description: &str) -> Value {
+fn address_list_schema(description: &str) -> Value {
     schema::list(json!({"type": "string"}), description)
 }
 
-impl Describe for EmailView {
+impl ToSchema for EmailView {
     fn schema(schemas: &mut Schemas) -> Value {
-        schemas.named("Email", |_| {
-            let tag = schema::object(
-                "A tag",
-                [("name", schema::string("The name")), ("value", schema::string("The value"))],
-            );
+        schemas.component("Email", |_| {
+            let tag =
+                schema::object("A tag", [("name", schema::string("The name")), ("value", schema::string("The value"))]);
             schema::object(
                 "An email",
                 [
                     ("id", schema::string("Its id (`msg_…`)")),
                     ("from", schema::string("The author")),
-                    ("to", addresses("Recipients")),
-                    ("cc", addresses("Recipients of a copy")),
-                    ("bcc", addresses("Recipients that the others do not see")),
-                    ("reply_to", addresses("Where answers go")),
+                    ("to", address_list_schema("Recipients")),
+                    ("cc", address_list_schema("Recipients of a copy")),
+                    ("bcc", address_list_schema("Recipients that the others do not see")),
+                    ("reply_to", address_list_schema("Where answers go")),
                     ("subject", schema::string("The subject")),
-                    ("status", schema::words(STATUSES, "What it has come to")),
+                    ("status", schema::string_enum(STATUSES, "What it has come to")),
                     ("last_event", schema::string("The last that happened: `email.delivered`")),
                     ("bounce_reason", schema::nullable_string("What the first refusing server said")),
                     ("tags", schema::list(tag, "Tags")),
@@ -400,9 +403,9 @@ impl Describe for EmailView {
     }
 }
 
-impl Describe for RecipientView {
+impl ToSchema for RecipientView {
     fn schema(schemas: &mut Schemas) -> Value {
-        schemas.named("Recipient", |_| {
+        schemas.component("Recipient", |_| {
             let response = json!({
                 "description": "What the destination said last",
                 "oneOf": [{"type": "null"}, schema::object("An SMTP reply", [
@@ -415,8 +418,8 @@ impl Describe for RecipientView {
                 "A recipient",
                 [
                     ("email", schema::string("The address")),
-                    ("type", schema::words(&["to", "cc", "bcc"], "Where it stands")),
-                    ("status", schema::words(RECIPIENT_STATUSES, "What has become of it")),
+                    ("type", schema::string_enum(&["to", "cc", "bcc"], "Where it stands")),
+                    ("status", schema::string_enum(RECIPIENT_STATUSES, "What has become of it")),
                     ("attempts", schema::count("How often delivery was tried")),
                     ("last_response", response),
                     ("error", schema::nullable_string("Why the last attempt failed, where no host said so")),
@@ -427,18 +430,18 @@ impl Describe for RecipientView {
                     ("clicked_at", schema::nullable_time("When a link was first clicked")),
                     ("complained_at", schema::nullable_time("When the recipient complained")),
                     ("next_attempt_at", schema::nullable_time("When it is tried again")),
-                    ("waits_for", WaitingView::schema()),
+                    ("waits_for", RecipientWaitView::schema()),
                 ],
             )
         })
     }
 }
 
-impl Describe for EmailDetail {
+impl ToSchema for EmailDetail {
     fn schema(schemas: &mut Schemas) -> Value {
         let email = EmailView::schema(schemas);
         let recipient = RecipientView::schema(schemas);
-        schemas.named("EmailDetail", |_| {
+        schemas.component("EmailDetail", |_| {
             let counts = schema::object_with(
                 "How many recipients are where; of the last two only where there are any",
                 &["queued", "delivered", "bounced", "failed"],
@@ -464,10 +467,7 @@ impl Describe for EmailDetail {
                             "description": "Header fields of your own",
                         }),
                     ),
-                    (
-                        "category",
-                        schema::words(&["transactional", "product", "newsletter"], "What it is for"),
-                    ),
+                    ("category", schema::string_enum(&["transactional", "product", "newsletter"], "What it is for")),
                     ("attachments", schema::list(file_schema(), "Its files, without their bytes")),
                     ("template", template_schema()),
                     ("resent_from", schema::nullable_string("The email that it is sent again of")),
@@ -503,18 +503,18 @@ fn file_schema() -> Value {
     )
 }
 
-impl Describe for OneEmail {
+impl ToSchema for EmailResponse {
     fn schema(schemas: &mut Schemas) -> Value {
         let email = EmailDetail::schema(schemas);
         schema::object("One email", [("email", email)])
     }
 }
 
-impl Describe for EmailList {
+impl ToSchema for EmailList {
     fn schema(schemas: &mut Schemas) -> Value {
         let email = EmailView::schema(schemas);
-        schemas.named("EmailList", |_| {
-            let mut page = schema::page("emails", email);
+        schemas.component("EmailList", |_| {
+            let mut page = schema::list_page("emails", email);
             let as_of = schema::time("Only while filters lag: what happened later may not be found yet");
             page["properties"]["as_of"] = as_of;
             page

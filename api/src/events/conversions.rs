@@ -8,24 +8,24 @@ use serde::Serialize;
 use serde_json::{Value, json};
 use store::access::Tenant;
 
-use crate::call::{Call, Input, Takes};
-use crate::emails::view::Moment;
-use crate::page::{KIND_CONVERSION, Page, after_id};
+use crate::call::{FromRequest, Request, RequestSpec};
+use crate::emails::view::JsonTimestamp;
+use crate::page::{KIND_CONVERSION, PageParameters, after_id};
 use crate::problem::Problem;
-use crate::room::Room;
-use crate::schema::{self, Describe, Schemas};
+use crate::room::AppState;
+use crate::schema::{self, Schemas, ToSchema};
 
 /// What `GET /conversions` takes.
 #[derive(Debug)]
-pub struct ListConversions(Page);
+pub struct ListConversions(PageParameters);
 
-impl Input for ListConversions {
-    fn describe(_: &mut Schemas) -> Takes {
-        Takes { parameters: Page::parameters(), ..Takes::default() }
+impl FromRequest for ListConversions {
+    fn describe(_: &mut Schemas) -> RequestSpec {
+        RequestSpec { parameters: PageParameters::parameters(), ..RequestSpec::default() }
     }
 
-    fn read(call: &Call) -> Result<Self, Problem> {
-        Page::read(&call.query).map(Self)
+    fn read(call: &Request) -> Result<Self, Problem> {
+        PageParameters::from_query(&call.query).map(Self)
     }
 }
 
@@ -46,13 +46,12 @@ pub struct ConversionView {
     wbraid: Option<String>,
     value: Option<f64>,
     currency: Option<String>,
-    occurred_at: Moment,
+    occurred_at: JsonTimestamp,
 }
 
 impl ConversionView {
-    fn of(conversion: Conversion) -> Self {
-        let Conversion { event, kind, subject, user_id, email, context, source, value, occurred_at, .. } =
-            conversion;
+    fn from_conversion(conversion: Conversion) -> Self {
+        let Conversion { event, kind, subject, user_id, email, context, source, value, occurred_at, .. } = conversion;
         let (value, currency) = value.unzip();
         Self {
             event_id: event,
@@ -69,21 +68,21 @@ impl ConversionView {
             wbraid: context.clicks.wbraid,
             value,
             currency: currency.flatten(),
-            occurred_at: Moment(occurred_at),
+            occurred_at: JsonTimestamp(occurred_at),
         }
     }
 }
 
-impl Describe for ConversionView {
+impl ToSchema for ConversionView {
     fn schema(schemas: &mut Schemas) -> Value {
         let kinds = ConversionKind::ALL.map(ConversionKind::word);
         let text = schema::nullable_string;
-        schemas.named("Conversion", |_| {
+        schemas.component("Conversion", |_| {
             schema::object(
                 "A sign-up or a subscription; recorded once for each `subject_id`",
                 [
                     ("event_id", schema::string("The event that told of it first (`ae_…`)")),
-                    ("kind", schema::words(&kinds, "Which of them")),
+                    ("kind", schema::string_enum(&kinds, "Which of them")),
                     ("subject_id", schema::string("The id of the user, or of the subscription")),
                     ("user_id", text("Who it was, by your own id")),
                     ("email", text("Who it was, by address")),
@@ -111,10 +110,10 @@ pub struct ConversionList {
     next_cursor: Option<String>,
 }
 
-impl Describe for ConversionList {
+impl ToSchema for ConversionList {
     fn schema(schemas: &mut Schemas) -> Value {
         let entry = ConversionView::schema(schemas);
-        schemas.named("ConversionList", |_| schema::page("conversions", entry))
+        schemas.component("ConversionList", |_| schema::list_page("conversions", entry))
     }
 }
 
@@ -123,20 +122,20 @@ impl Describe for ConversionList {
 /// # Errors
 /// The cursor is none of this list's; the store cannot be read.
 pub async fn list(
-    room: Arc<Room>,
+    room: Arc<AppState>,
     tenant: Tenant,
     ListConversions(page): ListConversions,
 ) -> Result<ConversionList, Problem> {
     let before = page.before_id(KIND_CONVERSION)?.map(ProductEventId::from_bytes);
-    super::counted(&room).await;
-    let (store, account) = (room.hall.store(), tenant.account().id);
+    super::wait_until_counted(&room).await;
+    let (store, account) = (room.intake.store(), tenant.account().id);
     let mut found = store::conversion::list(store, account, before, page.limit + 1).await?;
     let has_more = found.len() > page.limit;
     found.truncate(page.limit);
     let last = found.last().map(|conversion| conversion.event.to_bytes());
     let next_cursor = last.filter(|_| has_more).map(|id| after_id(KIND_CONVERSION, id));
     Ok(ConversionList {
-        conversions: found.into_iter().map(ConversionView::of).collect(),
+        conversions: found.into_iter().map(ConversionView::from_conversion).collect(),
         has_more,
         next_cursor,
     })

@@ -9,15 +9,15 @@ use mail::product_event::NAME_BYTES_MAX;
 use serde::Serialize;
 use serde_json::{Value, json};
 use store::access::Tenant;
-use store::product_event_count::{self, Counts};
+use store::product_event_count::{self, ProductEventCounts};
 
-use crate::call::{Call, Input, Takes};
-use crate::emails::view::Moment;
+use crate::call::{FromRequest, Request, RequestSpec};
+use crate::emails::view::JsonTimestamp;
 use crate::page;
-use crate::period::{Granularity, Period};
+use crate::period::{Granularity, TimeRange};
 use crate::problem::Problem;
-use crate::room::Room;
-use crate::schema::{self, Describe, Schemas};
+use crate::room::AppState;
+use crate::schema::{self, Schemas, ToSchema};
 
 /// Rows of an answer.
 const ROWS_MAX: usize = 10_000;
@@ -26,26 +26,26 @@ const NAMES_MAX: usize = 20;
 
 /// What `GET /events/counts` takes.
 #[derive(Debug)]
-pub struct AskCounts {
-    period: Period,
+pub struct EventCountsQuery {
+    period: TimeRange,
     names: Vec<String>,
 }
 
-impl Input for AskCounts {
-    fn describe(_: &mut Schemas) -> Takes {
+impl FromRequest for EventCountsQuery {
+    fn describe(_: &mut Schemas) -> RequestSpec {
         let items = json!({"type": "array", "items": {"type": "string"}, "maxItems": NAMES_MAX});
         let about = "Only events of these names, separated by commas; left out: all. `visit` counts visits; of an \
                      account 1,000 names are counted apart, the others as `(other)`";
         let mut name = schema::query_parameter("name", about, items);
         (name["style"], name["explode"]) = (json!("form"), json!(false));
         let mut parameters = vec![name];
-        parameters.extend(Period::parameters());
-        Takes { parameters, ..Takes::default() }
+        parameters.extend(TimeRange::parameters());
+        RequestSpec { parameters, ..RequestSpec::default() }
     }
 
-    fn read(call: &Call) -> Result<Self, Problem> {
-        let given = page::parameters(&call.query)?;
-        Ok(Self { period: Period::read(&call.query)?, names: names(&given, "name", NAMES_MAX)? })
+    fn read(call: &Request) -> Result<Self, Problem> {
+        let given = page::parse_query(&call.query)?;
+        Ok(Self { period: TimeRange::from_query(&call.query)?, names: parse_event_names(&given, "name", NAMES_MAX)? })
     }
 }
 
@@ -53,12 +53,12 @@ impl Input for AskCounts {
 ///
 /// # Errors
 /// There are more than so many, or one is none.
-pub(super) fn names(
+pub(super) fn parse_event_names(
     given: &[(String, String)],
     parameter: &str,
     names_max: usize,
 ) -> Result<Vec<String>, Problem> {
-    let text = page::one(given, parameter)?.unwrap_or_default();
+    let text = page::single_value(given, parameter)?.unwrap_or_default();
     let names = text.split(',').map(str::trim).filter(|name| !name.is_empty());
     let names: Vec<String> = names.map(str::to_owned).collect();
     if names.len() > names_max {
@@ -72,7 +72,7 @@ pub(super) fn names(
 
 /// How many of a period.
 #[derive(Debug, Clone, Copy, Default, Serialize)]
-pub struct CountsView {
+pub struct EventCountsView {
     count: u64,
     seats: u64,
     excluded: u64,
@@ -81,17 +81,17 @@ pub struct CountsView {
     visitors: u64,
 }
 
-impl CountsView {
+impl EventCountsView {
     /// What is shown of counts.
     #[must_use]
-    pub fn of(counts: Counts) -> Self {
-        let Counts { count, seats, excluded, sign_ups, subscriptions, visitors } = counts;
+    pub fn from_counts(counts: ProductEventCounts) -> Self {
+        let ProductEventCounts { count, seats, excluded, sign_ups, subscriptions, visitors } = counts;
         Self { count, seats, excluded, sign_ups, subscriptions, visitors }
     }
 
     /// Its fields, for the document.
     #[must_use]
-    pub fn fields() -> Vec<(&'static str, Value)> {
+    pub fn schema_fields() -> Vec<(&'static str, Value)> {
         vec![
             ("count", schema::count("Events (or visits) that count")),
             ("seats", schema::count("`user.created` of invited teammates: seats, not sign-ups")),
@@ -105,43 +105,40 @@ impl CountsView {
 
 /// A row.
 #[derive(Debug, Serialize)]
-pub struct CountRow {
+pub struct EventCountRow {
     name: String,
-    period_start: Moment,
+    period_start: JsonTimestamp,
     #[serde(flatten)]
-    counts: CountsView,
+    counts: EventCountsView,
 }
 
 /// All of a name in the range.
 #[derive(Debug, Serialize)]
-pub struct CountTotal {
+pub struct EventCountTotal {
     name: String,
     #[serde(flatten)]
-    counts: CountsView,
+    counts: EventCountsView,
 }
 
 /// The answer.
 #[derive(Debug, Serialize)]
-pub struct EventCounts {
-    totals: Vec<CountTotal>,
-    counts: Vec<CountRow>,
+pub struct EventCountsResponse {
+    totals: Vec<EventCountTotal>,
+    counts: Vec<EventCountRow>,
 }
 
-impl Describe for EventCounts {
+impl ToSchema for EventCountsResponse {
     fn schema(schemas: &mut Schemas) -> Value {
-        schemas.named("EventCounts", |_| {
+        schemas.component("EventCounts", |_| {
             let name = || ("name", schema::string("What happened"));
-            let total = schema::object("All of a name", [vec![name()], CountsView::fields()].concat());
+            let total = schema::object("All of a name", [vec![name()], EventCountsView::schema_fields()].concat());
             let start = ("period_start", schema::time("When the hour or the day begins"));
-            let row = schema::object("A period", [vec![name(), start], CountsView::fields()].concat());
+            let row = schema::object("A period", [vec![name(), start], EventCountsView::schema_fields()].concat());
             schema::object(
                 "Counts",
                 [
                     ("totals", schema::list(total, "All of the range, by name")),
-                    (
-                        "counts",
-                        schema::list(row, "By name, the periods in which something happened, oldest first"),
-                    ),
+                    ("counts", schema::list(row, "By name, the periods in which something happened, oldest first")),
                 ],
             )
         })
@@ -152,39 +149,40 @@ impl Describe for EventCounts {
 ///
 /// # Errors
 /// The range is too long, or there is more in it than an answer holds; the store cannot be read.
-pub async fn get(room: Arc<Room>, tenant: Tenant, asked: AskCounts) -> Result<EventCounts, Problem> {
-    let hours = asked.period.hours(room.hall.clock().now())?;
-    let (store, account) = (room.hall.store(), tenant.account().id);
-    super::counted(&room).await;
+pub async fn get(room: Arc<AppState>, tenant: Tenant, asked: EventCountsQuery) -> Result<EventCountsResponse, Problem> {
+    let hours = asked.period.hour_range(room.intake.clock().now())?;
+    let (store, account) = (room.intake.store(), tenant.account().id);
+    super::wait_until_counted(&room).await;
     let names = match asked.names.is_empty() {
-        true => product_event_count::names(store, account).await?.into_iter().map(|(name, _)| name).collect(),
+        true => product_event_count::list_names(store, account).await?.into_iter().map(|(name, _)| name).collect(),
         false => asked.names,
     };
     let by_day = asked.period.granularity == Granularity::Day;
-    let mut answer = EventCounts { totals: Vec::new(), counts: Vec::new() };
+    let mut answer = EventCountsResponse { totals: Vec::new(), counts: Vec::new() };
     for name in names {
         let left = ROWS_MAX - answer.counts.len();
         let of = (account, name.as_str());
-        let rows = product_event_count::of_name(store, of, hours.clone(), by_day, left + 1).await?;
+        let rows = product_event_count::name_counts(store, of, hours.clone(), by_day, left + 1).await?;
         if rows.len() > left {
-            let text =
-                format!("asks for more than {ROWS_MAX} rows; ask for a shorter range, days or fewer names");
+            let text = format!("asks for more than {ROWS_MAX} rows; ask for a shorter range, days or fewer names");
             return Err(Problem::field("from", text));
         }
-        let mut total = Counts::default();
+        let mut total = ProductEventCounts::default();
         for (hour, counts) in rows {
             total.add(counts);
-            let (name, period_start) = (name.clone(), Moment(hour.begins_at()));
-            answer.counts.push(CountRow { name, period_start, counts: CountsView::of(counts) });
+            let (name, period_start) = (name.clone(), JsonTimestamp(hour.begins_at()));
+            answer.counts.push(EventCountRow { name, period_start, counts: EventCountsView::from_counts(counts) });
         }
-        answer.totals.push(CountTotal { name, counts: CountsView::of(total) });
+        answer.totals.push(EventCountTotal { name, counts: EventCountsView::from_counts(total) });
     }
     Ok(answer)
 }
 
 /// Adds up by what they are of.
-pub(crate) fn summed<K: Ord>(rows: impl IntoIterator<Item = (K, Counts)>) -> BTreeMap<K, Counts> {
-    let mut sums: BTreeMap<K, Counts> = BTreeMap::new();
+pub(crate) fn sum_by_key<K: Ord>(
+    rows: impl IntoIterator<Item = (K, ProductEventCounts)>,
+) -> BTreeMap<K, ProductEventCounts> {
+    let mut sums: BTreeMap<K, ProductEventCounts> = BTreeMap::new();
     for (of, counts) in rows {
         sums.entry(of).or_default().add(counts);
     }
@@ -192,6 +190,6 @@ pub(crate) fn summed<K: Ord>(rows: impl IntoIterator<Item = (K, Counts)>) -> BTr
 }
 
 /// When a day begins.
-pub(crate) fn begins(day: Hour) -> Moment {
-    Moment(day.begins_at())
+pub(crate) fn day_start(day: Hour) -> JsonTimestamp {
+    JsonTimestamp(day.begins_at())
 }

@@ -4,34 +4,34 @@
 use std::sync::Arc;
 
 use mail::address::Address;
-use mail::automation::run::Mode;
+use mail::automation::run::RunMode;
 use mail::event::EventKind;
-use mail::idempotency::Operation;
+use mail::idempotency::IdempotencyScope;
 use mail::number;
 use mail::product_event::{DATA_BYTES_MAX, DATA_LEVELS_MAX, NAME_BYTES_MAX, USER_ID_BYTES_MAX, check_name};
-use mail::signal::Signal;
-use queue::automations::RehearseError;
-use queue::once::Claim;
-use queue::product_events::{Taken, Told};
-use queue::refusal::Refusal;
+use mail::signal::TriggerEvent;
+use queue::automations::DryRunError;
+use queue::once::IdempotencyKey;
+use queue::product_events::{IncomingProductEvent, IngestedProductEvent};
+use queue::refusal::SubmitError;
 use serde_json::{Map, Value, json};
 use store::access::{Actor, Tenant};
 use store::engine::Batch;
 
-use super::view::Accepted;
-use crate::automations::{no_such_automation, view::RunView};
-use crate::call::{Call, Input, Takes};
-use crate::emails::fingerprint::Fingerprint;
-use crate::fields::{self, Given, Names, Notes};
-use crate::idempotency::{self, Once, Turn, conclude, done};
+use super::view::SendEventResponse;
+use crate::automations::{automation_not_found, view::AutomationRunView};
+use crate::call::{FromRequest, Request, RequestSpec};
+use crate::emails::fingerprint::RequestFingerprint;
+use crate::fields::{self, FieldDiagnostics, FieldNames, ObjectFields};
+use crate::idempotency::{self, IdempotentResponse, RequestDecision, finish, stored_outcome};
 use crate::problem::Problem;
-use crate::room::Room;
+use crate::room::AppState;
 use crate::schema::{self, Schemas};
 
 /// The largest body: the particulars, and room for the rest.
 const BODY_BYTES_MAX: usize = 128 << 10;
 
-const NAMES: Names = Names {
+const NAMES: FieldNames = FieldNames {
     known: &[
         ("name", "name"),
         ("type", "name"),
@@ -49,13 +49,13 @@ const NAMES: Names = Names {
     foreign: &[("Name", "name"), ("UserId", "user_id"), ("Email", "email"), ("Data", "data")],
 };
 /// Fields of a rehearsal, which only sessions may ask for.
-const REHEARSAL: [&str; 3] = ["dry_run", "test_send", "automation_id"];
+const DRY_RUN_FIELDS: [&str; 3] = ["dry_run", "test_send", "automation_id"];
 
 /// A rehearsal that is asked for.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Rehearsal {
+pub struct DryRunRequest {
     /// How.
-    pub mode: Mode,
+    pub mode: RunMode,
     /// Of which automation, as it was given.
     pub automation: String,
 }
@@ -63,141 +63,141 @@ pub struct Rehearsal {
 /// An event that was read.
 #[derive(Debug)]
 pub struct SendEvent {
-    told: Told,
+    event: IncomingProductEvent,
     /// Fields of a rehearsal that are given …
-    rehearsing: Vec<&'static str>,
+    dry_run_fields: Vec<&'static str>,
     /// … and what they ask for; none when nothing.
-    rehearsal: Option<Result<Rehearsal, Problem>>,
-    claim: Option<Claim>,
+    dry_run: Option<Result<DryRunRequest, Problem>>,
+    claim: Option<IdempotencyKey>,
 }
 
-impl Input for SendEvent {
+impl FromRequest for SendEvent {
     const BODY_BYTES_MAX: Option<usize> = Some(BODY_BYTES_MAX);
 
-    fn describe(schemas: &mut Schemas) -> Takes {
-        let body = schemas.named("SendEvent", |_| event_schema());
-        Takes {
-            parameters: vec![idempotency::parameter()],
+    fn describe(schemas: &mut Schemas) -> RequestSpec {
+        let body = schemas.component("SendEvent", |_| event_schema());
+        RequestSpec {
+            parameters: vec![idempotency::header_parameter()],
             body: Some(body),
             body_bytes_max: Self::BODY_BYTES_MAX,
         }
     }
 
-    fn read(call: &Call) -> Result<Self, Problem> {
-        let mut notes = Notes::default();
-        let given = call.given(&NAMES, &mut notes)?;
+    fn read(call: &Request) -> Result<Self, Problem> {
+        let mut notes = FieldDiagnostics::default();
+        let given = call.body_fields(&NAMES, &mut notes)?;
         let mut field = |name: &str, outcome: Result<Option<String>, String>| {
             outcome.map_err(|text| notes.errors.add(name, text)).ok().flatten()
         };
-        let name = field("name", name(&given)).unwrap_or_default();
-        let user_id = field("user_id", text(&given, "user_id", user_id));
-        let email = field("email", text(&given, "email", email));
-        let data = data(&given).map_err(|text| notes.errors.add("data", text)).unwrap_or_default();
-        let rehearsing: Vec<_> = REHEARSAL.into_iter().filter(|name| given.value(name).is_some()).collect();
+        let name = field("name", read_name(&given)).unwrap_or_default();
+        let user_id = field("user_id", read_text(&given, "user_id", parse_user_id));
+        let email = field("email", read_text(&given, "email", parse_email));
+        let data = read_data(&given).map_err(|text| notes.errors.add("data", text)).unwrap_or_default();
+        let rehearsing: Vec<_> = DRY_RUN_FIELDS.into_iter().filter(|name| given.value(name).is_some()).collect();
         if !notes.errors.is_empty() {
             return Err(notes.errors.into());
         }
-        let rehearsal = rehearsal(&given).transpose();
+        let rehearsal = read_dry_run(&given).transpose();
         // Our own events are told by us alone: what they start must be true. Who tries an automation out tells nobody.
-        if rehearsal.is_none() && EventKind::reserving(&name).is_some() {
+        if rehearsal.is_none() && EventKind::from_name_ignoring_case(&name).is_some() {
             return Err(Problem::field("name", "is the name of an event of ours; give yours another"));
         }
-        let told = Told { name, user_id, email, data };
+        let told = IncomingProductEvent { name, user_id, email, data };
         let tried = rehearsal.as_ref().and_then(|asked| asked.as_ref().ok());
-        let claim = idempotency::claim(&call.headers, || fingerprint(&told, tried, &call.ignored.borrow()))?;
-        Ok(Self { told, rehearsing, rehearsal, claim })
+        let claim =
+            idempotency::parse_claim(&call.headers, || event_fingerprint(&told, tried, &call.warnings.borrow()))?;
+        Ok(Self { event: told, dry_run_fields: rehearsing, dry_run: rehearsal, claim })
     }
 }
 
-fn name(given: &Given<'_>) -> Result<Option<String>, String> {
+fn read_name(given: &ObjectFields<'_>) -> Result<Option<String>, String> {
     let Some(value) = given.value("name") else {
-        return if given.is_meant("name") { Ok(None) } else { Err("is required".to_owned()) };
+        return if given.is_present_or_misnamed("name") { Ok(None) } else { Err("is required".to_owned()) };
     };
-    let name = fields::text(value)?.into_owned();
+    let name = fields::parse_text(value)?.into_owned();
     check_name(&name).map(|()| Some(name))
 }
 
-fn text(
-    given: &Given<'_>,
+fn read_text(
+    given: &ObjectFields<'_>,
     name: &str,
     check: impl Fn(&str) -> Result<String, String>,
 ) -> Result<Option<String>, String> {
-    given.value(name).map(|value| fields::text(value).and_then(|text| check(&text))).transpose()
+    given.value(name).map(|value| fields::parse_text(value).and_then(|text| check(&text))).transpose()
 }
 
-fn user_id(text: &str) -> Result<String, String> {
+fn parse_user_id(text: &str) -> Result<String, String> {
     if text.is_empty() || text.len() > USER_ID_BYTES_MAX || text.chars().any(char::is_control) {
         return Err(format!("is 1 to {USER_ID_BYTES_MAX} bytes without control characters"));
     }
     Ok(text.to_owned())
 }
 
-fn email(text: &str) -> Result<String, String> {
+fn parse_email(text: &str) -> Result<String, String> {
     let text = text.trim();
     text.parse::<Address>().map(|_| text.to_owned()).map_err(|error| error.to_string())
 }
 
 /// The particulars: an object, or none.
-fn data(given: &Given<'_>) -> Result<Value, String> {
+fn read_data(given: &ObjectFields<'_>) -> Result<Value, String> {
     let Some(value) = given.value("data") else { return Ok(Value::Object(Map::new())) };
-    if fields::Kind::of(value) != fields::Kind::Object {
+    if fields::JsonKind::of_value(value) != fields::JsonKind::Object {
         return Err("must be an object".to_owned());
     }
     if value.get().len() > DATA_BYTES_MAX {
         return Err(format!("is larger than {DATA_BYTES_MAX} bytes"));
     }
     // The grammar was checked: what can be wrong is half of a surrogate pair.
-    let data = number::read(value.get()).map_err(|_| "holds text that is not valid".to_owned())?;
-    if levels(&data) > DATA_LEVELS_MAX {
+    let data = number::parse(value.get()).map_err(|_| "holds text that is not valid".to_owned())?;
+    if nesting_depth(&data) > DATA_LEVELS_MAX {
         return Err(format!("is nested deeper than {DATA_LEVELS_MAX} levels"));
     }
     Ok(data)
 }
 
 /// Levels of lists and objects; bodies are nested no deeper than `unparsed::LEVELS_MAX`.
-fn levels(value: &Value) -> usize {
+fn nesting_depth(value: &Value) -> usize {
     match value {
-        Value::Array(entries) => 1 + entries.iter().map(levels).max().unwrap_or(0),
+        Value::Array(entries) => 1 + entries.iter().map(nesting_depth).max().unwrap_or(0),
         number if number::is_number(number) => 0,
-        Value::Object(members) => 1 + members.values().map(levels).max().unwrap_or(0),
+        Value::Object(members) => 1 + members.values().map(nesting_depth).max().unwrap_or(0),
         _ => 0,
     }
 }
 
 /// What the fields of a rehearsal ask for.
-fn rehearsal(given: &Given<'_>) -> Result<Option<Rehearsal>, Problem> {
+fn read_dry_run(given: &ObjectFields<'_>) -> Result<Option<DryRunRequest>, Problem> {
     let flag = |name: &str| match given.value(name) {
-        Some(value) => fields::boolean(value).map_err(|text| Problem::field(name, text)),
+        Some(value) => fields::parse_bool(value).map_err(|text| Problem::field(name, text)),
         None => Ok(false),
     };
     let mode = match (flag("dry_run")?, flag("test_send")?) {
         (true, true) => return Err(Problem::field("test_send", "is not given together with `dry_run`")),
-        (true, false) => Mode::DryRun,
-        (false, true) => Mode::TestSend,
+        (true, false) => RunMode::DryRun,
+        (false, true) => RunMode::TestSend,
         (false, false) if given.value("automation_id").is_some() => {
             return Err(Problem::field("automation_id", "goes with `dry_run` or `test_send`"));
         }
         (false, false) => return Ok(None),
     };
     let id = given.value("automation_id");
-    let id =
-        id.ok_or_else(|| Problem::field("automation_id", "says which automation is tried; it is required"))?;
-    let automation = fields::text(id).map_err(|text| Problem::field("automation_id", text))?.into_owned();
-    Ok(Some(Rehearsal { mode, automation }))
+    let id = id.ok_or_else(|| Problem::field("automation_id", "says which automation is tried; it is required"))?;
+    let automation = fields::parse_text(id).map_err(|text| Problem::field("automation_id", text))?.into_owned();
+    Ok(Some(DryRunRequest { mode, automation }))
 }
 
 /// The fingerprint of an event: what it says, however it is written.
-fn fingerprint(told: &Told, rehearsal: Option<&Rehearsal>, ignored: &[String]) -> String {
-    let Told { name, user_id, email, data } = told;
-    let mut fingerprint = Fingerprint::new();
+fn event_fingerprint(told: &IncomingProductEvent, rehearsal: Option<&DryRunRequest>, ignored: &[String]) -> String {
+    let IncomingProductEvent { name, user_id, email, data } = told;
+    let mut fingerprint = RequestFingerprint::new();
     fingerprint.add(name);
-    fingerprint.add_if(user_id.as_ref());
-    fingerprint.add_if(email.as_ref());
-    fingerprint.json(data);
-    if let Some(Rehearsal { mode, automation }) = rehearsal {
+    fingerprint.add_optional(user_id.as_ref());
+    fingerprint.add_optional(email.as_ref());
+    fingerprint.add_json(data);
+    if let Some(DryRunRequest { mode, automation }) = rehearsal {
         fingerprint.add(format!("{mode:?} {automation}"));
     }
-    fingerprint.count(ignored.len());
+    fingerprint.add_count(ignored.len());
     ignored.iter().for_each(|warning| fingerprint.add(warning));
     fingerprint.finish()
 }
@@ -206,53 +206,57 @@ fn fingerprint(told: &Told, rehearsal: Option<&Rehearsal>, ignored: &[String]) -
 ///
 /// # Errors
 /// What is wrong with the key; what the hall refuses.
-pub async fn send(room: Arc<Room>, tenant: Tenant, input: SendEvent) -> Result<Once<Accepted>, Problem> {
-    let SendEvent { told, rehearsing, rehearsal, claim } = input;
+pub async fn send(
+    room: Arc<AppState>,
+    tenant: Tenant,
+    input: SendEvent,
+) -> Result<IdempotentResponse<SendEventResponse>, Problem> {
+    let SendEvent { event: told, dry_run_fields: rehearsing, dry_run: rehearsal, claim } = input;
     if !matches!(tenant.actor(), Actor::User(_))
         && let Some(name) = rehearsing.first()
     {
         return Err(Problem::field(name, "is for dashboard sessions, not for API keys"));
     }
     let rehearsal = rehearsal.transpose()?;
-    let slot = match idempotency::look(&room, &tenant, Operation::SendEvent, claim).await? {
-        Turn::Done(body) => return Ok(Once::again(body)),
-        Turn::Go(slot) => slot,
+    let slot = match idempotency::begin(&room, &tenant, IdempotencyScope::SendEvent, claim).await? {
+        RequestDecision::Replay(body) => return Ok(IdempotentResponse::replay(body)),
+        RequestDecision::Proceed(slot) => slot,
     };
-    let now = room.hall.clock().now();
+    let now = room.intake.clock().now();
     if let Some(rehearsal) = rehearsal {
-        let accepted = rehearse(&room, &tenant, told, rehearsal).await?;
+        let accepted = dry_run(&room, &tenant, told, rehearsal).await?;
         if let Some(slot) = &slot {
             let mut batch = Batch::progress();
-            slot.keep(&mut batch, done(&accepted), now);
-            let kept = room.hall.store().commit(batch).await.map_err(Refusal::from);
-            return conclude(Some(slot), &room, kept.map(|()| accepted)).await;
+            slot.record_outcome(&mut batch, stored_outcome(&accepted), now);
+            let kept = room.intake.store().commit(batch).await.map_err(SubmitError::from);
+            return finish(Some(slot), &room, kept.map(|()| accepted)).await;
         }
-        return Once::first(accepted);
+        return IdempotentResponse::fresh(accepted);
     }
-    let also = |taken: &Taken, batch: &mut Batch| {
+    let also = |taken: &IngestedProductEvent, batch: &mut Batch| {
         if let Some(slot) = &slot {
-            slot.keep(batch, done(&Accepted::of(taken)), now);
+            slot.record_outcome(batch, stored_outcome(&SendEventResponse::from_accepted_event(taken)), now);
         }
     };
-    let taken = room.hall.product_events().take(&tenant, told, &also).await;
-    conclude(slot.as_deref(), &room, taken.map(|taken| Accepted::of(&taken))).await
+    let taken = room.intake.product_events().ingest(&tenant, told, &also).await;
+    finish(slot.as_deref(), &room, taken.map(|taken| SendEventResponse::from_accepted_event(&taken))).await
 }
 
 /// Tries an automation out with an event, which is not stored.
-async fn rehearse(
-    room: &Room,
+async fn dry_run(
+    room: &AppState,
     tenant: &Tenant,
-    told: Told,
-    Rehearsal { mode, automation }: Rehearsal,
-) -> Result<Accepted, Problem> {
-    let automation = automation.parse().map_err(|_| no_such_automation())?;
-    let event = room.hall.product_events().original(tenant, told);
-    let run = room.hall.rehearse(tenant, automation, &Signal::from(&event), mode).await;
+    told: IncomingProductEvent,
+    DryRunRequest { mode, automation }: DryRunRequest,
+) -> Result<SendEventResponse, Problem> {
+    let automation = automation.parse().map_err(|_| automation_not_found())?;
+    let event = room.intake.product_events().with_id_and_time(tenant, told);
+    let run = room.intake.dry_run(tenant, automation, &TriggerEvent::from(&event), mode).await;
     let run = run.map_err(|error| match error {
-        RehearseError::NotFound => no_such_automation(),
-        RehearseError::Read(error) => error.into(),
+        DryRunError::NotFound => automation_not_found(),
+        DryRunError::Read(error) => error.into(),
     })?;
-    Ok(Accepted::rehearsed(&event, RunView::in_mode(&run, mode)))
+    Ok(SendEventResponse::from_dry_run(&event, AutomationRunView::from_run_in_mode(&run, mode)))
 }
 
 fn event_schema() -> Value {
@@ -272,10 +276,7 @@ fn event_schema() -> Value {
             ),
             ("type", text(NAME_BYTES_MAX, "Another word for `name`: one of both is needed")),
             ("user_id", text(USER_ID_BYTES_MAX, "Whom it happened to, by your own id")),
-            (
-                "email",
-                json!({"type": "string", "format": "email", "description": "Whom it happened to, by address"}),
-            ),
+            ("email", json!({"type": "string", "format": "email", "description": "Whom it happened to, by address"})),
             (
                 "data",
                 json!({

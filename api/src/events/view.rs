@@ -3,13 +3,13 @@
 use http::StatusCode;
 use mail::id::ProductEventId;
 use mail::product_event::ProductEvent;
-use queue::product_events::Taken;
+use queue::product_events::IngestedProductEvent;
 use serde::Serialize;
 use serde_json::{Value, json};
 
-use crate::automations::view::RunView;
-use crate::emails::view::Moment;
-use crate::schema::{self, Describe, Schemas};
+use crate::automations::view::AutomationRunView;
+use crate::emails::view::JsonTimestamp;
+use crate::schema::{self, Schemas, ToSchema};
 
 /// A product event.
 #[derive(Debug, Serialize)]
@@ -21,21 +21,21 @@ pub struct ProductEventView {
     #[serde(serialize_with = "mail::number::serialize")]
     data: Value,
     source: String,
-    created_at: Moment,
+    created_at: JsonTimestamp,
 }
 
 impl ProductEventView {
     /// What is shown of an event.
     #[must_use]
-    pub fn of(event: ProductEvent) -> Self {
+    pub fn from_event(event: ProductEvent) -> Self {
         let ProductEvent { id, account: _, name, user_id, email, data, source, created_at } = event;
-        Self { id, name, user_id, email, data, source, created_at: Moment(created_at) }
+        Self { id, name, user_id, email, data, source, created_at: JsonTimestamp(created_at) }
     }
 }
 
-impl Describe for ProductEventView {
+impl ToSchema for ProductEventView {
     fn schema(schemas: &mut Schemas) -> Value {
-        schemas.named("ProductEvent", |_| {
+        schemas.component("ProductEvent", |_| {
             let mut name = schema::string("What happened");
             name["examples"] = json!(["user.created"]);
             let mut source = schema::string("Where it came from: `api`");
@@ -61,7 +61,7 @@ impl Describe for ProductEventView {
 
 /// A page of events.
 #[derive(Debug, Serialize)]
-pub struct EventList {
+pub struct ProductEventList {
     /// The events, newest first.
     pub events: Vec<ProductEventView>,
     /// Whether there are more.
@@ -70,66 +70,66 @@ pub struct EventList {
     pub next_cursor: Option<String>,
 }
 
-impl Describe for EventList {
+impl ToSchema for ProductEventList {
     fn schema(schemas: &mut Schemas) -> Value {
         let entry = ProductEventView::schema(schemas);
-        schemas.named("ProductEventList", |_| schema::page("events", entry))
+        schemas.component("ProductEventList", |_| schema::list_page("events", entry))
     }
 }
 
 /// An event by itself.
 #[derive(Debug, Serialize)]
-pub struct OneEvent {
+pub struct ProductEventResponse {
     /// It.
     pub event: ProductEventView,
 }
 
-impl Describe for OneEvent {
+impl ToSchema for ProductEventResponse {
     fn schema(schemas: &mut Schemas) -> Value {
         let event = ProductEventView::schema(schemas);
-        schemas.named("OneProductEvent", |_| schema::object("A product event", [("event", event)]))
+        schemas.component("OneProductEvent", |_| schema::object("A product event", [("event", event)]))
     }
 }
 
 /// The answer to `POST /events`.
 #[derive(Debug, Serialize)]
-pub struct Accepted {
+pub struct SendEventResponse {
     event: ProductEventView,
     matched_automations: u64,
     resumed_runs: u64,
     cancelled_runs: u64,
     #[serde(skip_serializing_if = "Option::is_none")]
-    run: Option<RunView>,
+    run: Option<AutomationRunView>,
 }
 
-impl Accepted {
+impl SendEventResponse {
     /// What was taken in, and what automations do because of it.
     #[must_use]
-    pub fn of(taken: &Taken) -> Self {
+    pub fn from_accepted_event(taken: &IngestedProductEvent) -> Self {
         Self {
-            event: ProductEventView::of(taken.event.clone()),
-            matched_automations: taken.reaction.matched,
-            resumed_runs: taken.reaction.resumed,
-            cancelled_runs: taken.reaction.cancelled,
+            event: ProductEventView::from_event(taken.event.clone()),
+            matched_automations: taken.effects.matched,
+            resumed_runs: taken.effects.resumed,
+            cancelled_runs: taken.effects.cancelled,
             run: None,
         }
     }
 
     /// An event that an automation was tried out with, and the run of it.
     #[must_use]
-    pub fn rehearsed(event: &ProductEvent, run: RunView) -> Self {
-        let event = ProductEventView::of(event.redacted());
+    pub fn from_dry_run(event: &ProductEvent, run: AutomationRunView) -> Self {
+        let event = ProductEventView::from_event(event.redacted());
         Self { event, matched_automations: 1, resumed_runs: 0, cancelled_runs: 0, run: Some(run) }
     }
 }
 
-impl Describe for Accepted {
-    const DONE: StatusCode = StatusCode::ACCEPTED;
+impl ToSchema for SendEventResponse {
+    const SUCCESS_STATUS: StatusCode = StatusCode::ACCEPTED;
 
     fn schema(schemas: &mut Schemas) -> Value {
         let event = ProductEventView::schema(schemas);
-        let run = RunView::schema(schemas);
-        schemas.named("AcceptedEvent", |_| {
+        let run = AutomationRunView::schema(schemas);
+        schemas.component("AcceptedEvent", |_| {
             schema::object_with(
                 "The event was accepted",
                 &["event", "matched_automations", "resumed_runs", "cancelled_runs"],

@@ -14,9 +14,9 @@ const TIME: &str = "2026-11-21T10:00:00.000Z";
 const LATER: &str = "2036-11-21T10:00:00.000Z";
 
 /// The word that is shown of those that there are, if it is one of them; else the first.
-const LIKELY: &str = "delivered";
+const PREFERRED_WORD: &str = "delivered";
 /// What has a time when that is so.
-const DONE: &[&str] = &["sent_at", "delivered_at"];
+const COMPLETED_TIME_FIELDS: &[&str] = &["sent_at", "delivered_at"];
 
 /// What fields of these names hold, where the schema says no more than that it is a text.
 const TEXTS: &[(&str, &str)] = &[
@@ -55,60 +55,60 @@ const TEXTS: &[(&str, &str)] = &[
 ];
 
 /// An example of a schema; `schemas` are those that it may refer to.
-pub(super) fn of(schema: &Value, schemas: &Value) -> Value {
-    Maker { schemas }.make(schema, "", 0)
+pub(super) fn example_of(schema: &Value, schemas: &Value) -> Value {
+    ExampleBuilder { schemas }.build(schema, "", 0)
 }
 
-struct Maker<'a> {
+struct ExampleBuilder<'a> {
     schemas: &'a Value,
 }
 
-impl Maker<'_> {
-    fn make(&self, schema: &Value, name: &str, level: usize) -> Value {
+impl ExampleBuilder<'_> {
+    fn build(&self, schema: &Value, name: &str, level: usize) -> Value {
         if level > LEVELS_MAX {
             return Value::Null;
         }
         if let Some(reference) = schema["$ref"].as_str() {
             let target = reference.rsplit('/').next().unwrap_or_default();
-            return self.make(&self.schemas[target], name, level + 1);
+            return self.build(&self.schemas[target], name, level + 1);
         }
         let words = schema["enum"].as_array().into_iter().flatten();
         let likely =
-            words.clone().find(|word| *word == LIKELY).or(words.clone().next()).unwrap_or(&Value::Null);
+            words.clone().find(|word| *word == PREFERRED_WORD).or(words.clone().next()).unwrap_or(&Value::Null);
         let given = [&schema["examples"][0], &schema["const"], likely];
         if let Some(given) = given.into_iter().find(|value| !value.is_null()) {
             return given.clone();
         }
         if let Some(parts) = schema["allOf"].as_array() {
-            return self.all(parts, name, level);
+            return self.build_all_of(parts, name, level);
         }
         if schema["properties"].is_object() {
-            return self.object(schema, level);
+            return self.build_object(schema, level);
         }
         let ways = schema["oneOf"].as_array().or(schema["anyOf"].as_array());
         if let Some(way) = ways.and_then(|ways| ways.iter().find(|way| way["type"] != "null")) {
-            return self.make(way, name, level + 1);
+            return self.build(way, name, level + 1);
         }
-        self.simple(schema, name, level)
+        self.build_scalar(schema, name, level)
     }
 
     /// Objects that are one together.
-    fn all(&self, parts: &[Value], name: &str, level: usize) -> Value {
+    fn build_all_of(&self, parts: &[Value], name: &str, level: usize) -> Value {
         let mut whole = Map::new();
         for part in parts {
-            if let Value::Object(fields) = self.make(part, name, level + 1) {
+            if let Value::Object(fields) = self.build(part, name, level + 1) {
                 whole.extend(fields);
             }
         }
         Value::Object(whole)
     }
 
-    fn object(&self, schema: &Value, level: usize) -> Value {
+    fn build_object(&self, schema: &Value, level: usize) -> Value {
         let fields = schema["properties"].as_object().into_iter().flatten();
-        fields.map(|(name, field)| (name.clone(), self.make(field, name, level + 1))).collect()
+        fields.map(|(name, field)| (name.clone(), self.build(field, name, level + 1))).collect()
     }
 
-    fn simple(&self, schema: &Value, name: &str, level: usize) -> Value {
+    fn build_scalar(&self, schema: &Value, name: &str, level: usize) -> Value {
         let (kind, nullable) = match &schema["type"] {
             Value::Array(kinds) => {
                 let kind = kinds.iter().find(|kind| **kind != "null");
@@ -117,17 +117,21 @@ impl Maker<'_> {
             kind => (kind.as_str(), false),
         };
         match kind {
-            Some("string") if schema["format"] == "date-time" && (!nullable || DONE.contains(&name)) => {
+            Some("string")
+                if schema["format"] == "date-time" && (!nullable || COMPLETED_TIME_FIELDS.contains(&name)) =>
+            {
                 json!(if name == "expires_at" { LATER } else { TIME })
             }
             _ if nullable => Value::Null,
-            Some("string") => json!(text(schema, name)),
+            Some("string") => json!(text_example(schema, name)),
             Some("integer" | "number") => schema.get("minimum").cloned().unwrap_or(json!(1)),
             Some("boolean") => json!(false),
             Some("array") if schema["maxItems"] == 0 => json!([]),
-            Some("array") => json!([self.make(&schema["items"], name, level + 1)]),
+            Some("array") => json!([self.build(&schema["items"], name, level + 1)]),
             Some("object") => match &schema["additionalProperties"] {
-                Value::Object(_) => json!({"key": self.make(&schema["additionalProperties"], "", level + 1)}),
+                Value::Object(_) => {
+                    json!({"key": self.build(&schema["additionalProperties"], "", level + 1)})
+                }
                 _ => json!({}),
             },
             _ => Value::Null,
@@ -135,11 +139,11 @@ impl Maker<'_> {
     }
 }
 
-fn text(schema: &Value, name: &str) -> String {
+fn text_example(schema: &Value, name: &str) -> String {
     if schema["contentEncoding"] == "base64" {
         return "SGVsbG8=".to_owned();
     }
-    if let Some(id) = schema["description"].as_str().and_then(id) {
+    if let Some(id) = schema["description"].as_str().and_then(id_example) {
         return id;
     }
     let known = TEXTS.iter().find(|(known, _)| *known == name);
@@ -147,7 +151,7 @@ fn text(schema: &Value, name: &str) -> String {
 }
 
 /// The id that a description tells of: ``Its id (`msg_…`)``.
-fn id(description: &str) -> Option<String> {
+fn id_example(description: &str) -> Option<String> {
     let (before, _) = description.split_once("_…`")?;
     let (_, prefix) = before.rsplit_once('`')?;
     Some(format!("{prefix}_{ULID}"))
@@ -164,23 +168,17 @@ mod tests {
             (json!({"type": ["string", "null"]}), json!(null)),
             (json!({"type": "string", "format": "date-time"}), json!(TIME)),
             (json!({"type": "string", "enum": ["queued", "delivered"]}), json!("delivered")),
-            (
-                json!({"type": "array", "items": {"$ref": "#/components/schemas/Id"}}),
-                json!([format!("msg_{ULID}")]),
-            ),
+            (json!({"type": "array", "items": {"$ref": "#/components/schemas/Id"}}), json!([format!("msg_{ULID}")])),
             (json!({"oneOf": [{"type": "null"}, {"type": "boolean"}]}), json!(false)),
             (
                 json!({"allOf": [{"properties": {"a": {"enum": ["x"]}}}, {"properties": {"b": {"const": 2}}}]}),
                 json!({"a": "x", "b": 2}),
             ),
-            (
-                json!({"type": "object", "additionalProperties": {"type": "integer", "minimum": 0}}),
-                json!({"key": 0}),
-            ),
+            (json!({"type": "object", "additionalProperties": {"type": "integer", "minimum": 0}}), json!({"key": 0})),
             (json!({"type": "string", "examples": ["e"]}), json!("e")),
             (json!({"$ref": "#/components/schemas/Loop"}), json!(null)),
         ] {
-            assert_eq!(of(&schema, &schemas), example, "{schema}");
+            assert_eq!(example_of(&schema, &schemas), example, "{schema}");
         }
     }
 }

@@ -9,40 +9,41 @@ use http::Method;
 use serde_json::{Map, Value, json};
 
 use super::example;
-use crate::call::{Media, Takes};
-use crate::operations::{Action, Operation};
-use crate::problem::{Code, Problem};
+use crate::call::{Media, RequestSpec};
+use crate::operations::{Operation, OperationHandler};
+use crate::problem::{ErrorCode, Problem};
 
 /// Answers that several operations have, by name.
 #[derive(Debug, Default)]
-pub(super) struct Shared(BTreeMap<String, Value>);
+pub(super) struct SharedResponses(BTreeMap<String, Value>);
 
-impl Shared {
+impl SharedResponses {
     pub(super) fn into_value(self) -> Value {
         self.0.into_iter().collect()
     }
 }
 
 /// All answers of an operation, by status.
-pub(super) fn of(operation: &Operation, takes: &Takes, gives: Value, shared: &mut Shared) -> Value {
-    let keyed = !matches!(operation.action, Action::Public(_));
-    let mut headers = headers(keyed);
-    if is_claimable(takes) {
-        headers.insert(
-            "idempotent-replayed".to_owned(),
-            json!({"$ref": "#/components/headers/idempotent-replayed"}),
-        );
+pub(super) fn operation_responses(
+    operation: &Operation,
+    takes: &RequestSpec,
+    gives: Value,
+    shared: &mut SharedResponses,
+) -> Value {
+    let keyed = !matches!(operation.handler, OperationHandler::Public(_));
+    let mut headers = response_headers(keyed);
+    if takes_idempotency_key(takes) {
+        headers.insert("idempotent-replayed".to_owned(), json!({"$ref": "#/components/headers/idempotent-replayed"}));
     }
-    let mut content = json!({operation.gives.media_type: {"schema": gives}});
+    let mut content = json!({operation.response_spec.media_type: {"schema": gives}});
     let mut answers = Map::new();
-    for also in operation.gives.also {
+    for also in operation.response_spec.extra_responses {
         match (also.status, also.media_type) {
-            (200, Some(media_type)) if media_type != operation.gives.media_type => {
+            (200, Some(media_type)) if media_type != operation.response_spec.media_type => {
                 content[media_type] = json!({"schema": {"type": "string", "description": also.about}});
             }
             (204 | 304, None) => {
-                answers
-                    .insert(also.status.to_string(), json!({"description": also.about, "headers": headers}));
+                answers.insert(also.status.to_string(), json!({"description": also.about, "headers": headers}));
             }
             (300..400, _) => {
                 let mut headers = headers.clone();
@@ -59,19 +60,19 @@ pub(super) fn of(operation: &Operation, takes: &Takes, gives: Value, shared: &mu
             _ => {}
         }
     }
-    let done = operation.gives.status.as_str().to_owned();
-    if operation.gives.status.is_redirection() {
+    let done = operation.response_spec.status.as_str().to_owned();
+    if operation.response_spec.status.is_redirection() {
         headers.insert("location".to_owned(), json!({"$ref": "#/components/headers/location"}));
     }
     answers.insert(done, json!({"description": "Done", "headers": headers, "content": content}));
-    let mut by_status: BTreeMap<u16, Vec<Code>> = BTreeMap::new();
-    for code in codes(operation, takes) {
+    let mut by_status: BTreeMap<u16, Vec<ErrorCode>> = BTreeMap::new();
+    for code in operation_error_codes(operation, takes) {
         by_status.entry(code.status).or_default().push(code);
     }
     for (status, codes) in by_status {
-        let names: Vec<String> = codes.iter().map(Code::name).collect();
+        let names: Vec<String> = codes.iter().map(ErrorCode::name).collect();
         // What a page finds wrong itself it says to a person; what is wrong before, to a program.
-        let page = operation.gives.also.iter().find(|also| also.status == status);
+        let page = operation.response_spec.extra_responses.iter().find(|also| also.status == status);
         let kind = if page.is_some() {
             "page."
         } else if keyed {
@@ -81,7 +82,7 @@ pub(super) fn of(operation: &Operation, takes: &Takes, gives: Value, shared: &mu
         };
         let name = format!("{kind}{}", names.join("."));
         let entry = || {
-            let mut entry = failure(status, &codes, keyed);
+            let mut entry = error_response(status, &codes, keyed);
             if let Some(media_type) = page.and_then(|page| page.media_type) {
                 entry["content"][media_type] = json!({"schema": {"type": "string"}});
             }
@@ -94,66 +95,68 @@ pub(super) fn of(operation: &Operation, takes: &Takes, gives: Value, shared: &mu
 }
 
 /// The codes that an operation can answer, in the order of the table of codes.
-pub(super) fn codes(operation: &Operation, takes: &Takes) -> Vec<Code> {
-    let mut codes = vec![Code::VALIDATION_ERROR, Code::HEADERS_TOO_LARGE];
-    codes.extend([Code::INTERNAL_ERROR, Code::SERVICE_UNAVAILABLE]);
-    if !matches!(operation.action, Action::Public(_)) {
-        codes.extend([Code::UNAUTHORIZED, Code::FORBIDDEN, Code::IP_NOT_ALLOWED, Code::RATE_LIMIT_EXCEEDED]);
+pub(super) fn operation_error_codes(operation: &Operation, takes: &RequestSpec) -> Vec<ErrorCode> {
+    let mut codes = vec![ErrorCode::VALIDATION_ERROR, ErrorCode::HEADERS_TOO_LARGE];
+    codes.extend([ErrorCode::INTERNAL_ERROR, ErrorCode::SERVICE_UNAVAILABLE]);
+    if !matches!(operation.handler, OperationHandler::Public(_)) {
+        codes.extend([
+            ErrorCode::UNAUTHORIZED,
+            ErrorCode::FORBIDDEN,
+            ErrorCode::IP_NOT_ALLOWED,
+            ErrorCode::RATE_LIMIT_EXCEEDED,
+        ]);
         if operation.method != Method::GET {
             // Somebody else was quicker.
-            codes.push(Code::CONFLICT);
+            codes.push(ErrorCode::CONFLICT);
         }
     }
     if operation.path.contains('{') {
-        codes.push(Code::NOT_FOUND);
+        codes.push(ErrorCode::NOT_FOUND);
     }
-    if has(takes, "query", "cursor") {
-        codes.push(Code::INVALID_CURSOR);
+    if has_parameter(takes, "query", "cursor") {
+        codes.push(ErrorCode::INVALID_CURSOR);
     }
     if takes.body.is_some() {
-        codes.push(Code::REQUEST_TIMEOUT);
+        codes.push(ErrorCode::REQUEST_TIMEOUT);
     }
-    if takes.body.is_some() && operation.media != Media::Whatever {
-        codes.extend([Code::INVALID_JSON, Code::PAYLOAD_TOO_LARGE, Code::UNSUPPORTED_MEDIA_TYPE]);
+    if takes.body.is_some() && operation.media != Media::Any {
+        codes.extend([ErrorCode::INVALID_JSON, ErrorCode::PAYLOAD_TOO_LARGE, ErrorCode::UNSUPPORTED_MEDIA_TYPE]);
     }
-    if is_claimable(takes) {
+    if takes_idempotency_key(takes) {
         codes.extend([
-            Code::INVALID_IDEMPOTENCY_KEY,
-            Code::IDEMPOTENCY_CONFLICT,
-            Code::IDEMPOTENCY_IN_PROGRESS,
+            ErrorCode::INVALID_IDEMPOTENCY_KEY,
+            ErrorCode::IDEMPOTENCY_CONFLICT,
+            ErrorCode::IDEMPOTENCY_IN_PROGRESS,
         ]);
     }
     if operation.changes_session() {
-        codes.push(Code::FORBIDDEN);
+        codes.push(ErrorCode::FORBIDDEN);
     }
-    codes.extend(operation.fails);
-    if !operation.stores.is_empty() {
-        codes.push(Code::PLAN_FULL);
+    codes.extend(operation.errors);
+    if !operation.storage_cost.is_empty() {
+        codes.push(ErrorCode::PLAN_FULL);
     }
-    Code::ALL.iter().filter(|code| codes.contains(code)).copied().collect()
+    ErrorCode::ALL.iter().filter(|code| codes.contains(code)).copied().collect()
 }
 
-fn has(takes: &Takes, place: &str, name: &str) -> bool {
+fn has_parameter(takes: &RequestSpec, place: &str, name: &str) -> bool {
     takes.parameters.iter().any(|parameter| parameter["in"] == place && parameter["name"] == name)
 }
 
-fn is_claimable(takes: &Takes) -> bool {
-    has(takes, "header", "Idempotency-Key")
+fn takes_idempotency_key(takes: &RequestSpec) -> bool {
+    has_parameter(takes, "header", "Idempotency-Key")
 }
 
-fn headers(knows_account: bool) -> Map<String, Value> {
+fn response_headers(knows_account: bool) -> Map<String, Value> {
     let account: &[&str] =
         if knows_account { &["ratelimit-limit", "ratelimit-remaining", "ratelimit-reset"] } else { &[] };
     let names = [&["x-request-id"][..], account].concat();
-    names
-        .into_iter()
-        .map(|name| (name.to_owned(), json!({"$ref": format!("#/components/headers/{name}")})))
-        .collect()
+    names.into_iter().map(|name| (name.to_owned(), json!({"$ref": format!("#/components/headers/{name}")}))).collect()
 }
 
-fn failure(status: u16, codes: &[Code], keyed: bool) -> Value {
+fn error_response(status: u16, codes: &[ErrorCode], keyed: bool) -> Value {
     // A head that is too large, and a key that is none, are answered before the account is known.
-    let mut headers = headers(keyed && ![401, 431].contains(&status));
+    let mut headers = response_headers(keyed && ![401, 431].contains(&status));
     let further = match status {
         401 => Some("www-authenticate"),
         409 | 429 | 503 => Some("retry-after"),
@@ -198,36 +201,36 @@ pub(super) fn header_components() -> Value {
 /// An example of an answer for each code.
 pub(super) fn example_components(base_url: &str) -> Value {
     let id = mail::id::RequestId::from_bytes([1; 16]);
-    let one = |code: &Code| {
+    let one = |code: &ErrorCode| {
         let mut problem = Problem::new(*code, code.when);
-        if let Some(details) = details(code) {
-            problem = problem.details(details);
+        if let Some(details) = details_example(code) {
+            problem = problem.with_details(details);
         }
         let body: Value = serde_json::from_slice(&problem.body(id, base_url)).unwrap_or_default();
         (code.name(), json!({"summary": code.when, "value": body}))
     };
-    Code::ALL.iter().map(one).collect()
+    ErrorCode::ALL.iter().map(one).collect()
 }
 
 /// The particulars that come with a code.
-fn details(code: &Code) -> Option<Value> {
+fn details_example(code: &ErrorCode) -> Option<Value> {
     match *code {
-        Code::VALIDATION_ERROR => Some(json!({"to": "is required", "fields": {"to": "is required"}})),
-        Code::UNAUTHORIZED => Some(json!({"reason": "missing"})),
-        Code::RECIPIENT_BLOCKED => {
+        ErrorCode::VALIDATION_ERROR => Some(json!({"to": "is required", "fields": {"to": "is required"}})),
+        ErrorCode::UNAUTHORIZED => Some(json!({"reason": "missing"})),
+        ErrorCode::RECIPIENT_BLOCKED => {
             Some(json!({"suppressed": ["grace@example.net"], "email_id": "msg_01K9ZQ4Y8M3T5V7W2X6B0C1D9E"}))
         }
-        Code::DOMAIN_NOT_VERIFIED => Some(json!({"domain": "example.com"})),
-        Code::SANDBOX_RESTRICTED => Some(json!({"allowed": ["ada@example.com"]})),
-        Code::PLAN_LIMIT => {
+        ErrorCode::DOMAIN_NOT_VERIFIED => Some(json!({"domain": "example.com"})),
+        ErrorCode::SANDBOX_RESTRICTED => Some(json!({"allowed": ["ada@example.com"]})),
+        ErrorCode::PLAN_LIMIT => {
             Some(json!({"limit": "daily", "used": 100, "cap": 100, "resets_at": "2026-11-22T00:00:00.000Z"}))
         }
-        Code::RATE_LIMIT_EXCEEDED => Some(json!({"limit": 10})),
-        Code::PRODUCTION_ACCESS_REQUIRED => Some(json!({"upgrade_url": "/settings/billing"})),
-        Code::MAIL_SERVER_ERROR | Code::SERVICE_UNAVAILABLE => {
+        ErrorCode::RATE_LIMIT_EXCEEDED => Some(json!({"limit": 10})),
+        ErrorCode::PRODUCTION_ACCESS_REQUIRED => Some(json!({"upgrade_url": "/settings/billing"})),
+        ErrorCode::MAIL_SERVER_ERROR | ErrorCode::SERVICE_UNAVAILABLE => {
             Some(json!({"idempotency_key_released": true}))
         }
-        Code::SEND_UNCONFIRMED => {
+        ErrorCode::SEND_UNCONFIRMED => {
             Some(json!({"email_id": "msg_01K9ZQ4Y8M3T5V7W2X6B0C1D9E", "idempotency_key_released": false}))
         }
         _ => None,
@@ -235,7 +238,7 @@ fn details(code: &Code) -> Option<Value> {
 }
 
 /// Gives every request and every answer of a document that has none an example.
-pub(super) fn exemplify(paths: &mut Value, schemas: &Value) {
+pub(super) fn add_examples(paths: &mut Value, schemas: &Value) {
     let operations = paths.as_object_mut().into_iter().flatten().filter_map(|(_, path)| path.as_object_mut());
     for (_, operation) in operations.flatten() {
         let places = [
@@ -249,7 +252,7 @@ pub(super) fn exemplify(paths: &mut Value, schemas: &Value) {
         for place in places {
             let contents = operation.pointer_mut(place).and_then(Value::as_object_mut);
             for (_, content) in contents.into_iter().flatten() {
-                let example = example::of(&content["schema"], schemas);
+                let example = example::example_of(&content["schema"], schemas);
                 content["example"] = example;
             }
         }

@@ -9,13 +9,13 @@ use crate::emails::rehearse::example;
 use crate::schema;
 
 /// One entry for each event.
-pub(super) fn described() -> Value {
-    Value::Object(EventKind::ALL.iter().map(|kind| (kind.name().to_owned(), entry(kind.name()))).collect())
+pub(super) fn webhooks_section() -> Value {
+    Value::Object(EventKind::ALL.iter().map(|kind| (kind.name().to_owned(), webhook_entry(kind.name()))).collect())
 }
 
-fn entry(name: &str) -> Value {
-    let mut data = example::common(name, EventId::from_bytes([0; 16]));
-    if let Some(Value::Object(own)) = example::of(name) {
+fn webhook_entry(name: &str) -> Value {
+    let mut data = example::common_fields(name, EventId::from_bytes([0; 16]));
+    if let Some(Value::Object(own)) = example::example_for(name) {
         data.extend(own);
     }
     let data = Value::Object(data);
@@ -24,7 +24,7 @@ fn entry(name: &str) -> Value {
         "properties": {
             "type": {"type": "string", "const": name},
             "created_at": schema::time("When it happened"),
-            "data": shape(&data),
+            "data": schema_of_example(&data),
         },
     });
     let example = json!({"type": name, "created_at": "2026-01-01T10:00:00.812Z", "data": data});
@@ -49,7 +49,7 @@ fn header(name: &str, about: &str) -> Value {
 }
 
 /// The schema of values like this one. What is null in it may be anything.
-fn shape(value: &Value) -> Value {
+fn schema_of_example(value: &Value) -> Value {
     match value {
         Value::Null => json!({}),
         Value::Bool(_) => json!({"type": "boolean"}),
@@ -57,12 +57,12 @@ fn shape(value: &Value) -> Value {
         Value::Number(_) => json!({"type": "number"}),
         Value::String(_) => json!({"type": "string"}),
         Value::Array(entries) => {
-            let items = entries.first().map_or_else(|| json!({}), shape);
+            let items = entries.first().map_or_else(|| json!({}), schema_of_example);
             json!({"type": "array", "items": items})
         }
         Value::Object(fields) => {
             let properties: Map<String, Value> =
-                fields.iter().map(|(name, value)| (name.clone(), shape(value))).collect();
+                fields.iter().map(|(name, value)| (name.clone(), schema_of_example(value))).collect();
             json!({"type": "object", "properties": properties})
         }
     }

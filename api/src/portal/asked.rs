@@ -4,10 +4,10 @@ use std::net::IpAddr;
 
 use http::HeaderMap;
 use http::header::HOST;
-use mail::address::Name;
+use mail::address::DomainName;
 use serde_json::json;
 
-use crate::call::{Call, Input, Media, Takes};
+use crate::call::{FromRequest, Media, Request, RequestSpec};
 use crate::page;
 use crate::problem::Problem;
 use crate::schema::{self, Schemas};
@@ -19,30 +19,30 @@ const FIELDS_MAX: usize = 40;
 
 /// What came.
 #[derive(Debug, Default)]
-pub struct Asked {
+pub struct PortalRequest {
     /// The last part of the path.
-    pub last: String,
+    pub path_segment: String,
     /// The query.
-    pub query: Form,
+    pub query: FormFields,
     /// What the form says.
-    pub form: Form,
+    pub form: FormFields,
     /// The host that was asked.
-    pub host: Option<Name>,
+    pub host: Option<DomainName>,
     /// The header, for its cookies.
     pub headers: HeaderMap,
     /// From where it came.
-    pub from: Option<IpAddr>,
+    pub client_ip: Option<IpAddr>,
     /// Nobody has asked for it yet: HEAD, or a browser that looks ahead.
-    pub in_advance: bool,
+    pub is_prefetch: bool,
     /// Another site's page sent it.
-    pub is_foreign: bool,
+    pub is_cross_site: bool,
 }
 
 /// Fields by name.
 #[derive(Debug, Default, Clone)]
-pub struct Form(Vec<(String, String)>);
+pub struct FormFields(Vec<(String, String)>);
 
-impl Form {
+impl FormFields {
     /// A field's text, without space around it; empty when it is not there.
     #[must_use]
     pub fn get(&self, name: &str) -> &str {
@@ -51,42 +51,42 @@ impl Form {
 
     /// A field's text, if there is any.
     #[must_use]
-    pub fn some(&self, name: &str) -> Option<String> {
+    pub fn get_nonempty(&self, name: &str) -> Option<String> {
         Some(self.get(name)).filter(|text| !text.is_empty()).map(str::to_owned)
     }
 
     /// Whether a box is ticked.
     #[must_use]
-    pub fn is_on(&self, name: &str) -> bool {
+    pub fn is_checked(&self, name: &str) -> bool {
         self.get(name) == "on"
     }
 }
 
-impl Asked {
-    fn of(call: &Call, last: &str) -> Result<Self, Problem> {
+impl PortalRequest {
+    fn from_request(call: &Request, last: &str) -> Result<Self, Problem> {
         let text = |name: &str| call.headers.get(name).and_then(|value| value.to_str().ok()).unwrap_or("");
         let host = call.headers.get(HOST).and_then(|value| value.to_str().ok());
         let name = host.map(|host| host.rsplit_once(':').map_or(host, |(name, _)| name));
         let form = std::str::from_utf8(&call.body).unwrap_or_default();
-        let form = page::parameters(form)?;
+        let form = page::parse_query(form)?;
         if form.len() > FIELDS_MAX {
             return Err(Problem::field("form", "has more fields than any page's"));
         }
         Ok(Self {
-            last: call.path_parameter(last).to_owned(),
-            query: Form(page::parameters(&call.query)?),
-            form: Form(form),
+            path_segment: call.path_parameter(last).to_owned(),
+            query: FormFields(page::parse_query(&call.query)?),
+            form: FormFields(form),
             host: name.and_then(|name| name.to_lowercase().parse().ok()),
             headers: call.headers.clone(),
-            from: call.from,
-            in_advance: call.is_head || page_ahead(&call.headers),
-            is_foreign: text("sec-fetch-site") == "cross-site",
+            client_ip: call.client_ip,
+            is_prefetch: call.is_head || is_prefetch(&call.headers),
+            is_cross_site: text("sec-fetch-site") == "cross-site",
         })
     }
 }
 
 /// Browsers and proxies say when nobody has asked for it yet.
-fn page_ahead(headers: &HeaderMap) -> bool {
+fn is_prefetch(headers: &HeaderMap) -> bool {
     ["sec-purpose", "purpose", "x-purpose", "x-moz"].iter().any(|name| {
         let value = headers.get(*name).and_then(|value| value.to_str().ok());
         value.is_some_and(|value| {
@@ -101,13 +101,13 @@ macro_rules! input {
     ($(#[$doc:meta])* $name:ident, $parameter:literal $about:literal, $words:expr, $form:literal) => {
         $(#[$doc])*
         #[derive(Debug)]
-        pub struct $name(pub Asked);
+        pub struct $name(pub PortalRequest);
 
-        impl Input for $name {
+        impl FromRequest for $name {
             const BODY_BYTES_MAX: Option<usize> = if $form { Some(FORM_BYTES_MAX) } else { None };
             const MEDIA: Media = if $form { Media::Form } else { Media::Json };
 
-            fn describe(_: &mut Schemas) -> Takes {
+            fn describe(_: &mut Schemas) -> RequestSpec {
                 let words: &[&str] = $words;
                 let mut parameters = Vec::new();
                 if !$parameter.is_empty() {
@@ -123,11 +123,11 @@ macro_rules! input {
                     "additionalProperties": text, "example": {"email": "ada@example.org"},
                 });
                 let body = $form.then_some(body);
-                Takes { parameters, body, body_bytes_max: Self::BODY_BYTES_MAX }
+                RequestSpec { parameters, body, body_bytes_max: Self::BODY_BYTES_MAX }
             }
 
-            fn read(call: &Call) -> Result<Self, Problem> {
-                Asked::of(call, $parameter).map(Self)
+            fn read(call: &Request) -> Result<Self, Problem> {
+                PortalRequest::from_request(call, $parameter).map(Self)
             }
         }
     };
@@ -135,25 +135,25 @@ macro_rules! input {
 
 input! {
     /// The portal's door.
-    AtDoor, "" "", &[], false
+    PortalIndex, "" "", &[], false
 }
 input! {
     /// A page.
-    OfPage, "page" "Which page", super::PAGES, false
+    PortalPagePath, "page" "Which page", super::PAGES, false
 }
 input! {
     /// A form of a page.
-    OfForm, "page" "Which form", super::FORMS, true
+    PortalFormPath, "page" "Which form", super::FORMS, true
 }
 input! {
     /// A link that lets in, or its page.
-    OfLink, "token" "What the link carries", &[], false
+    PortalLinkPath, "token" "What the link carries", &[], false
 }
 input! {
     /// The button of a link's page.
-    UseLink, "token" "What the link carries", &[], true
+    UsePortalLink, "token" "What the link carries", &[], true
 }
 input! {
     /// A payout.
-    OfPayout, "id" "The payout's id (`pay_…`)", &[], false
+    PortalPayoutPath, "id" "The payout's id (`pay_…`)", &[], false
 }

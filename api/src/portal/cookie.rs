@@ -7,20 +7,20 @@
 
 use http::HeaderMap;
 use http::header::{COOKIE, HeaderValue};
-use mail::affiliate::portal::{PortalToken, SESSION};
+use mail::affiliate::portal::{PortalToken, SESSION_TTL};
 
 /// The cookie's name over TLS.
 pub const SECURE: &str = "__Host-postrider_portal";
-const CLEAR: &str = "postrider_portal";
+const INSECURE: &str = "postrider_portal";
 
-fn name(is_secure: bool) -> &'static str {
-    if is_secure { SECURE } else { CLEAR }
+fn cookie_name(is_secure: bool) -> &'static str {
+    if is_secure { SECURE } else { INSECURE }
 }
 
 /// The token in a request's cookies; none when there is none that could be one.
 #[must_use]
 pub fn token(headers: &HeaderMap, is_secure: bool) -> Option<PortalToken> {
-    values(headers, name(is_secure)).find_map(PortalToken::parse)
+    values(headers, cookie_name(is_secure)).find_map(PortalToken::parse)
 }
 
 /// The values of a cookie of this name.
@@ -32,19 +32,19 @@ pub fn values<'a>(headers: &'a HeaderMap, name: &'a str) -> impl Iterator<Item =
 
 /// What sets it.
 #[must_use]
-pub fn set(token: &PortalToken, is_secure: bool) -> Option<HeaderValue> {
-    field(&token.text(), SESSION.as_secs(), is_secure)
+pub fn set_cookie(token: &PortalToken, is_secure: bool) -> Option<HeaderValue> {
+    set_cookie_field(&token.text(), SESSION_TTL.as_secs(), is_secure)
 }
 
 /// What takes it away.
 #[must_use]
-pub fn clear(is_secure: bool) -> Option<HeaderValue> {
-    field("", 0, is_secure)
+pub fn clear_cookie(is_secure: bool) -> Option<HeaderValue> {
+    set_cookie_field("", 0, is_secure)
 }
 
-fn field(value: &str, max_age_s: u64, is_secure: bool) -> Option<HeaderValue> {
+fn set_cookie_field(value: &str, max_age_s: u64, is_secure: bool) -> Option<HeaderValue> {
     let secure = if is_secure { "; Secure" } else { "" };
-    let name = name(is_secure);
+    let name = cookie_name(is_secure);
     let text = format!("{name}={value}; Max-Age={max_age_s}; Path=/; HttpOnly{secure}; SameSite=Lax");
     let mut value = HeaderValue::try_from(text).ok()?;
     value.set_sensitive(true);
@@ -67,7 +67,7 @@ mod tests {
             }
             token(&headers, is_secure)
         };
-        let set = set(&own, true).unwrap();
+        let set = set_cookie(&own, true).unwrap();
         let set = set.to_str().unwrap();
         assert!(set.ends_with("; Max-Age=43200; Path=/; HttpOnly; Secure; SameSite=Lax"), "{set}");
         let pair = set.split(';').next().unwrap();

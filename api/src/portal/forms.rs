@@ -6,77 +6,77 @@
 //! ```
 
 use ::affiliate::links::LinkDraft;
-use ::affiliate::office::nothing_beside;
+use ::affiliate::office::no_extension;
 use ::affiliate::partners::PartnerChange;
-use ::affiliate::portal::entrance::Guest;
-use ::affiliate::portal::payout::payout_wish;
-use ::affiliate::refusal::{Noun, Refusal};
+use ::affiliate::portal::entrance::PartnerSession;
+use ::affiliate::portal::payout::parse_payout_destination;
+use ::affiliate::refusal::{AffiliateError, AffiliateNoun};
 use http::StatusCode;
-use mail::affiliate::partner::{PartnerStatus, Token};
+use mail::affiliate::partner::{PartnerLinkToken, PartnerStatus};
 use mail::affiliate::portal::PortalToken;
 
-use super::asked::{Asked, Form};
-use super::frame::View;
+use super::asked::{FormFields, PortalRequest};
+use super::frame::PageContext;
 use super::html::Html;
-use super::sign_in::too_many;
-use super::{PortalPage, cookie, draw, is_secure, join, may_change, settings, told};
-use crate::affiliate::refused;
+use super::sign_in::rate_limited_page;
+use super::{PortalPage, can_edit, cookie, is_secure, join, refusal_text, render_page, settings};
+use crate::affiliate::refusal_problem;
 use crate::problem::Problem;
-use crate::room::Room;
+use crate::room::AppState;
 
 /// The longest address and note of a link.
 const URL_BYTES_MAX: usize = 2_000;
 const LABEL_BYTES_MAX: usize = 200;
 
 /// What came of a form.
-enum Did {
+enum FormOutcome {
     /// It is done: this page says so.
     Done(&'static str),
     /// It is done, and this is shown once.
-    News(Html),
+    ShowOnce(Html),
     /// It was done too often to be done once more.
-    TooOften(Box<PortalPage>),
+    RateLimited(Box<PortalPage>),
 }
 
 /// Does what a form says.
-pub(super) async fn act(
-    room: &Room,
-    (guest, token): (&Guest, &PortalToken),
-    asked: &Asked,
+pub(super) async fn submit(
+    room: &AppState,
+    (guest, token): (&PartnerSession, &PortalToken),
+    asked: &PortalRequest,
 ) -> Result<PortalPage, Problem> {
-    let name = asked.last.as_str();
+    let name = asked.path_segment.as_str();
     if name == "sign-out" {
-        room.affiliate.leave(&guest.session).await.map_err(|refusal| refused(room, refusal))?;
+        room.affiliate.sign_out(&guest.session).await.map_err(|refusal| refusal_problem(room, refusal))?;
         let key = &guest.program.publishable_key;
-        let to = PortalPage::to(StatusCode::SEE_OTHER, &format!("sign-in?key={key}"))?;
-        return Ok(to.with_cookie(cookie::clear(is_secure(room))));
+        let to = PortalPage::redirect(StatusCode::SEE_OTHER, &format!("sign-in?key={key}"))?;
+        return Ok(to.with_cookie(cookie::clear_cookie(is_secure(room))));
     }
-    let page = page_of(name);
+    let page = page_with_form(name);
     let again = async |status, why| {
-        let view = View::new(guest, token, asked).after(name, why);
-        Ok(PortalPage::of(status, draw(room, page, &view).await?))
+        let view = PageContext::new(guest, token, asked).with_error(name, why);
+        Ok(PortalPage::new(status, render_page(room, page, &view).await?))
     };
     let accepts = name == "accept" && guest.partner.status == PartnerStatus::Invited;
-    if !accepts && !may_change(guest) {
+    if !accepts && !can_edit(guest) {
         let why = "You can look at everything here, but change nothing at the moment.".to_owned();
         return again(StatusCode::FORBIDDEN, why).await;
     }
-    match work(room, guest, asked).await {
-        Ok(Did::Done(to)) => PortalPage::to(StatusCode::SEE_OTHER, to),
-        Ok(Did::TooOften(page)) => Ok(*page),
-        Ok(Did::News(news)) => {
-            let view = View::new(guest, token, asked).with(news);
-            Ok(PortalPage::of(StatusCode::OK, draw(room, page, &view).await?))
+    match apply_form(room, guest, asked).await {
+        Ok(FormOutcome::Done(to)) => PortalPage::redirect(StatusCode::SEE_OTHER, to),
+        Ok(FormOutcome::RateLimited(page)) => Ok(*page),
+        Ok(FormOutcome::ShowOnce(news)) => {
+            let view = PageContext::new(guest, token, asked).with_notice(news);
+            Ok(PortalPage::new(StatusCode::OK, render_page(room, page, &view).await?))
         }
         Err(refusal) => {
-            let (status, why) = told(room, refusal)?;
+            let (status, why) = refusal_text(room, refusal)?;
             again(status, why).await
         }
     }
 }
 
 /// The page that a form stands on.
-fn page_of(form: &str) -> &'static str {
+fn page_with_form(form: &str) -> &'static str {
     match form {
         "add-link" | "change-link" => "links",
         "accept" => "home",
@@ -84,89 +84,99 @@ fn page_of(form: &str) -> &'static str {
     }
 }
 
-async fn work(room: &Room, guest: &Guest, asked: &Asked) -> Result<Did, Refusal> {
+async fn apply_form(
+    room: &AppState,
+    guest: &PartnerSession,
+    asked: &PortalRequest,
+) -> Result<FormOutcome, AffiliateError> {
     let (partner, form, office) = (&guest.partner, &asked.form, &room.affiliate);
     let of = (partner.account, partner.id);
-    Ok(match asked.last.as_str() {
+    Ok(match asked.path_segment.as_str() {
         "accept" => {
-            if guest.program.settings.terms_url.is_some() && !form.is_on("terms") {
-                return Err(wrong("The terms of the program are to be accepted"));
+            if guest.program.settings.terms_url.is_some() && !form.is_checked("terms") {
+                return Err(form_error("The terms of the program are to be accepted"));
             }
             office.accept_invitation(partner).await?;
-            Did::Done("home?done=accepted")
+            FormOutcome::Done("home?done=accepted")
         }
         "add-link" => {
-            office.create_link(of, &link(form)?, &nothing_beside).await?;
-            Did::Done("links?done=link-added")
+            office.create_link(of, &read_link(form)?, &no_extension).await?;
+            FormOutcome::Done("links?done=link-added")
         }
         "change-link" => {
-            let id = form.get("id").parse().map_err(|_| Refusal::Unknown(Noun::Link))?;
-            office.change_link(of, id, &link(form)?).await?;
-            Did::Done("links?done=link-changed")
+            let id = form.get("id").parse().map_err(|_| AffiliateError::NotFound(AffiliateNoun::Link))?;
+            office.change_link(of, id, &read_link(form)?).await?;
+            FormOutcome::Done("links?done=link-changed")
         }
         "payout-method" => {
-            let payout = payout_wish(&guest.program, (form.get("method"), form.get("destination")))?;
-            if let Some(page) = often(room, guest, (asked, "payout-method")) {
+            let payout = parse_payout_destination(&guest.program, (form.get("method"), form.get("destination")))?;
+            if let Some(page) = check_rate_limit(room, guest, (asked, "payout-method")) {
                 return Ok(page);
             }
-            office.ask_payout_change((partner, &guest.program), payout).await?;
-            Did::Done("settings?done=payout-asked")
+            office.request_payout_change((partner, &guest.program), payout).await?;
+            FormOutcome::Done("settings?done=payout-asked")
         }
-        "profile" => change(room, guest, profile(form)?, "settings?done=profile-changed").await?,
+        "profile" => update_partner(room, guest, read_profile(form)?, "settings?done=profile-changed").await?,
         "postback" => {
             let change_ =
-                PartnerChange { postback_url: Some(form.some("postback_url")), ..PartnerChange::default() };
-            let is_first = partner.postback_url.is_none() && form.some("postback_url").is_some();
-            let changed = change(room, guest, change_, "settings?done=postback-changed").await?;
+                PartnerChange { postback_url: Some(form.get_nonempty("postback_url")), ..PartnerChange::default() };
+            let is_first = partner.postback_url.is_none() && form.get_nonempty("postback_url").is_some();
+            let changed = update_partner(room, guest, change_, "settings?done=postback-changed").await?;
             match office.postback_secret(partner).filter(|_| is_first) {
-                Some(secret) => Did::News(settings::first_secret(&secret)),
+                Some(secret) => FormOutcome::ShowOnce(settings::first_secret_notice(&secret)),
                 None => changed,
             }
         }
         "postback-test" => {
-            if let Some(page) = often(room, guest, (asked, "postback-test")) {
+            if let Some(page) = check_rate_limit(room, guest, (asked, "postback-test")) {
                 return Ok(page);
             }
-            office.try_postback(of).await?;
-            Did::Done("settings?done=postback-sent#postbacks")
+            office.send_test_postback(of).await?;
+            FormOutcome::Done("settings?done=postback-sent#postbacks")
         }
-        "postback-secret" => Did::News(settings::secret(&office.rotate_postback_secret(of).await?)),
+        "postback-secret" => {
+            FormOutcome::ShowOnce(settings::new_secret_notice(&office.rotate_postback_secret(of).await?))
+        }
         _ => {
-            let wish = PartnerChange { email_opt_out: Some(!form.is_on("mail")), ..PartnerChange::default() };
-            change(room, guest, wish, "settings?done=mail-changed").await?
+            let wish = PartnerChange { email_opt_out: Some(!form.is_checked("mail")), ..PartnerChange::default() };
+            update_partner(room, guest, wish, "settings?done=mail-changed").await?
         }
     })
 }
 
 /// What has mail sent, or somebody's server asked, is bounded as asking for a link is.
-fn often(room: &Room, guest: &Guest, (asked, form): (&Asked, &'static str)) -> Option<Did> {
-    let (now, email) = (room.hall.clock().now(), guest.partner.email.to_string());
-    let counted = room.throttle.partner_form(asked.from, (guest.program.id, form, &email), now);
-    counted.err().map(|problem| Did::TooOften(Box::new(too_many(&problem))))
+fn check_rate_limit(
+    room: &AppState,
+    guest: &PartnerSession,
+    (asked, form): (&PortalRequest, &'static str),
+) -> Option<FormOutcome> {
+    let (now, email) = (room.intake.clock().now(), guest.partner.email.to_string());
+    let counted = room.sign_in_limiter.count_partner_form(asked.client_ip, (guest.program.id, form, &email), now);
+    counted.err().map(|problem| FormOutcome::RateLimited(Box::new(rate_limited_page(&problem))))
 }
 
-async fn change(
-    room: &Room,
-    guest: &Guest,
+async fn update_partner(
+    room: &AppState,
+    guest: &PartnerSession,
     change: PartnerChange,
     then: &'static str,
-) -> Result<Did, Refusal> {
+) -> Result<FormOutcome, AffiliateError> {
     let of = (guest.partner.account, guest.partner.id);
-    room.affiliate.change_partner(of, None, &change).await.map(|_| Did::Done(then))
+    room.affiliate.change_partner(of, None, &change).await.map(|_| FormOutcome::Done(then))
 }
 
 /// A thing that is wrong with a form as a whole.
-fn wrong(why: &str) -> Refusal {
-    Refusal::field("", why)
+fn form_error(why: &str) -> AffiliateError {
+    AffiliateError::field("", why)
 }
 
-fn link(form: &Form) -> Result<LinkDraft, Refusal> {
-    let token = Token::exactly(form.get("token"));
-    let token = token.map_err(|error| Refusal::field("token", error.to_string()))?;
-    let text = |name: &str, bytes_max| match form.some(name) {
-        Some(text) if text.len() > bytes_max => Err(Refusal::field(name, "is too long")),
+fn read_link(form: &FormFields) -> Result<LinkDraft, AffiliateError> {
+    let token = PartnerLinkToken::parse(form.get("token"));
+    let token = token.map_err(|error| AffiliateError::field("token", error.to_string()))?;
+    let text = |name: &str, bytes_max| match form.get_nonempty(name) {
+        Some(text) if text.len() > bytes_max => Err(AffiliateError::field(name, "is too long")),
         Some(text) if text.chars().any(char::is_control) => {
-            Err(Refusal::field(name, "has characters that cannot be read"))
+            Err(AffiliateError::field(name, "has characters that cannot be read"))
         }
         text => Ok(text),
     };
@@ -174,13 +184,13 @@ fn link(form: &Form) -> Result<LinkDraft, Refusal> {
     Ok(LinkDraft { token, destination_url, label })
 }
 
-fn profile(form: &Form) -> Result<PartnerChange, Refusal> {
-    let name = |field| join::name(form, field).map_err(|why| wrong(&why));
+fn read_profile(form: &FormFields) -> Result<PartnerChange, AffiliateError> {
+    let name = |field| join::read_name(form, field).map_err(|why| form_error(&why));
     Ok(PartnerChange {
         first_name: Some(name("first_name")?),
         last_name: Some(name("last_name")?),
         company: Some(name("company")?),
-        website: Some(join::website(form).map_err(|why| wrong(&why))?),
+        website: Some(join::read_website(form).map_err(|why| form_error(&why))?),
         ..PartnerChange::default()
     })
 }

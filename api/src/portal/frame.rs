@@ -2,13 +2,13 @@
 
 use std::sync::LazyLock;
 
-use ::affiliate::letters::site;
-use ::affiliate::portal::entrance::Guest;
+use ::affiliate::letters::website_host;
+use ::affiliate::portal::entrance::PartnerSession;
 use mail::affiliate::partner::PartnerStatus;
 use mail::affiliate::portal::PortalToken;
 use sha2::{Digest as _, Sha256};
 
-use super::asked::{Asked, Form};
+use super::asked::{FormFields, PortalRequest};
 use super::html::{Html, html, push};
 
 /// The style sheet.
@@ -33,103 +33,102 @@ fn style_version() -> &'static str {
 }
 
 /// What a page is shown to, and after what.
-pub(super) struct View<'a> {
+pub(super) struct PageContext<'a> {
     /// Who looks.
-    pub(super) guest: &'a Guest,
+    pub(super) session: &'a PartnerSession,
     /// What came.
-    pub(super) asked: &'a Asked,
+    pub(super) request: &'a PortalRequest,
     /// What the forms bring.
     csrf: String,
     /// The form that did not work, and why.
-    wrong: Option<(&'a str, String)>,
+    error: Option<(&'a str, String)>,
     /// What is shown once.
-    news: Html,
+    notice: Html,
     /// The way to the other pages.
-    up: &'static str,
+    parent_path: &'static str,
 }
 
-impl<'a> View<'a> {
-    pub(super) fn new(guest: &'a Guest, token: &PortalToken, asked: &'a Asked) -> Self {
-        Self { guest, asked, csrf: token.csrf(), wrong: None, news: Html::new(), up: "" }
+impl<'a> PageContext<'a> {
+    pub(super) fn new(session: &'a PartnerSession, token: &PortalToken, request: &'a PortalRequest) -> Self {
+        Self { session, request, csrf: token.csrf(), error: None, notice: Html::new(), parent_path: "" }
     }
 
     /// The same, of a page one step below the others.
-    pub(super) fn below(mut self) -> Self {
-        self.up = "../";
+    pub(super) fn nested(mut self) -> Self {
+        self.parent_path = "../";
         self
     }
 
     /// The same, after a form that did not work.
-    pub(super) fn after(mut self, form: &'a str, why: String) -> Self {
-        self.wrong = Some((form, why));
+    pub(super) fn with_error(mut self, form: &'a str, why: String) -> Self {
+        self.error = Some((form, why));
         self
     }
 
     /// The same, with something that is shown once.
-    pub(super) fn with(mut self, news: Html) -> Self {
-        self.news = news;
+    pub(super) fn with_notice(mut self, news: Html) -> Self {
+        self.notice = news;
         self
     }
 
     /// The way to the other pages.
-    pub(super) fn up(&self) -> &'static str {
-        self.up
+    pub(super) fn parent_path(&self) -> &'static str {
+        self.parent_path
     }
 
     /// Whether who looks may change anything.
-    pub(super) fn may_change(&self) -> bool {
-        super::may_change(self.guest)
+    pub(super) fn can_edit(&self) -> bool {
+        super::can_edit(self.session)
     }
 
     /// The field that every form has.
-    pub(super) fn csrf(&self) -> Html {
+    pub(super) fn csrf_field(&self) -> Html {
         html! { "<input type=\"hidden\" name=\"csrf\" value=\"" (self.csrf) "\">" }
     }
 
     /// What stands in a field: what was typed, when just this form did not work; else what is so.
-    pub(super) fn value(&self, form: &str, name: &str, now: &str) -> String {
-        match &self.wrong {
-            Some((wrong, _)) if *wrong == form => self.asked.form.get(name).to_owned(),
+    pub(super) fn field_value(&self, form: &str, name: &str, now: &str) -> String {
+        match &self.error {
+            Some((wrong, _)) if *wrong == form => self.request.form.get(name).to_owned(),
             _ => now.to_owned(),
         }
     }
 
     /// Whether this form did not work.
-    pub(super) fn failed(&self, form: &str) -> bool {
-        self.wrong.as_ref().is_some_and(|(wrong, _)| *wrong == form)
+    pub(super) fn has_error(&self, form: &str) -> bool {
+        self.error.as_ref().is_some_and(|(wrong, _)| *wrong == form)
     }
 
     /// The page.
-    pub(super) fn page(&self, tab: &'static str, title: &str, content: &Html) -> Html {
-        let site = site(&self.guest.program);
-        let mut head =
-            html! { "<header><div><span class=\"site\">" (site) "<small>Partner portal</small></span>" };
-        push!(head, "<form method=\"post\" action=\"" (self.up) "sign-out\">" [self.csrf()]);
+    pub(super) fn render(&self, tab: &'static str, title: &str, content: &Html) -> Html {
+        let site = website_host(&self.session.program);
+        let mut head = html! { "<header><div><span class=\"site\">" (site) "<small>Partner portal</small></span>" };
+        push!(head, "<form method=\"post\" action=\"" (self.parent_path) "sign-out\">" [self.csrf_field()]);
         push!(head, "<button type=\"submit\">Sign out</button></form><nav aria-label=\"Portal\">");
         for (name, label) in TABS {
-            push!(head, "<a href=\"" (self.up) (name) "\"");
+            push!(head, "<a href=\"" (self.parent_path) (name) "\"");
             if name == tab {
                 head.raw(" aria-current=\"page\"");
             }
             push!(head, ">" (label) "</a>");
         }
         head.raw("</nav></div></header>\n");
-        let mut main = html! { "<h1>" (title) "</h1>\n" [self.told()] [self.news] };
+        let mut main = html! { "<h1>" (title) "</h1>\n" [self.status_banner()] [self.notice] };
         main.put(content);
-        let foot = html! { "Signed in as " (self.guest.partner.email) };
-        whole(&format!("{title} · {site}"), (self.up, ""), &head, (&main, &foot))
+        let foot = html! { "Signed in as " (self.session.partner.email) };
+        html_document(&format!("{title} · {site}"), (self.parent_path, ""), &head, (&main, &foot))
     }
 
     /// What just happened, and where the partner stands.
-    fn told(&self) -> Html {
+    fn status_banner(&self) -> Html {
         let mut told = Html::new();
-        if let Some((_, why)) = &self.wrong {
+        if let Some((_, why)) = &self.error {
             push!(told, "<p class=\"note bad\" role=\"alert\">" (why) "</p>\n");
-        } else if let Some(text) = done(&self.asked.query) {
+        } else if let Some(text) = success_text(&self.request.query) {
             push!(told, "<p class=\"note\" role=\"status\">" (text) "</p>\n");
         }
-        match self.guest.partner.status {
-            PartnerStatus::Invited => told.put(&self.invitation()),
+        match self.session.partner.status {
+            PartnerStatus::Invited => told.put(&self.invitation_form()),
             PartnerStatus::Pending => told.raw(
                 "<p class=\"note warn\">Your application is being looked at. Until then you can look around; your links \
                  begin to work when it is approved.</p>\n",
@@ -144,13 +143,13 @@ impl<'a> View<'a> {
     }
 
     /// The form by which an invitation is accepted.
-    fn invitation(&self) -> Html {
+    fn invitation_form(&self) -> Html {
         let mut form = html! {
-            "<section class=\"card\"><h2>You are invited to be a partner of " (site(&self.guest.program)) "</h2>\
-             <p>Accept, and your link works at once.</p><form method=\"post\" action=\"" (self.up) "accept\">"
-            [self.csrf()]
+            "<section class=\"card\"><h2>You are invited to be a partner of " (website_host(&self.session.program)) "</h2>\
+             <p>Accept, and your link works at once.</p><form method=\"post\" action=\"" (self.parent_path) "accept\">"
+            [self.csrf_field()]
         };
-        form.put(&terms_box(self.guest.program.settings.terms_url.as_deref()));
+        form.put(&terms_box(self.session.program.settings.terms_url.as_deref()));
         form.raw("<button type=\"submit\">Accept the invitation</button></form></section>\n");
         form
     }
@@ -166,7 +165,7 @@ pub(super) fn terms_box(terms_url: Option<&str>) -> Html {
 }
 
 /// What a form did, by the word in the address.
-fn done(query: &Form) -> Option<&'static str> {
+fn success_text(query: &FormFields) -> Option<&'static str> {
     Some(match query.get("done") {
         "accepted" => "Welcome: you are a partner now.",
         "link-added" => "The link was added.",
@@ -183,17 +182,17 @@ fn done(query: &Form) -> Option<&'static str> {
 }
 
 /// A page without a session.
-pub(super) fn bare(title: &str, up: &'static str, content: &Html) -> Html {
+pub(super) fn signed_out_page(title: &str, up: &'static str, content: &Html) -> Html {
     let main = html! { "<h1>" (title) "</h1>\n" [content] };
-    whole(title, (up, "narrow"), &Html::new(), (&main, &Html::new()))
+    html_document(title, (up, "narrow"), &Html::new(), (&main, &Html::new()))
 }
 
 /// A page that says one thing.
-pub(super) fn plain(up: &'static str, title: &str, text: &str) -> Html {
-    bare(title, up, &html! { "<div class=\"card\"><p>" (text) "</p></div>" })
+pub(super) fn message_page(up: &'static str, title: &str, text: &str) -> Html {
+    signed_out_page(title, up, &html! { "<div class=\"card\"><p>" (text) "</p></div>" })
 }
 
-fn whole(
+fn html_document(
     title: &str,
     (up, class): (&'static str, &'static str),
     head: &Html,

@@ -24,7 +24,7 @@ impl Html {
     /// Text, for between tags and for attributes in quotation marks.
     pub fn text(&mut self, text: &dyn Display) {
         // Into memory: this does not fail.
-        let _ = write!(Escaping(&mut self.0), "{text}");
+        let _ = write!(EscapingWriter(&mut self.0), "{text}");
     }
 
     /// Another piece.
@@ -46,9 +46,9 @@ impl Html {
 }
 
 /// Escapes what is written through it.
-struct Escaping<'a>(&'a mut String);
+struct EscapingWriter<'a>(&'a mut String);
 
-impl Write for Escaping<'_> {
+impl Write for EscapingWriter<'_> {
     fn write_str(&mut self, text: &str) -> fmt::Result {
         for c in text.chars() {
             match c {

@@ -1,27 +1,27 @@
 //! The page of links: what to share, what came of it, and the address by which partners are recruited.
 
 use ::affiliate::links;
-use ::affiliate::refusal::Refusal;
+use ::affiliate::refusal::AffiliateError;
 use mail::affiliate::partner::{LINKS_MAX, PartnerLink};
-use mail::affiliate::referral::Brought;
+use mail::affiliate::referral::ReferralCounts;
 
-use super::frame::View;
+use super::frame::PageContext;
 use super::html::{Html, html, push};
-use crate::room::Room;
+use crate::room::AppState;
 
-pub(super) async fn show(room: &Room, view: &View<'_>) -> Result<Html, Refusal> {
-    let (partner, program) = (&view.guest.partner, &view.guest.program);
+pub(super) async fn show(room: &AppState, view: &PageContext<'_>) -> Result<Html, AffiliateError> {
+    let (partner, program) = (&view.session.partner, &view.session.program);
     let office = &room.affiliate;
-    let all = office.links(partner.account, partner.id).await?;
-    let brought = office.brought(partner).await?;
-    let clicks = office.clicks(partner, &all).await?;
+    let all = office.list_links(partner.account, partner.id).await?;
+    let brought = office.referral_counts(partner).await?;
+    let clicks = office.click_statistics(partner, &all).await?;
     let mut content = Html::new();
-    if view.may_change() && all.len() < LINKS_MAX {
-        content.put(&adding(view));
+    if view.can_edit() && all.len() < LINKS_MAX {
+        content.put(&add_link_form(view));
     }
     for link in &all {
         let is_primary = link.id == partner.primary_link;
-        let address = links::address(&program.settings.website_url, link);
+        let address = links::link_url(&program.settings.website_url, link);
         push!(content, "<section class=\"card\"><h2>"(link.label.as_deref().unwrap_or(link.token.as_str())));
         if is_primary {
             content.raw(" <span class=\"tag\">your main link</span>");
@@ -29,63 +29,63 @@ pub(super) async fn show(room: &Room, view: &View<'_>) -> Result<Html, Refusal> 
         push!(content, "</h2><label>Share this address<input readonly value=\"" (address) "\"></label>");
         let count = clicks.by_link.get(&link.id).copied().unwrap_or_default();
         let whom = brought.links.get(&link.id).copied().unwrap_or_default();
-        push!(content, [counts(count, whom)]);
-        if view.may_change() {
-            content.put(&changing(view, link));
+        push!(content, [link_counts(count, whom)]);
+        if view.can_edit() {
+            content.put(&edit_link_form(view, link));
         }
         content.raw("</section>\n");
     }
-    push!(content, "<section class=\"card\"><h2>All together</h2>" [counts(clicks.all, brought.all())]
-        "</section>\n" [recruiting(room, view, &all).await?]);
-    Ok(view.page("links", "Links", &content))
+    push!(content, "<section class=\"card\"><h2>All together</h2>" [link_counts(clicks.all, brought.total())]
+        "</section>\n" [recruiting_link(room, view, &all).await?]);
+    Ok(view.render("links", "Links", &content))
 }
 
-fn counts(clicks: u64, Brought { leads, customers }: Brought) -> Html {
+fn link_counts(clicks: u64, ReferralCounts { leads, customers }: ReferralCounts) -> Html {
     html! { "<p>" (clicks) " clicks · " (leads) " people brought · " (customers) " customers</p>" }
 }
 
 /// The fields of a link.
-fn fields(view: &View<'_>, form: &str, link: Option<&PartnerLink>) -> Html {
+fn link_fields(view: &PageContext<'_>, form: &str, link: Option<&PartnerLink>) -> Html {
     let now = |text: Option<&str>| text.unwrap_or_default().to_owned();
-    let token = view.value(form, "token", &now(link.map(|link| link.token.as_str())));
-    let label = view.value(form, "label", &now(link.and_then(|link| link.label.as_deref())));
-    let to = view.value(form, "destination_url", &now(link.and_then(|link| link.destination_url.as_deref())));
+    let token = view.field_value(form, "token", &now(link.map(|link| link.token.as_str())));
+    let label = view.field_value(form, "label", &now(link.and_then(|link| link.label.as_deref())));
+    let to = view.field_value(form, "destination_url", &now(link.and_then(|link| link.destination_url.as_deref())));
     html! {
         "<div class=\"two\"><label>Name in the address<input name=\"token\" required minlength=\"2\" maxlength=\"40\" \
          pattern=\"[A-Za-z0-9_\\-]+\" autocapitalize=\"none\" spellcheck=\"false\" value=\"" (token) "\">\
          <small>2 to 40 letters, digits, dashes and underscores</small></label>\
          <label>Your note (nobody else sees it)<input name=\"label\" maxlength=\"200\" value=\"" (label) "\"></label></div>\
          <label>Page that it leads to<input name=\"destination_url\" maxlength=\"2000\" placeholder=\"/pricing\" value=\""
-        (to) "\"><small>A path on " (view.guest.program.settings.website_url) "; its front page otherwise</small></label>"
+        (to) "\"><small>A path on " (view.session.program.settings.website_url) "; its front page otherwise</small></label>"
     }
 }
 
-fn adding(view: &View<'_>) -> Html {
-    let open = if view.failed("add-link") { " open" } else { "" };
+fn add_link_form(view: &PageContext<'_>) -> Html {
+    let open = if view.has_error("add-link") { " open" } else { "" };
     html! {
         "<details class=\"card\"" (open) "><summary>Add a link</summary>\
-         <form method=\"post\" action=\"add-link\">" [view.csrf()] [fields(view, "add-link", None)]
+         <form method=\"post\" action=\"add-link\">" [view.csrf_field()] [link_fields(view, "add-link", None)]
         "<button type=\"submit\">Add the link</button></form></details>\n"
     }
 }
 
-fn changing(view: &View<'_>, link: &PartnerLink) -> Html {
-    let is_this = view.failed("change-link") && view.asked.form.get("id") == link.id.to_string();
+fn edit_link_form(view: &PageContext<'_>, link: &PartnerLink) -> Html {
+    let is_this = view.has_error("change-link") && view.request.form.get("id") == link.id.to_string();
     let (open, form) = if is_this { (" open", "change-link") } else { ("", "") };
     html! {
-        "<details" (open) "><summary>Change it</summary><form method=\"post\" action=\"change-link\">" [view.csrf()]
-        "<input type=\"hidden\" name=\"id\" value=\"" (link.id) "\">" [fields(view, form, Some(link))]
+        "<details" (open) "><summary>Change it</summary><form method=\"post\" action=\"change-link\">" [view.csrf_field()]
+        "<input type=\"hidden\" name=\"id\" value=\"" (link.id) "\">" [link_fields(view, form, Some(link))]
         "<p class=\"soft\">With another name in the address, the old address leads nobody to you any more.</p>\
          <button type=\"submit\">Change the link</button></form></details>"
     }
 }
 
 /// The address by which partners are recruited, where that earns anything.
-async fn recruiting(room: &Room, view: &View<'_>, all: &[PartnerLink]) -> Result<Html, Refusal> {
-    let (partner, program) = (&view.guest.partner, &view.guest.program);
+async fn recruiting_link(room: &AppState, view: &PageContext<'_>, all: &[PartnerLink]) -> Result<Html, AffiliateError> {
+    let (partner, program) = (&view.session.partner, &view.session.program);
     let campaign = match room.affiliate.campaign(partner.account, partner.campaign).await {
         Ok(campaign) => campaign,
-        Err(Refusal::Unknown(_)) => return Ok(Html::new()),
+        Err(AffiliateError::NotFound(_)) => return Ok(Html::new()),
         Err(refusal) => return Err(refusal),
     };
     let share = campaign.terms.second_tier.get();

@@ -14,12 +14,12 @@ const FLOOR: f64 = 160.0;
 const TOP: f64 = 14.0;
 
 /// Draws earnings and clicks by day, the oldest first.
-pub(super) fn drawn(currency: Currency, money: &[i64], clicks: &[u64]) -> Html {
+pub(super) fn draw_chart(currency: Currency, money: &[i64], clicks: &[u64]) -> Html {
     let (earned, came) = (money.iter().copied().fold(0, i64::saturating_add), clicks.iter().sum::<u64>());
     let most_money = money.iter().copied().max().unwrap_or(0).max(0);
     let most_clicks = clicks.iter().copied().max().unwrap_or(0);
     let words = html! {
-        "In 90 days: " (words::money(earned, currency)) " came in, " (came) (if came == 1 { " click" } else { " clicks" })
+        "In 90 days: " (words::format_money(earned, currency)) " came in, " (came) (if came == 1 { " click" } else { " clicks" })
     };
     let mut picture = html! {
         "<figure><svg viewBox=\"0 0 900 180\" role=\"img\" aria-label=\"" [words] "\">\
@@ -27,20 +27,21 @@ pub(super) fn drawn(currency: Currency, money: &[i64], clicks: &[u64]) -> Html {
     };
     for (day, sum) in money.iter().enumerate() {
         if *sum > 0 {
-            let height = share(as_f64(*sum), as_f64(most_money)).max(1.5);
-            let (x, width) = (left(day, money.len()), WIDTH / as_count(money.len()) * 0.72);
+            let height = relative_height(as_f64(*sum), as_f64(most_money)).max(1.5);
+            let (x, width) = (bar_left(day, money.len()), WIDTH / as_count(money.len()) * 0.72);
             push!(
                 picture,
-                "<rect class=\"money\" x=\"" (round(x)) "\" y=\"" (round(FLOOR - height)) "\" width=\"" (round(width))
-                "\" height=\"" (round(height)) "\" rx=\"1.5\"/>"
+                "<rect class=\"money\" x=\"" (round_to_tenth(x)) "\" y=\"" (round_to_tenth(FLOOR - height)) "\" width=\"" (round_to_tenth(width))
+                "\" height=\"" (round_to_tenth(height)) "\" rx=\"1.5\"/>"
             );
         }
     }
     if most_clicks > 0 {
         picture.raw("<polyline class=\"clicks\" points=\"");
         for (day, count) in clicks.iter().enumerate() {
-            let (x, y) = (left(day, clicks.len()), FLOOR - share(count_f64(*count), count_f64(most_clicks)));
-            push!(picture, (round(x + WIDTH / as_count(clicks.len()) * 0.36)) "," (round(y)) " ");
+            let (x, y) =
+                (bar_left(day, clicks.len()), FLOOR - relative_height(count_f64(*count), count_f64(most_clicks)));
+            push!(picture, (round_to_tenth(x + WIDTH / as_count(clicks.len()) * 0.36)) "," (round_to_tenth(y)) " ");
         }
         picture.raw("\"/>");
     }
@@ -53,17 +54,17 @@ pub(super) fn drawn(currency: Currency, money: &[i64], clicks: &[u64]) -> Html {
     picture
 }
 
-fn left(day: usize, days: usize) -> f64 {
+fn bar_left(day: usize, days: usize) -> f64 {
     as_count(day) * (WIDTH / as_count(days.max(1)))
 }
 
 /// How high something is, of the highest.
-fn share(part: f64, most: f64) -> f64 {
+fn relative_height(part: f64, most: f64) -> f64 {
     if most > 0.0 { part / most * (FLOOR - TOP) } else { 0.0 }
 }
 
 /// To a tenth, which is finer than anybody sees.
-fn round(figure: f64) -> String {
+fn round_to_tenth(figure: f64) -> String {
     format!("{figure:.1}")
 }
 
@@ -95,7 +96,7 @@ mod tests {
             (vec![i64::MAX; 90], vec![u64::MAX / 90; 90]),
             (vec![-5, 0, 5], vec![1]),
         ] {
-            let text = drawn(usd, &money, &clicks).into_string();
+            let text = draw_chart(usd, &money, &clicks).into_string();
             assert!(text.contains("</svg>") && !text.contains("NaN") && !text.contains("inf"), "{text}");
         }
     }

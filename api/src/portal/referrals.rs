@@ -1,27 +1,27 @@
 //! The page of referrals: who was brought, as far as the program shares it, and what came of the partner's own tags.
 
-use ::affiliate::portal::figures::Following;
-use ::affiliate::refusal::Refusal;
+use ::affiliate::portal::figures::ReferralStatistics;
+use ::affiliate::refusal::AffiliateError;
 use mail::affiliate::referral::Referral;
 use mail::id::ReferralId;
-use store::affiliate::listing::Wanted;
-use store::affiliate::referral::Filter;
+use store::affiliate::listing::ListPageRequest;
+use store::affiliate::referral::ReferralFilter;
 
-use super::frame::View;
+use super::frame::PageContext;
 use super::html::{Html, html, push};
 use super::words;
-use crate::room::Room;
+use crate::room::AppState;
 
 /// Entries of a page.
 pub(super) const ENTRIES: usize = 50;
 
-pub(super) async fn show(room: &Room, view: &View<'_>) -> Result<Html, Refusal> {
-    let (partner, program) = (&view.guest.partner, &view.guest.program);
+pub(super) async fn show(room: &AppState, view: &PageContext<'_>) -> Result<Html, AffiliateError> {
+    let (partner, program) = (&view.session.partner, &view.session.program);
     let office = &room.affiliate;
-    let before = view.asked.query.get("before").parse::<ReferralId>().ok();
-    let wanted = Wanted { before: before.map(ReferralId::to_bytes), limit: ENTRIES, from: None };
-    let filter = Filter { partner: Some(partner.id), ..Filter::default() };
-    let page = office.referrals(partner.account, &filter, wanted).await?;
+    let before = view.request.query.get("before").parse::<ReferralId>().ok();
+    let wanted = ListPageRequest { before: before.map(ReferralId::to_bytes), limit: ENTRIES, from: None };
+    let filter = ReferralFilter { partner: Some(partner.id), ..ReferralFilter::default() };
+    let page = office.list_referrals(partner.account, &filter, wanted).await?;
     let mut content = html! { "<section class=\"card\">" };
     if page.rows.is_empty() {
         content.raw("<p>Nobody yet. Share your link, and who signs up or buys by it shows here.</p>");
@@ -32,35 +32,35 @@ pub(super) async fn show(room: &Room, view: &View<'_>) -> Result<Html, Refusal> 
              </tr></thead><tbody>",
         );
         let shares = program.settings.share_customer_email;
-        page.rows.iter().for_each(|referral| content.put(&row(referral, shares)));
+        page.rows.iter().for_each(|referral| content.put(&referral_row(referral, shares)));
         content.raw("</tbody></table>");
     }
     let next = page.next.map(|id| ReferralId::from_bytes(id).to_string());
-    push!(content, [pages("referrals", before.is_some(), next.as_deref())] "</section>\n");
+    push!(content, [page_links("referrals", before.is_some(), next.as_deref())] "</section>\n");
     if before.is_none() {
-        let links = office.links(partner.account, partner.id).await?;
-        let clicks = office.clicks(partner, &links).await?;
-        content.put(&tags(&office.following(partner).await?, &clicks.by_tag));
+        let links = office.list_links(partner.account, partner.id).await?;
+        let clicks = office.click_statistics(partner, &links).await?;
+        content.put(&tag_table(&office.referral_statistics(partner).await?, &clicks.by_tag));
     }
-    Ok(view.page("referrals", "Referrals", &content))
+    Ok(view.render("referrals", "Referrals", &content))
 }
 
-fn row(referral: &Referral, shares: bool) -> Html {
+fn referral_row(referral: &Referral, shares: bool) -> Html {
     let who = match &referral.email {
         Some(email) if shares => email.to_string(),
-        Some(email) => words::masked(email),
+        Some(email) => words::mask_email(email),
         None => "a customer".to_owned(),
     };
-    let revenue = referral.currency.map(|currency| words::money(referral.revenue_cents, currency));
+    let revenue = referral.currency.map(|currency| words::format_money(referral.revenue_cents, currency));
     html! {
         "<tr><td>" (who) "</td><td data-is=\"Tag\">" (referral.sub_id.as_deref().unwrap_or_default()) "</td><td>"
-        [words::day(referral.created_at)] "</td><td>" [words::standing(referral)]
+        [words::format_day(referral.created_at)] "</td><td>" [words::referral_status(referral)]
         "</td><td class=\"num\" data-is=\"Bought for\">" (revenue.unwrap_or_default()) "</td></tr>"
     }
 }
 
 /// The way to the other pages of a list.
-pub(super) fn pages(name: &str, is_further: bool, next: Option<&str>) -> Html {
+pub(super) fn page_links(name: &str, is_further: bool, next: Option<&str>) -> Html {
     let mut links = Html::new();
     if !is_further && next.is_none() {
         return links;
@@ -77,7 +77,7 @@ pub(super) fn pages(name: &str, is_further: bool, next: Option<&str>) -> Html {
 }
 
 /// What came of each tag.
-fn tags(following: &Following, clicks: &std::collections::BTreeMap<String, u64>) -> Html {
+fn tag_table(following: &ReferralStatistics, clicks: &std::collections::BTreeMap<String, u64>) -> Html {
     let mut names: Vec<&String> = following.by_tag.keys().chain(clicks.keys()).collect();
     names.sort_unstable();
     names.dedup();

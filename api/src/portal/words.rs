@@ -3,15 +3,15 @@
 use jiff::Timestamp;
 use jiff::tz::TimeZone;
 use mail::address::Address;
-use mail::affiliate::commission::{Commission, Reason, Status};
+use mail::affiliate::commission::{Commission, CommissionState, ReversalReason};
 use mail::affiliate::money::Currency;
-use mail::affiliate::referral::{Blocked, Referral, ReferralStatus};
+use mail::affiliate::referral::{Referral, ReferralBlock, ReferralStatus};
 
 use super::html::{Html, html};
 
 /// An amount: `1,234.50 USD`.
-pub(super) fn money(amount: i64, currency: Currency) -> String {
-    let written = currency.written(amount);
+pub(super) fn format_money(amount: i64, currency: Currency) -> String {
+    let written = currency.format_amount(amount);
     let (whole, rest) = match written.split_once('.') {
         Some((whole, rest)) => (whole, format!(".{rest}")),
         None => (written.as_str(), String::new()),
@@ -28,19 +28,19 @@ pub(super) fn money(amount: i64, currency: Currency) -> String {
 }
 
 /// A day: `22 Nov 2026`, by UTC.
-pub(super) fn day(at: Timestamp) -> Html {
+pub(super) fn format_day(at: Timestamp) -> Html {
     let date = TimeZone::UTC.to_datetime(at).strftime("%-d %b %Y").to_string();
-    html! { "<time datetime=\"" (mail::moment::write(at)) "\">" (date) "</time>" }
+    html! { "<time datetime=\"" (mail::moment::to_rfc3339(at)) "\">" (date) "</time>" }
 }
 
 /// A day and its time, by UTC.
-pub(super) fn moment(at: Timestamp) -> Html {
+pub(super) fn format_time(at: Timestamp) -> Html {
     let text = TimeZone::UTC.to_datetime(at).strftime("%-d %b %Y, %H:%M UTC").to_string();
-    html! { "<time datetime=\"" (mail::moment::write(at)) "\">" (text) "</time>" }
+    html! { "<time datetime=\"" (mail::moment::to_rfc3339(at)) "\">" (text) "</time>" }
 }
 
 /// With a capital at its beginning, and a full stop.
-pub(super) fn sentence(text: &str) -> String {
+pub(super) fn to_sentence(text: &str) -> String {
     let mut rest = text.chars();
     let first = rest.next().map(|first| first.to_uppercase().chain(rest).collect::<String>());
     let text = first.unwrap_or_default();
@@ -48,7 +48,7 @@ pub(super) fn sentence(text: &str) -> String {
 }
 
 /// A field as its form calls it.
-pub(super) fn field(name: &str) -> &'static str {
+pub(super) fn field_label(name: &str) -> &'static str {
     match name {
         "email" => "The email address",
         "token" => "The link's name",
@@ -68,7 +68,7 @@ pub(super) fn field(name: &str) -> &'static str {
 }
 
 /// Somebody's address, as far as it is shared: `g•••@e•••.com`.
-pub(super) fn masked(email: &Address) -> String {
+pub(super) fn mask_email(email: &Address) -> String {
     let text = email.to_string();
     let (local, domain) = text.rsplit_once('@').unwrap_or((&text, ""));
     let (host, end) = domain.rsplit_once('.').map_or((domain, ""), |(host, end)| (host, end));
@@ -78,55 +78,54 @@ pub(super) fn masked(email: &Address) -> String {
 }
 
 /// A small mark with a colour.
-pub(super) fn tag(kind: &'static str, text: &str) -> Html {
+pub(super) fn badge(kind: &'static str, text: &str) -> Html {
     html! { "<span class=\"tag " (kind) "\">" (text) "</span>" }
 }
 
 /// How far a referral is.
-pub(super) fn standing(referral: &Referral) -> Html {
+pub(super) fn referral_status(referral: &Referral) -> Html {
     match (referral.blocked, referral.status) {
-        (Some(Blocked::SelfReferral), _) => tag("bad", "own purchase, not counted"),
-        (Some(Blocked::ExistingCustomer), _) => tag("bad", "customer already, not counted"),
-        (None, ReferralStatus::Lead) => tag("", "signed up"),
-        (None, ReferralStatus::Trialing) => tag("warn", "on trial"),
-        (None, ReferralStatus::Active) => tag("good", "customer"),
-        (None, ReferralStatus::Cancelled) => tag("", "customer once"),
-        (None, ReferralStatus::Refunded) => tag("bad", "money returned"),
-        (None, ReferralStatus::Rejected) => tag("bad", "not counted"),
+        (Some(ReferralBlock::SelfReferral), _) => badge("bad", "own purchase, not counted"),
+        (Some(ReferralBlock::ExistingCustomer), _) => badge("bad", "customer already, not counted"),
+        (None, ReferralStatus::Lead) => badge("", "signed up"),
+        (None, ReferralStatus::Trialing) => badge("warn", "on trial"),
+        (None, ReferralStatus::Active) => badge("good", "customer"),
+        (None, ReferralStatus::Cancelled) => badge("", "customer once"),
+        (None, ReferralStatus::Refunded) => badge("bad", "money returned"),
+        (None, ReferralStatus::Rejected) => badge("bad", "not counted"),
     }
 }
 
 /// What became of a line of the ledger.
-pub(super) fn state(line: &Commission) -> Html {
+pub(super) fn commission_status(line: &Commission) -> Html {
     match line.status {
-        Status::Pending { frozen } if frozen.is_frozen() => tag("warn", "being looked at"),
-        Status::Pending { .. } => {
-            html! { [tag("warn", "pending")] "<small>yours on " [day(line.earns_at)] "</small>" }
+        CommissionState::Pending { frozen } if frozen.is_frozen() => badge("warn", "being looked at"),
+        CommissionState::Pending { .. } => {
+            html! { [badge("warn", "pending")] "<small>yours on " [format_day(line.earns_at)] "</small>" }
         }
-        Status::Earned { earned_at, frozen } => {
-            let mark =
-                if frozen.is_frozen() { tag("warn", "being looked at") } else { tag("good", "earned") };
-            html! { [mark] "<small>since " [day(earned_at)] "</small>" }
+        CommissionState::Earned { earned_at, frozen } => {
+            let mark = if frozen.is_frozen() { badge("warn", "being looked at") } else { badge("good", "earned") };
+            html! { [mark] "<small>since " [format_day(earned_at)] "</small>" }
         }
-        Status::InPayout { .. } => tag("good", "in a payout"),
-        Status::Paid { paid_at, .. } => {
-            html! { [tag("good", "paid")] "<small>on " [day(paid_at)] "</small>" }
+        CommissionState::InPayout { .. } => badge("good", "in a payout"),
+        CommissionState::Paid { paid_at, .. } => {
+            html! { [badge("good", "paid")] "<small>on " [format_day(paid_at)] "</small>" }
         }
-        Status::Reversed { reversed_at, reason, .. } => {
-            html! { [tag("bad", "taken back")] "<small>" (why(reason)) ", " [day(reversed_at)] "</small>" }
+        CommissionState::Reversed { reversed_at, reason, .. } => {
+            html! { [badge("bad", "taken back")] "<small>" (reason_text(reason)) ", " [format_day(reversed_at)] "</small>" }
         }
     }
 }
 
-fn why(reason: Reason) -> &'static str {
+fn reason_text(reason: ReversalReason) -> &'static str {
     match reason {
-        Reason::Refund => "the customer got the money back",
-        Reason::Dispute => "the customer's bank took the money back",
-        Reason::Fraud => "the purchase was not an honest one",
-        Reason::Manual => "by the program",
-        Reason::PartnerDeleted => "the partner left",
-        Reason::Blocked => "the customer does not count",
-        Reason::Expired => "the lead's time ran out",
+        ReversalReason::Refund => "the customer got the money back",
+        ReversalReason::Dispute => "the customer's bank took the money back",
+        ReversalReason::Fraud => "the purchase was not an honest one",
+        ReversalReason::Manual => "by the program",
+        ReversalReason::PartnerDeleted => "the partner left",
+        ReversalReason::Blocked => "the customer does not count",
+        ReversalReason::Expired => "the lead's time ran out",
     }
 }
 
@@ -136,7 +135,7 @@ mod tests {
 
     #[test]
     fn money_is_written_with_its_decimals() {
-        let written = |code: &str, amount| money(amount, code.parse().unwrap());
+        let written = |code: &str, amount| format_money(amount, code.parse().unwrap());
         assert_eq!(written("usd", 123_456_789), "1,234,567.89 USD");
         assert_eq!(written("jpy", 1_000), "1,000 JPY");
         assert_eq!(written("kwd", -770), "−0.770 KWD");
@@ -150,7 +149,7 @@ mod tests {
             ("g@sub.example.co.uk", "g•••@s•••.uk"),
             ("a@localhost", "a•••@l•••"),
         ] {
-            assert_eq!(masked(&email.parse().unwrap()), seen);
+            assert_eq!(mask_email(&email.parse().unwrap()), seen);
         }
     }
 }

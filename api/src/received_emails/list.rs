@@ -9,29 +9,29 @@ use std::sync::Arc;
 use jiff::Timestamp;
 use mail::address::Address;
 use mail::id::DomainId;
-use mail::received::{Received, SpamStatus};
+use mail::received::{ReceivedEmail, SpamStatus};
 use serde_json::json;
 use store::access::Tenant;
-use store::engine::Order;
-use store::received::{self, Asked};
+use store::engine::ScanOrder;
+use store::received::{self, ReceivedQuery};
 
-use super::view::{ReceivedList, ReceivedView};
-use crate::call::{Call, Input, Takes};
-use crate::page::{self, KIND_RECEIVED, Page};
+use super::view::{ReceivedEmailList, ReceivedEmailView};
+use crate::call::{FromRequest, Request, RequestSpec};
+use crate::page::{self, KIND_RECEIVED, PageParameters};
 use crate::problem::Problem;
-use crate::room::Room;
+use crate::room::AppState;
 use crate::schema::{self, Schemas};
 
 /// What `GET /received-emails` takes.
 #[derive(Debug)]
 pub struct ListReceivedEmails {
-    page: Page,
+    page: PageParameters,
     ascending: bool,
-    filter: Filter,
+    filter: ReceivedEmailFilter,
 }
 
 #[derive(Debug, Default)]
-struct Filter {
+struct ReceivedEmailFilter {
     to: Vec<Address>,
     from: Vec<Address>,
     domains: Vec<DomainId>,
@@ -40,15 +40,15 @@ struct Filter {
     before: Option<Timestamp>,
 }
 
-fn is_same(one: &Address, other: &Address) -> bool {
-    one.domain() == other.domain() && one.local().eq_ignore_ascii_case(other.local())
+fn is_same_address(one: &Address, other: &Address) -> bool {
+    one.domain() == other.domain() && one.local_part().eq_ignore_ascii_case(other.local_part())
 }
 
-impl Filter {
-    fn passes(&self, received: &Received) -> bool {
+impl ReceivedEmailFilter {
+    fn matches(&self, received: &ReceivedEmail) -> bool {
         let one_of = |wanted: &[Address], found: [Option<&Address>; 2]| {
             wanted.is_empty()
-                || found.into_iter().flatten().any(|found| wanted.iter().any(|wanted| is_same(wanted, found)))
+                || found.into_iter().flatten().any(|found| wanted.iter().any(|wanted| is_same_address(wanted, found)))
         };
         one_of(&self.to, [Some(&received.rcpt_to), None])
             && one_of(&self.from, [received.heading.author.as_ref(), received.envelope_from.as_ref()])
@@ -59,15 +59,15 @@ impl Filter {
     }
 }
 
-impl Input for ListReceivedEmails {
-    fn describe(_: &mut Schemas) -> Takes {
+impl FromRequest for ListReceivedEmails {
+    fn describe(_: &mut Schemas) -> RequestSpec {
         let text = || json!({"type": "string"});
         let filter = |name: &str, description: &str| schema::query_parameter(name, description, text());
         let words = json!({"type": "array", "items": {"type": "string", "enum": SpamStatus::WORDS}});
         let mut spam = schema::query_parameter("spam_status", "Whether it is spam; of several, one", words);
         (spam["style"], spam["explode"]) = (json!("form"), json!(false));
         let order = json!({"type": "string", "enum": ["desc", "asc"], "default": "desc"});
-        let mut parameters = Page::parameters();
+        let mut parameters = PageParameters::parameters();
         parameters.extend([
             schema::query_parameter(
                 "order",
@@ -82,25 +82,25 @@ impl Input for ListReceivedEmails {
             schema::time_parameter("received_after", "Only those received after this time"),
             schema::time_parameter("received_before", "Only those received before this time"),
         ]);
-        Takes { parameters, ..Takes::default() }
+        RequestSpec { parameters, ..RequestSpec::default() }
     }
 
-    fn read(call: &Call) -> Result<Self, Problem> {
-        let given = page::parameters(&call.query)?;
-        let ascending = match page::one(&given, "order")? {
+    fn read(call: &Request) -> Result<Self, Problem> {
+        let given = page::parse_query(&call.query)?;
+        let ascending = match page::single_value(&given, "order")? {
             None | Some("desc") => false,
             Some("asc") => true,
             Some(_) => return Err(Problem::field("order", "must be `desc` or `asc`")),
         };
-        let filter = Filter {
-            to: page::values(&given, "to", "an email address")?,
-            from: page::values(&given, "from", "an email address")?,
-            domains: page::values(&given, "domain_id", "the id of a domain (`dom_…`)")?,
-            spam: page::words(&call.query, "spam_status", &SpamStatus::WORDS, SpamStatus::of_word)?,
-            after: page::time(&given, "received_after")?,
-            before: page::time(&given, "received_before")?,
+        let filter = ReceivedEmailFilter {
+            to: page::parse_values(&given, "to", "an email address")?,
+            from: page::parse_values(&given, "from", "an email address")?,
+            domains: page::parse_values(&given, "domain_id", "the id of a domain (`dom_…`)")?,
+            spam: page::parse_words(&call.query, "spam_status", &SpamStatus::WORDS, SpamStatus::from_word)?,
+            after: page::parse_time(&given, "received_after")?,
+            before: page::parse_time(&given, "received_before")?,
         };
-        Ok(Self { page: Page::read(&call.query)?, ascending, filter })
+        Ok(Self { page: PageParameters::from_query(&call.query)?, ascending, filter })
     }
 }
 
@@ -109,31 +109,31 @@ impl Input for ListReceivedEmails {
 /// # Errors
 /// The cursor is none of this list's; the store cannot be read.
 pub async fn list(
-    room: Arc<Room>,
+    room: Arc<AppState>,
     tenant: Tenant,
     input: ListReceivedEmails,
-) -> Result<ReceivedList, Problem> {
+) -> Result<ReceivedEmailList, Problem> {
     let ListReceivedEmails { page, ascending, mut filter } = input;
-    let from = page.number(KIND_RECEIVED)?;
+    let from = page.cursor_number(KIND_RECEIVED)?;
     if let Some(bond) = tenant.bound_to() {
         // A key that is bound to a domain sees what came in for it.
         if !filter.domains.is_empty() && !filter.domains.contains(&bond) {
             let next_cursor = ascending.then(|| page::after_number(KIND_RECEIVED, from.unwrap_or(0)));
-            return Ok(ReceivedList { received_emails: Vec::new(), has_more: false, next_cursor });
+            return Ok(ReceivedEmailList { received_emails: Vec::new(), has_more: false, next_cursor });
         }
         filter.domains = vec![bond];
     }
-    let order = if ascending { Order::Ascending } else { Order::Descending };
-    let asked = Asked { order, from, limit: page.limit, after: filter.after, before: filter.before };
-    let (store, account) = (room.hall.store(), tenant.account().id);
-    let listed = received::list(store, account, &asked, |one| filter.passes(one)).await?;
+    let order = if ascending { ScanOrder::Ascending } else { ScanOrder::Descending };
+    let asked = ReceivedQuery { order, from, limit: page.limit, after: filter.after, before: filter.before };
+    let (store, account) = (room.intake.store(), tenant.account().id);
+    let listed = received::list(store, account, &asked, |one| filter.matches(one)).await?;
     // In the order of arrival a poller comes back with the cursor of the last page.
     let place = match ascending {
         true => Some(listed.looked_at.or(from).unwrap_or(0)),
         false => listed.looked_at.filter(|_| listed.has_more),
     };
-    Ok(ReceivedList {
-        received_emails: listed.received.iter().map(ReceivedView::of).collect(),
+    Ok(ReceivedEmailList {
+        received_emails: listed.received.iter().map(ReceivedEmailView::from_received).collect(),
         has_more: listed.has_more,
         next_cursor: place.map(|place| page::after_number(KIND_RECEIVED, place)),
     })

@@ -9,24 +9,24 @@ use std::sync::Arc;
 use http::HeaderMap;
 use mail::address::Mailbox;
 use mail::compose::{Attachment, Composition, CustomHeader};
-use mail::draft::{Content, Draft, DraftRecipient, Envelope, Wishes};
-use mail::email::{Category, Door};
-use mail::idempotency::Operation;
-use mail::received::{Received, thread};
-use mail::recipient::{Notify, RecipientKind};
+use mail::draft::{Draft, DraftContent, DraftRecipient, SendOptions, SubmissionEnvelope};
+use mail::email::{Category, Ingress};
+use mail::idempotency::IdempotencyScope;
+use mail::received::{ReceivedEmail, thread_headers};
+use mail::recipient::{DsnOptions, RecipientKind};
 use serde_json::json;
 use serde_json::value::RawValue;
 use store::access::Tenant;
 
-use super::{OfReceived, find, id_parameter, message};
-use crate::call::{Call, Input, Takes};
-use crate::emails::recipients::{Recipients, recipients};
-use crate::emails::send::{CONTENT_BYTES_MAX, Sent};
-use crate::emails::send_once;
-use crate::fields::{self, Given, Names, Notes};
-use crate::idempotency::{self, Once};
-use crate::problem::{Code, Problem};
-use crate::room::Room;
+use super::{ReceivedEmailPath, find, id_parameter, load_message};
+use crate::call::{FromRequest, Request, RequestSpec};
+use crate::emails::recipients::{RecipientLists, read_recipients};
+use crate::emails::send::{CONTENT_BYTES_MAX, SendResponse};
+use crate::emails::send_idempotent;
+use crate::fields::{self, FieldDiagnostics, FieldNames, ObjectFields};
+use crate::idempotency::{self, IdempotentResponse};
+use crate::problem::{ErrorCode, Problem};
+use crate::room::AppState;
 use crate::schema::{self, Schemas};
 
 /// Both texts, escaped.
@@ -34,7 +34,7 @@ const BODY_BYTES_MAX: usize = 4 * CONTENT_BYTES_MAX;
 /// Bytes of a subject, with what is put before it.
 const SUBJECT_BYTES_MAX: usize = 900;
 
-const REPLY_NAMES: Names = Names {
+const REPLY_NAMES: FieldNames = FieldNames {
     known: &[
         ("html", "html"),
         ("htmlBody", "html"),
@@ -47,70 +47,64 @@ const REPLY_NAMES: Names = Names {
     foreign: &[("HtmlBody", "html"), ("TextBody", "text")],
 };
 
-const FORWARD_NAMES: Names = Names {
-    known: &[
-        ("to", "to"),
-        ("text", "text"),
-        ("textBody", "text"),
-        ("text_body", "text"),
-        ("plain_body", "text"),
-    ],
+const FORWARD_NAMES: FieldNames = FieldNames {
+    known: &[("to", "to"), ("text", "text"), ("textBody", "text"), ("text_body", "text"), ("plain_body", "text")],
     foreign: &[("To", "to"), ("TextBody", "text")],
 };
 
 /// What `POST /received-emails/{id}/reply` takes.
 #[derive(Debug)]
-pub struct ReplyToReceived {
-    id: OfReceived,
+pub struct ReplyToReceivedEmail {
+    id: ReceivedEmailPath,
     html: Option<String>,
     text: Option<String>,
     headers: HeaderMap,
 }
 
-fn content() -> serde_json::Value {
+fn text_schema() -> serde_json::Value {
     json!({"type": "string", "maxLength": CONTENT_BYTES_MAX})
 }
 
 /// A text of a message.
-fn body(value: &RawValue) -> Result<String, String> {
-    let text = fields::text(value)?;
+fn parse_body_text(value: &RawValue) -> Result<String, String> {
+    let text = fields::parse_text(value)?;
     match text.len() > CONTENT_BYTES_MAX {
         true => Err(format!("is larger than {CONTENT_BYTES_MAX} bytes")),
         false => Ok(text.into_owned()),
     }
 }
 
-fn text_of(given: &Given<'_>, name: &'static str, notes: &mut Notes) -> Option<String> {
-    let read = given.value(name).map(body).transpose();
+fn read_text(given: &ObjectFields<'_>, name: &'static str, notes: &mut FieldDiagnostics) -> Option<String> {
+    let read = given.value(name).map(parse_body_text).transpose();
     read.map_err(|text| notes.errors.add(name, text)).ok().flatten()
 }
 
-impl Input for ReplyToReceived {
+impl FromRequest for ReplyToReceivedEmail {
     const BODY_BYTES_MAX: Option<usize> = Some(BODY_BYTES_MAX);
 
-    fn describe(schemas: &mut Schemas) -> Takes {
-        let body = schemas.named("ReplyToReceivedEmail", |_| {
+    fn describe(schemas: &mut Schemas) -> RequestSpec {
+        let body = schemas.component("ReplyToReceivedEmail", |_| {
             schema::object_with(
                 "An answer; one of its texts at least",
                 &[],
-                [("html", content()), ("text", content())],
+                [("html", text_schema()), ("text", text_schema())],
             )
         });
-        let parameters = vec![id_parameter(), idempotency::parameter()];
-        Takes { parameters, body: Some(body), body_bytes_max: Self::BODY_BYTES_MAX }
+        let parameters = vec![id_parameter(), idempotency::header_parameter()];
+        RequestSpec { parameters, body: Some(body), body_bytes_max: Self::BODY_BYTES_MAX }
     }
 
-    fn read(call: &Call) -> Result<Self, Problem> {
-        let mut notes = Notes::default();
-        let given = call.given(&REPLY_NAMES, &mut notes)?;
-        let (html, text) = (text_of(&given, "html", &mut notes), text_of(&given, "text", &mut notes));
+    fn read(call: &Request) -> Result<Self, Problem> {
+        let mut notes = FieldDiagnostics::default();
+        let given = call.body_fields(&REPLY_NAMES, &mut notes)?;
+        let (html, text) = (read_text(&given, "html", &mut notes), read_text(&given, "text", &mut notes));
         if html.is_none() && text.is_none() && notes.errors.is_empty() {
             notes.errors.add("html", "is required, or `text`");
         }
         if !notes.errors.is_empty() {
             return Err(notes.errors.into());
         }
-        Ok(Self { id: OfReceived::read(call)?, html, text, headers: call.headers.clone() })
+        Ok(Self { id: ReceivedEmailPath::read(call)?, html, text, headers: call.headers.clone() })
     }
 }
 
@@ -118,82 +112,85 @@ impl Input for ReplyToReceived {
 ///
 /// # Errors
 /// No such received email, or nobody to answer; what the hall refuses.
-pub async fn reply(room: Arc<Room>, tenant: Tenant, input: ReplyToReceived) -> Result<Once<Sent>, Problem> {
-    let ReplyToReceived { id: OfReceived(id), html, text, headers } = input;
+pub async fn reply(
+    room: Arc<AppState>,
+    tenant: Tenant,
+    input: ReplyToReceivedEmail,
+) -> Result<IdempotentResponse<SendResponse>, Problem> {
+    let ReplyToReceivedEmail { id: ReceivedEmailPath(id), html, text, headers } = input;
     let said = || json!(["reply", id, html, text]).to_string();
-    let claim = idempotency::claim(&headers, said)?;
+    let claim = idempotency::parse_claim(&headers, said)?;
     let draft = async {
         let received = find(&room, &tenant, id).await?;
-        let to = whom(&received)?;
+        let to = reply_recipients(&received)?;
         let heading = &received.heading;
-        let fields = thread(heading).into_iter();
+        let fields = thread_headers(heading).into_iter();
         let parts = Composition {
             from: Mailbox::from(received.rcpt_to.clone()),
             to: to.clone(),
             cc: Vec::new(),
             bcc: Vec::new(),
             reply_to: Vec::new(),
-            subject: subject("Re:", &heading.subject),
+            subject: prefixed_subject("Re:", &heading.subject),
             html,
             text,
             headers: fields.filter_map(|(name, value)| CustomHeader::new(name, &value).ok()).collect(),
             attachments: Vec::new(),
         };
-        Ok((draft(parts, envelope(&to)), Vec::new()))
+        Ok((build_draft(parts, envelope_recipients(&to)), Vec::new()))
     };
-    send_once(&room, &tenant, (Operation::Reply, claim), draft).await
+    send_idempotent(&room, &tenant, (IdempotencyScope::Reply, claim), draft).await
 }
 
 /// Where answers go: where the author wants them, or to the author.
-fn whom(received: &Received) -> Result<Vec<Mailbox>, Problem> {
+fn reply_recipients(received: &ReceivedEmail) -> Result<Vec<Mailbox>, Problem> {
     let heading = &received.heading;
-    let wanted: Vec<Mailbox> =
-        heading.reply_to.iter().filter_map(|text| Mailbox::foreign(text).ok()).collect();
+    let wanted: Vec<Mailbox> = heading.reply_to.iter().filter_map(|text| Mailbox::foreign(text).ok()).collect();
     if !wanted.is_empty() {
         return Ok(wanted);
     }
     let shown = Mailbox::foreign(&heading.from).ok();
     let author = shown.or_else(|| heading.author.clone().map(Mailbox::from));
     let nobody = "The email has no author who could be answered";
-    author.map(|author| vec![author]).ok_or_else(|| Problem::new(Code::VALIDATION_ERROR, nobody))
+    author.map(|author| vec![author]).ok_or_else(|| Problem::new(ErrorCode::VALIDATION_ERROR, nobody))
 }
 
 /// What `POST /received-emails/{id}/forward` takes.
 #[derive(Debug)]
-pub struct ForwardReceived {
-    id: OfReceived,
-    people: Recipients,
+pub struct ForwardReceivedEmail {
+    id: ReceivedEmailPath,
+    recipients: RecipientLists,
     text: Option<String>,
     headers: HeaderMap,
 }
 
-impl Input for ForwardReceived {
+impl FromRequest for ForwardReceivedEmail {
     const BODY_BYTES_MAX: Option<usize> = Some(BODY_BYTES_MAX);
 
-    fn describe(schemas: &mut Schemas) -> Takes {
-        let body = schemas.named("ForwardReceivedEmail", |_| {
+    fn describe(schemas: &mut Schemas) -> RequestSpec {
+        let body = schemas.component("ForwardReceivedEmail", |_| {
             let one = || json!({"type": "string"});
             let to = json!({
                 "description": "To whom",
                 "oneOf": [one(), {"type": "array", "items": one(), "minItems": 1, "maxItems": 1000}],
             });
-            let mut text = content();
+            let mut text = text_schema();
             text["description"] = json!("What is written above it");
             schema::object_with("To whom it is passed on", &["to"], [("to", to), ("text", text)])
         });
-        let parameters = vec![id_parameter(), idempotency::parameter()];
-        Takes { parameters, body: Some(body), body_bytes_max: Self::BODY_BYTES_MAX }
+        let parameters = vec![id_parameter(), idempotency::header_parameter()];
+        RequestSpec { parameters, body: Some(body), body_bytes_max: Self::BODY_BYTES_MAX }
     }
 
-    fn read(call: &Call) -> Result<Self, Problem> {
-        let mut notes = Notes::default();
-        let given = call.given(&FORWARD_NAMES, &mut notes)?;
-        let people = recipients(&given, &mut notes);
-        let text = text_of(&given, "text", &mut notes);
+    fn read(call: &Request) -> Result<Self, Problem> {
+        let mut notes = FieldDiagnostics::default();
+        let given = call.body_fields(&FORWARD_NAMES, &mut notes)?;
+        let people = read_recipients(&given, &mut notes);
+        let text = read_text(&given, "text", &mut notes);
         if !notes.errors.is_empty() {
             return Err(notes.errors.into());
         }
-        Ok(Self { id: OfReceived::read(call)?, people, text, headers: call.headers.clone() })
+        Ok(Self { id: ReceivedEmailPath::read(call)?, recipients: people, text, headers: call.headers.clone() })
     }
 }
 
@@ -201,21 +198,25 @@ impl Input for ForwardReceived {
 ///
 /// # Errors
 /// No such received email, or its bytes are not kept any more; what the hall refuses.
-pub async fn forward(room: Arc<Room>, tenant: Tenant, input: ForwardReceived) -> Result<Once<Sent>, Problem> {
-    let ForwardReceived { id: OfReceived(id), people, text, headers } = input;
+pub async fn forward(
+    room: Arc<AppState>,
+    tenant: Tenant,
+    input: ForwardReceivedEmail,
+) -> Result<IdempotentResponse<SendResponse>, Problem> {
+    let ForwardReceivedEmail { id: ReceivedEmailPath(id), recipients: people, text, headers } = input;
     let said = || {
         let to: Vec<String> = people.to.iter().map(ToString::to_string).collect();
         json!(["forward", id, to, text]).to_string()
     };
-    let claim = idempotency::claim(&headers, said)?;
+    let claim = idempotency::parse_claim(&headers, said)?;
     let draft = async {
         let received = find(&room, &tenant, id).await?;
-        let whole = message(&room, &received).await?;
+        let whole = load_message(&room, &received).await?;
         let heading = &received.heading;
         let about = format!(
             "---------- Forwarded message ----------\nFrom: {}\nDate: {}\nSubject: {}\nTo: {}\n\nThe message is attached.\n",
             heading.from,
-            mail::moment::write(received.received_at),
+            mail::moment::to_rfc3339(received.received_at),
             heading.subject,
             heading.to.join(", "),
         );
@@ -226,7 +227,7 @@ pub async fn forward(room: Arc<Room>, tenant: Tenant, input: ForwardReceived) ->
             cc: Vec::new(),
             bcc: Vec::new(),
             reply_to: Vec::new(),
-            subject: subject("Fwd:", &heading.subject),
+            subject: prefixed_subject("Fwd:", &heading.subject),
             html: None,
             text: Some(text),
             headers: Vec::new(),
@@ -237,13 +238,13 @@ pub async fn forward(room: Arc<Room>, tenant: Tenant, input: ForwardReceived) ->
                 content_id: None,
             }],
         };
-        Ok((draft(parts, people.envelope), Vec::new()))
+        Ok((build_draft(parts, people.envelope), Vec::new()))
     };
-    send_once(&room, &tenant, (Operation::Forward, claim), draft).await
+    send_idempotent(&room, &tenant, (IdempotencyScope::Forward, claim), draft).await
 }
 
 /// A subject with what is put before it, once.
-fn subject(before: &str, subject: &str) -> String {
+fn prefixed_subject(before: &str, subject: &str) -> String {
     let has = subject.get(..before.len()).is_some_and(|start| start.eq_ignore_ascii_case(before));
     let mut whole = if has { subject.to_owned() } else { format!("{before} {subject}") };
     while whole.len() > SUBJECT_BYTES_MAX {
@@ -252,27 +253,27 @@ fn subject(before: &str, subject: &str) -> String {
     whole.trim().to_owned()
 }
 
-fn envelope(to: &[Mailbox]) -> Vec<DraftRecipient> {
+fn envelope_recipients(to: &[Mailbox]) -> Vec<DraftRecipient> {
     let mut all: Vec<DraftRecipient> = Vec::new();
     for mailbox in to {
         if all.iter().all(|known| known.address != mailbox.address) {
             let address = mailbox.address.clone();
-            all.push(DraftRecipient { address, kind: RecipientKind::To, notify: Notify::default() });
+            all.push(DraftRecipient { address, kind: RecipientKind::To, notify: DsnOptions::default() });
         }
     }
     all
 }
 
-fn draft(parts: Composition, recipients: Vec<DraftRecipient>) -> Draft {
+fn build_draft(parts: Composition, recipients: Vec<DraftRecipient>) -> Draft {
     Draft {
-        door: Door::Api,
+        ingress: Ingress::Api,
         from: Some(parts.from.clone()),
-        envelope: Envelope::default(),
+        envelope: SubmissionEnvelope::default(),
         recipients,
-        content: Content::Parts(Box::new(parts)),
+        content: DraftContent::Parts(Box::new(parts)),
         tags: Vec::new(),
         category: Category::default(),
-        wishes: Wishes::default(),
+        options: SendOptions::default(),
     }
 }
 
@@ -282,10 +283,10 @@ mod tests {
 
     #[test]
     fn subjects_are_not_heaped_up() {
-        assert_eq!(subject("Re:", "Hi"), "Re: Hi");
-        assert_eq!(subject("Re:", "RE: Hi"), "RE: Hi");
-        assert_eq!(subject("Fwd:", "Re: Hi"), "Fwd: Re: Hi");
-        assert_eq!(subject("Re:", ""), "Re:");
-        assert!(subject("Re:", &"ä".repeat(900)).len() <= SUBJECT_BYTES_MAX);
+        assert_eq!(prefixed_subject("Re:", "Hi"), "Re: Hi");
+        assert_eq!(prefixed_subject("Re:", "RE: Hi"), "RE: Hi");
+        assert_eq!(prefixed_subject("Fwd:", "Re: Hi"), "Fwd: Re: Hi");
+        assert_eq!(prefixed_subject("Re:", ""), "Re:");
+        assert!(prefixed_subject("Re:", &"ä".repeat(900)).len() <= SUBJECT_BYTES_MAX);
     }
 }

@@ -18,43 +18,45 @@ use tokio::io::{AsyncRead, AsyncWrite, ReadBuf};
 const BARE_BYTES_MAX: usize = 256;
 
 /// Makes the whole answer to be given for a bare one of this status.
-pub(super) type Words = Arc<dyn Fn(u16) -> Bytes + Send + Sync>;
+pub(super) type ErrorResponseBuilder = Arc<dyn Fn(u16) -> Bytes + Send + Sync>;
 
 /// A stream of HTTP/1 on which bare answers are put into words.
-pub(super) struct Worded<T> {
+pub(super) struct ProtocolErrorStream<T> {
     stream: T,
-    words: Option<Words>,
+    error_response: Option<ErrorResponseBuilder>,
     /// What is to be written in the place of what was given.
-    instead: Bytes,
+    replacement: Bytes,
 }
 
-impl<T: AsyncWrite + Unpin> Worded<T> {
-    pub(super) fn new(stream: T, words: Option<Words>) -> Self {
-        Self { stream, words, instead: Bytes::new() }
+impl<T: AsyncWrite + Unpin> ProtocolErrorStream<T> {
+    pub(super) fn new(stream: T, error_response: Option<ErrorResponseBuilder>) -> Self {
+        Self { stream, error_response, replacement: Bytes::new() }
     }
 
     /// Writes what stands instead, to its end.
-    fn poll_instead(&mut self, context: &mut Context<'_>) -> Poll<io::Result<()>> {
-        while self.instead.has_remaining() {
-            let written = ready!(Pin::new(&mut self.stream).poll_write(context, &self.instead))?;
+    fn poll_write_replacement(&mut self, context: &mut Context<'_>) -> Poll<io::Result<()>> {
+        while self.replacement.has_remaining() {
+            let written = ready!(Pin::new(&mut self.stream).poll_write(context, &self.replacement))?;
             if written == 0 {
                 return Poll::Ready(Err(io::ErrorKind::WriteZero.into()));
             }
-            self.instead.advance(written);
+            self.replacement.advance(written);
         }
         Poll::Ready(Ok(()))
     }
 
     /// Takes a bare head, and has words written instead; false for everything else.
-    fn takes(&mut self, given: &[u8]) -> bool {
-        let (Some(words), Some(status)) = (&self.words, bare(given)) else { return false };
-        self.instead = words(status);
+    fn replace_bare_head(&mut self, given: &[u8]) -> bool {
+        let (Some(words), Some(status)) = (&self.error_response, bare_head_status(given)) else {
+            return false;
+        };
+        self.replacement = words(status);
         true
     }
 }
 
 /// The status of a bare head; none of anything else.
-fn bare(given: &[u8]) -> Option<u16> {
+fn bare_head_status(given: &[u8]) -> Option<u16> {
     let rest = given.strip_prefix(b"HTTP/1.1 ")?;
     let has = |part: &[u8]| find(given, part).is_some();
     let bare = given.len() <= BARE_BYTES_MAX
@@ -66,24 +68,16 @@ fn bare(given: &[u8]) -> Option<u16> {
     (bare && (400..500).contains(&status)).then_some(status)
 }
 
-impl<T: AsyncRead + Unpin> AsyncRead for Worded<T> {
-    fn poll_read(
-        mut self: Pin<&mut Self>,
-        context: &mut Context<'_>,
-        into: &mut ReadBuf<'_>,
-    ) -> Poll<io::Result<()>> {
+impl<T: AsyncRead + Unpin> AsyncRead for ProtocolErrorStream<T> {
+    fn poll_read(mut self: Pin<&mut Self>, context: &mut Context<'_>, into: &mut ReadBuf<'_>) -> Poll<io::Result<()>> {
         Pin::new(&mut self.stream).poll_read(context, into)
     }
 }
 
-impl<T: AsyncWrite + Unpin> AsyncWrite for Worded<T> {
-    fn poll_write(
-        mut self: Pin<&mut Self>,
-        context: &mut Context<'_>,
-        given: &[u8],
-    ) -> Poll<io::Result<usize>> {
-        ready!(self.poll_instead(context))?;
-        if self.takes(given) {
+impl<T: AsyncWrite + Unpin> AsyncWrite for ProtocolErrorStream<T> {
+    fn poll_write(mut self: Pin<&mut Self>, context: &mut Context<'_>, given: &[u8]) -> Poll<io::Result<usize>> {
+        ready!(self.poll_write_replacement(context))?;
+        if self.replace_bare_head(given) {
             return Poll::Ready(Ok(given.len()));
         }
         Pin::new(&mut self.stream).poll_write(context, given)
@@ -94,9 +88,9 @@ impl<T: AsyncWrite + Unpin> AsyncWrite for Worded<T> {
         context: &mut Context<'_>,
         slices: &[io::IoSlice<'_>],
     ) -> Poll<io::Result<usize>> {
-        ready!(self.poll_instead(context))?;
+        ready!(self.poll_write_replacement(context))?;
         if let [only] = slices
-            && self.takes(only)
+            && self.replace_bare_head(only)
         {
             return Poll::Ready(Ok(only.len()));
         }
@@ -108,12 +102,12 @@ impl<T: AsyncWrite + Unpin> AsyncWrite for Worded<T> {
     }
 
     fn poll_flush(mut self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<io::Result<()>> {
-        ready!(self.poll_instead(context))?;
+        ready!(self.poll_write_replacement(context))?;
         Pin::new(&mut self.stream).poll_flush(context)
     }
 
     fn poll_shutdown(mut self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<io::Result<()>> {
-        ready!(self.poll_instead(context))?;
+        ready!(self.poll_write_replacement(context))?;
         Pin::new(&mut self.stream).poll_shutdown(context)
     }
 }
@@ -124,11 +118,10 @@ mod tests {
 
     #[test]
     fn bare_heads_and_nothing_else() {
-        let head = |line: &str, more: &str| {
-            format!("HTTP/1.1 {line}\r\nconnection: close\r\ncontent-length: 0\r\n{more}\r\n")
-        };
-        assert_eq!(bare(head("400 Bad Request", "date: x\r\n").as_bytes()), Some(400));
-        assert_eq!(bare(head("431 Too Large", "").as_bytes()), Some(431));
+        let head =
+            |line: &str, more: &str| format!("HTTP/1.1 {line}\r\nconnection: close\r\ncontent-length: 0\r\n{more}\r\n");
+        assert_eq!(bare_head_status(head("400 Bad Request", "date: x\r\n").as_bytes()), Some(400));
+        assert_eq!(bare_head_status(head("431 Too Large", "").as_bytes()), Some(431));
         let long = format!("x: {}\r\n", "a".repeat(BARE_BYTES_MAX));
         for other in [
             head("200 OK", ""),
@@ -138,7 +131,7 @@ mod tests {
             "HTTP/1.1 4".to_owned(),
             String::new(),
         ] {
-            assert_eq!(bare(other.as_bytes()), None, "{other}");
+            assert_eq!(bare_head_status(other.as_bytes()), None, "{other}");
         }
     }
 }

@@ -15,15 +15,15 @@ use http_body_util::BodyExt as _;
 use hyper::body::{Body, Frame, SizeHint};
 use tokio::time::{Instant, timeout_at};
 
-use super::budget::{Allowance, Share};
-use super::encoding::{Encoding, Packed};
-use crate::call::{Broken, Media, Pieces};
-use crate::problem::{Code, Problem};
+use super::budget::{MemoryAllowance, MemoryShare};
+use super::encoding::{CompressedBody, ContentEncoding};
+use crate::call::{BodyStream, BodyStreamError, Media};
+use crate::problem::{ErrorCode, Problem};
 
 /// The longest pause between two pieces of a body.
-const PAUSE_MAX: Duration = Duration::from_secs(20);
+const READ_TIMEOUT: Duration = Duration::from_secs(20);
 /// What a body may take when it is small …
-const TIME_BASE: Duration = Duration::from_secs(30);
+const SMALL_BODY_TIMEOUT: Duration = Duration::from_secs(30);
 /// … and the slowest rate at which a large one may come (a poor mobile uplink).
 const RATE_BYTES_PER_S_MIN: u64 = 64 << 10;
 /// The rest of a refused body is read and thrown away for so long …
@@ -31,7 +31,7 @@ const DISCARD_TIME_MAX: Duration = Duration::from_secs(2);
 /// … and so far.
 const DISCARD_BYTES_MAX: usize = 256 << 20;
 /// How long a body waits, in all, for others to give back what it needs of the budget.
-const WAIT_MAX: Duration = Duration::from_secs(5);
+const BUDGET_WAIT_MAX: Duration = Duration::from_secs(5);
 /// The buffer is this large at first when more was announced: that is only an announcement.
 const FIRST_BYTES_MAX: usize = 256 << 10;
 /// Without `Content-Length` the buffer grows from here.
@@ -39,7 +39,7 @@ const FIRST_BYTES: usize = 8 << 10;
 
 /// Reads on although the answer is given: a client that sends all before it reads anything would find the
 /// connection broken, and never read why (RFC 9112 9.6).
-pub async fn discard<B: Body<Data = Bytes> + Unpin>(mut body: B) {
+pub async fn drain<B: Body<Data = Bytes> + Unpin>(mut body: B) {
     let deadline = Instant::now() + DISCARD_TIME_MAX;
     let mut discarded = 0;
     while let Ok(Some(Ok(frame))) = timeout_at(deadline, body.frame()).await {
@@ -55,40 +55,40 @@ pub async fn discard<B: Body<Data = Bytes> + Unpin>(mut body: B) {
 /// # Errors
 /// 400, 413, 415, 408, or 503 when too much is in flight. Of [`Media::Whatever`], which is as nothing when it cannot be
 /// taken, the last two alone.
-pub async fn read<B>(
+pub async fn read_body<B>(
     body: B,
     headers: &HeaderMap,
     wanted: (usize, Media),
-    allowance: &Allowance,
-) -> Result<(Bytes, Share), Problem>
+    allowance: &MemoryAllowance,
+) -> Result<(Bytes, MemoryShare), Problem>
 where
     B: Body<Data = Bytes> + Unpin,
     B::Error: std::fmt::Display,
 {
     let of_its_bytes = [400, 413, 415];
-    match taken(body, headers, wanted, allowance).await {
-        Err(problem) if wanted.1 == Media::Whatever && of_its_bytes.contains(&problem.status().as_u16()) => {
-            Ok((Bytes::new(), Share::default()))
+    match read_and_decode(body, headers, wanted, allowance).await {
+        Err(problem) if wanted.1 == Media::Any && of_its_bytes.contains(&problem.status().as_u16()) => {
+            Ok((Bytes::new(), MemoryShare::default()))
         }
         taken => taken,
     }
 }
 
-async fn taken<B>(
+async fn read_and_decode<B>(
     body: B,
     headers: &HeaderMap,
     (bytes_max, media): (usize, Media),
-    allowance: &Allowance,
-) -> Result<(Bytes, Share), Problem>
+    allowance: &MemoryAllowance,
+) -> Result<(Bytes, MemoryShare), Problem>
 where
     B: Body<Data = Bytes> + Unpin,
     B::Error: std::fmt::Display,
 {
     if body.is_end_stream() {
-        return Ok((Bytes::new(), Share::default()));
+        return Ok((Bytes::new(), MemoryShare::default()));
     }
     let media_type = media_type(headers, media)?;
-    let encoding = Encoding::of(headers)?;
+    let encoding = ContentEncoding::from_headers(headers)?;
     let said = headers
         .get(CONTENT_LENGTH)
         .and_then(|value| value.to_str().ok())
@@ -97,77 +97,77 @@ where
     if said.is_some_and(|n| n > bytes_max) {
         return Err(too_large(bytes_max));
     }
-    let reading = Reading {
+    let reading = BodyReader {
         body,
         bytes_max,
         allowance,
-        share: Share::expecting(said.unwrap_or_default()),
-        said,
+        share: MemoryShare::with_expected(said.unwrap_or_default()),
+        content_length: said,
         begun: Instant::now(),
         waited: Duration::ZERO,
     };
     let read = match encoding {
-        None => reading.whole().await?,
-        Some(encoding) => encoding.unpack(reading.packed().await?, bytes_max, allowance).await?,
+        None => reading.read_all().await?,
+        Some(encoding) => encoding.decompress(reading.read_compressed().await?, bytes_max, allowance).await?,
     };
-    if media_type == MediaType::Form && !looks_like_json(&read.0) {
-        return Err(wrong_type(media));
+    if media_type == BodyMediaType::Form && !looks_like_json(&read.0) {
+        return Err(unsupported_media_type(media));
     }
     Ok(read)
 }
 
-struct Reading<'a, B> {
+struct BodyReader<'a, B> {
     body: B,
     bytes_max: usize,
-    allowance: &'a Allowance,
-    share: Share,
-    said: Option<usize>,
+    allowance: &'a MemoryAllowance,
+    share: MemoryShare,
+    content_length: Option<usize>,
     begun: Instant,
     /// For the budget: that is not the client's slowness.
     waited: Duration,
 }
 
-impl<B> Reading<'_, B>
+impl<B> BodyReader<'_, B>
 where
     B: Body<Data = Bytes> + Unpin,
     B::Error: std::fmt::Display,
 {
-    async fn whole(mut self) -> Result<(Bytes, Share), Problem> {
+    async fn read_all(mut self) -> Result<(Bytes, MemoryShare), Problem> {
         // A body that came in one piece is not copied.
-        let Some(first) = self.piece(0).await? else { return Ok((Bytes::new(), self.share)) };
-        if self.said == Some(first.len()) {
+        let Some(first) = self.next_chunk(0).await? else { return Ok((Bytes::new(), self.share)) };
+        if self.content_length == Some(first.len()) {
             return Ok((first, self.share));
         }
-        let expected = self.said.unwrap_or(FIRST_BYTES).min(FIRST_BYTES_MAX);
+        let expected = self.content_length.unwrap_or(FIRST_BYTES).min(FIRST_BYTES_MAX);
         let mut whole = BytesMut::with_capacity(expected.max(first.len()));
         whole.extend_from_slice(&first);
-        while let Some(piece) = self.piece(whole.len()).await? {
+        while let Some(piece) = self.next_chunk(whole.len()).await? {
             whole.extend_from_slice(&piece);
         }
         Ok((whole.freeze(), self.share))
     }
 
     /// All of a compressed body, in pieces that are given back while it is unpacked.
-    async fn packed(mut self) -> Result<Packed, Problem> {
-        let mut packed = Packed::default();
-        while let Some(piece) = self.piece(packed.left_bytes()).await? {
+    async fn read_compressed(mut self) -> Result<CompressedBody, Problem> {
+        let mut packed = CompressedBody::default();
+        while let Some(piece) = self.next_chunk(packed.remaining_bytes()).await? {
             packed.push(&piece);
         }
-        Ok(packed.paid_by(self.share))
+        Ok(packed.with_share(self.share))
     }
 
     /// The next piece of data; `None` at the end.
-    async fn piece(&mut self, so_far: usize) -> Result<Option<Bytes>, Problem> {
-        let allowed = TIME_BASE + Duration::from_secs(so_far as u64 / RATE_BYTES_PER_S_MIN);
-        let deadline = (self.begun + self.waited + allowed).min(Instant::now() + PAUSE_MAX);
+    async fn next_chunk(&mut self, so_far: usize) -> Result<Option<Bytes>, Problem> {
+        let allowed = SMALL_BODY_TIMEOUT + Duration::from_secs(so_far as u64 / RATE_BYTES_PER_S_MIN);
+        let deadline = (self.begun + self.waited + allowed).min(Instant::now() + READ_TIMEOUT);
         loop {
-            let slow = |_| Problem::new(Code::REQUEST_TIMEOUT, "The body came too slowly");
+            let slow = |_| Problem::new(ErrorCode::REQUEST_TIMEOUT, "The body came too slowly");
             let frame = match timeout_at(deadline, self.body.frame()).await.map_err(slow)? {
                 None => return Ok(None),
                 Some(Ok(frame)) => frame,
                 // The connection broke: nobody will read this.
                 Some(Err(error)) => {
-                    return Err(Problem::new(Code::INVALID_JSON, format!("The body broke off: {error}")));
+                    return Err(Problem::new(ErrorCode::INVALID_JSON, format!("The body broke off: {error}")));
                 }
             };
             // Trailers say nothing to us.
@@ -175,43 +175,43 @@ where
             if so_far + data.len() > self.bytes_max {
                 return Err(too_large(self.bytes_max));
             }
-            self.pay(data.len()).await?;
+            self.reserve_memory(data.len()).await?;
             return Ok(Some(data));
         }
     }
 
     /// Pays for what has come; what cannot be paid for in time is thrown away with all that came before it.
-    async fn pay(&mut self, bytes: usize) -> Result<(), Problem> {
-        if self.allowance.enlarge(&mut self.share, bytes) {
+    async fn reserve_memory(&mut self, bytes: usize) -> Result<(), Problem> {
+        if self.allowance.try_grow(&mut self.share, bytes) {
             return Ok(());
         }
         let begun = Instant::now();
-        let until = begun + WAIT_MAX.saturating_sub(self.waited);
+        let until = begun + BUDGET_WAIT_MAX.saturating_sub(self.waited);
         // What was asked for is noted in the share already.
-        let paid = self.allowance.enlarge_until(&mut self.share, 0, until).await;
+        let paid = self.allowance.grow_until(&mut self.share, 0, until).await;
         self.waited += begun.elapsed();
         if paid { Ok(()) } else { Err(Problem::busy()) }
     }
 }
 
 pub(super) fn too_large(bytes_max: usize) -> Problem {
-    Problem::new(Code::PAYLOAD_TOO_LARGE, format!("The body is larger than {bytes_max} bytes"))
-        .details(serde_json::json!({"bytes_max": bytes_max}))
+    Problem::new(ErrorCode::PAYLOAD_TOO_LARGE, format!("The body is larger than {bytes_max} bytes"))
+        .with_details(serde_json::json!({"bytes_max": bytes_max}))
 }
 
 /// What a body is said to be.
 #[derive(Debug, PartialEq, Eq)]
-enum MediaType {
+enum BodyMediaType {
     /// What the operation takes, in UTF-8 (RFC 8259 8.1). No type at all is taken for it.
-    Right,
+    Expected,
     /// What `curl -d` says of everything: taken when it is JSON after all.
     Form,
 }
 
-fn media_type(headers: &HeaderMap, media: Media) -> Result<MediaType, Problem> {
+fn media_type(headers: &HeaderMap, media: Media) -> Result<BodyMediaType, Problem> {
     let is_any = matches!(media, Media::Form | Media::Signed | Media::Csv);
     let Some(value) = headers.get(CONTENT_TYPE).filter(|_| !is_any) else {
-        return Ok(MediaType::Right);
+        return Ok(BodyMediaType::Expected);
     };
     let text = value.to_str().unwrap_or_default();
     let (kind, parameters) = text.split_once(';').unwrap_or((text, ""));
@@ -221,12 +221,12 @@ fn media_type(headers: &HeaderMap, media: Media) -> Result<MediaType, Problem> {
             || ["utf-8", "utf8"].iter().any(|c| value.trim().trim_matches('"').eq_ignore_ascii_case(c))
     });
     match kind.as_str() {
-        "application/x-www-form-urlencoded" if utf8 => Ok(MediaType::Form),
-        "application/json" if utf8 => Ok(MediaType::Right),
-        "text/csv" if utf8 && media == Media::JsonOrCsv => Ok(MediaType::Right),
-        "text/plain" if utf8 && matches!(media, Media::Beacon | Media::Whatever) => Ok(MediaType::Right),
-        kind if kind.ends_with("+json") && utf8 => Ok(MediaType::Right),
-        _ => Err(wrong_type(media)),
+        "application/x-www-form-urlencoded" if utf8 => Ok(BodyMediaType::Form),
+        "application/json" if utf8 => Ok(BodyMediaType::Expected),
+        "text/csv" if utf8 && media == Media::JsonOrCsv => Ok(BodyMediaType::Expected),
+        "text/plain" if utf8 && matches!(media, Media::Beacon | Media::Any) => Ok(BodyMediaType::Expected),
+        kind if kind.ends_with("+json") && utf8 => Ok(BodyMediaType::Expected),
+        _ => Err(unsupported_media_type(media)),
     }
 }
 
@@ -234,74 +234,71 @@ fn looks_like_json(body: &[u8]) -> bool {
     body.iter().find(|byte| !byte.is_ascii_whitespace()).is_none_or(|first| b"[{".contains(first))
 }
 
-fn wrong_type(media: Media) -> Problem {
+fn unsupported_media_type(media: Media) -> Problem {
     let (message, taken) = match media {
         Media::JsonOrCsv => (
             "The body must be JSON or CSV in UTF-8: send it with Content-Type: application/json or text/csv",
             "application/json, text/csv",
         ),
-        _ => (
-            "The body must be JSON in UTF-8: send it with Content-Type: application/json",
-            "application/json",
-        ),
+        _ => ("The body must be JSON in UTF-8: send it with Content-Type: application/json", "application/json"),
     };
-    Problem::new(Code::UNSUPPORTED_MEDIA_TYPE, message).header(http::header::ACCEPT, taken)
+    Problem::new(ErrorCode::UNSUPPORTED_MEDIA_TYPE, message).with_header(http::header::ACCEPT, taken)
 }
 
 /// An answer's body: bytes, perhaps more that are made meanwhile, and the share of memory that they hold
 /// until they are gone.
 #[derive(Debug)]
-pub struct Payload {
+pub struct ResponseBody {
     bytes: Option<Bytes>,
-    more: Option<Pieces>,
-    _share: Share,
+    stream: Option<BodyStream>,
+    _share: MemoryShare,
 }
 
-impl Payload {
+impl ResponseBody {
     /// These bytes, holding this share.
     #[must_use]
-    pub fn new(bytes: Bytes, share: Share) -> Self {
-        Self::with(bytes, None, share)
+    pub fn new(bytes: Bytes, share: MemoryShare) -> Self {
+        Self::with_stream(bytes, None, share)
     }
 
     /// These bytes and then more, holding this share.
     #[must_use]
-    pub fn with(bytes: Bytes, more: Option<Pieces>, share: Share) -> Self {
-        Self { bytes: Some(bytes).filter(|b| !b.is_empty()), more, _share: share }
+    pub fn with_stream(bytes: Bytes, stream: Option<BodyStream>, share: MemoryShare) -> Self {
+        Self { bytes: Some(bytes).filter(|b| !b.is_empty()), stream, _share: share }
     }
 }
 
 /// A small answer of a door that is not the API's.
-pub(super) fn text(status: StatusCode, media_type: &'static str, body: String) -> Response<Payload> {
+pub(super) fn text_response(status: StatusCode, media_type: &'static str, body: String) -> Response<ResponseBody> {
     let length = body.len();
-    let mut response = Response::new(Payload::new(body.into(), Share::default()));
+    let mut response = Response::new(ResponseBody::new(body.into(), MemoryShare::default()));
     *response.status_mut() = status;
     response.headers_mut().insert(CONTENT_TYPE, HeaderValue::from_static(media_type));
     response.headers_mut().insert(CONTENT_LENGTH, length.into());
     response
 }
 
-impl Body for Payload {
+impl Body for ResponseBody {
     type Data = Bytes;
-    type Error = Broken;
+    type Error = BodyStreamError;
 
     fn poll_frame(
         mut self: Pin<&mut Self>,
         context: &mut Context<'_>,
-    ) -> Poll<Option<Result<Frame<Bytes>, Broken>>> {
+    ) -> Poll<Option<Result<Frame<Bytes>, BodyStreamError>>> {
         if let Some(bytes) = self.bytes.take() {
             return Poll::Ready(Some(Ok(Frame::data(bytes))));
         }
-        let Some(more) = &mut self.more else { return Poll::Ready(None) };
+        let Some(more) = &mut self.stream else { return Poll::Ready(None) };
         more.poll_recv(context).map(|piece| piece.map(|piece| piece.map(Frame::data)))
     }
 
     fn is_end_stream(&self) -> bool {
-        self.bytes.is_none() && self.more.is_none()
+        self.bytes.is_none() && self.stream.is_none()
     }
 
     fn size_hint(&self) -> SizeHint {
-        if self.more.is_some() {
+        if self.stream.is_some() {
             return SizeHint::default();
         }
         SizeHint::with_exact(self.bytes.as_ref().map_or(0, |b| b.len() as u64))
@@ -320,13 +317,13 @@ mod tests {
             media_type(&headers, Media::Json).ok()
         };
         for good in ["application/json", "Application/JSON; charset=UTF-8", "application/vnd.x+json"] {
-            assert_eq!(of(good), Some(MediaType::Right), "{good}");
+            assert_eq!(of(good), Some(BodyMediaType::Expected), "{good}");
         }
         for bad in ["text/plain", "multipart/form-data", "application/json; charset=latin1", ""] {
             assert_eq!(of(bad), None, "{bad}");
         }
-        assert_eq!(media_type(&HeaderMap::new(), Media::Json), Ok(MediaType::Right));
-        assert_eq!(of("application/x-www-form-urlencoded"), Some(MediaType::Form));
+        assert_eq!(media_type(&HeaderMap::new(), Media::Json), Ok(BodyMediaType::Expected));
+        assert_eq!(of("application/x-www-form-urlencoded"), Some(BodyMediaType::Form));
         assert!(looks_like_json(b" {") && looks_like_json(b"[") && !looks_like_json(b"from=a&to=b"));
         assert_eq!(of("text/csv"), None);
         let mut headers = HeaderMap::new();

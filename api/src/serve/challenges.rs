@@ -11,9 +11,9 @@ use http::{Method, Request, StatusCode};
 use tokio::net::TcpListener;
 use tokio_util::sync::CancellationToken;
 
-use super::body::text;
-use super::connection::answering;
-use super::{Terms, listen};
+use super::body::text_response;
+use super::connection::http_service;
+use super::{HttpListenerConfig, run_listener};
 
 /// The authority asks from a few places at once; strangers come to port 80, too.
 const CONNECTIONS_MAX: usize = 64;
@@ -26,29 +26,29 @@ const PATH: &str = "/.well-known/acme-challenge/";
 ///
 /// # Errors
 /// The listener itself cannot be used.
-pub async fn challenges<A, F>(listener: TcpListener, answer: A, stop: CancellationToken) -> io::Result<()>
+pub async fn serve_acme_challenges<A, F>(listener: TcpListener, answer: A, stop: CancellationToken) -> io::Result<()>
 where
     A: Fn(String, String) -> F + Clone + Send + Sync + 'static,
     F: Future<Output = Option<String>> + Send + 'static,
 {
-    let respond = answering(move |request| {
-        let answering = asked(&request).map(|(host, token)| answer(host, token));
+    let respond = http_service(move |request| {
+        let answering = challenge_target(&request).map(|(host, token)| answer(host, token));
         async move {
             let found = match answering {
                 Some(answering) => answering.await,
                 None => None,
             };
             match found {
-                Some(proof) => text(StatusCode::OK, "application/octet-stream", proof),
-                None => text(StatusCode::NOT_FOUND, "text/plain", "nothing is here\n".to_owned()),
+                Some(proof) => text_response(StatusCode::OK, "application/octet-stream", proof),
+                None => text_response(StatusCode::NOT_FOUND, "text/plain", "nothing is here\n".to_owned()),
             }
         }
     });
-    listen(listener, Terms::plain(CONNECTIONS_MAX, DRAIN_MAX), respond, stop).await
+    run_listener(listener, HttpListenerConfig::plaintext(CONNECTIONS_MAX, DRAIN_MAX), respond, stop).await
 }
 
 /// The host and the token that are asked about.
-fn asked<B>(request: &Request<B>) -> Option<(String, String)> {
+fn challenge_target<B>(request: &Request<B>) -> Option<(String, String)> {
     let token = request.uri().path().strip_prefix(PATH).filter(|_| request.method() == Method::GET)?;
     let host: Authority = request.headers().get(HOST)?.to_str().ok()?.parse().ok()?;
     Some((host.host().to_owned(), token.to_owned()))
@@ -62,7 +62,7 @@ mod tests {
     fn only_tokens_are_asked_about() {
         let ask = |method: &str, path: &str, host: &str| {
             let request = Request::builder().method(method).uri(path).header(HOST, host).body(()).unwrap();
-            asked(&request)
+            challenge_target(&request)
         };
         let proof = "/.well-known/acme-challenge/abc";
         let known = Some(("mx.example.net".to_owned(), "abc".to_owned()));

@@ -21,9 +21,9 @@ use tokio::sync::{OwnedSemaphorePermit, Semaphore};
 use tokio::time::Instant;
 use tokio_util::sync::CancellationToken;
 
-use super::body::Payload;
+use super::body::ResponseBody;
 use super::head;
-use super::stall::Stall;
+use super::stall::WriteTimeout;
 
 /// What hyper reads of a head, and so an HTTP/1 connection's read buffer: more than we take ([`super::head`]).
 const HEAD_BYTES_READ_MAX: usize = 2 * head::HEAD_BYTES_MAX;
@@ -52,13 +52,13 @@ const PING_TIMEOUT: Duration = Duration::from_secs(20);
 
 /// A place among the requests that may be at work for one connection.
 #[derive(Debug, Clone)]
-pub struct Place {
-    _held: Arc<OwnedSemaphorePermit>,
+pub struct RequestPermit {
+    _permit: Arc<OwnedSemaphorePermit>,
 }
 
 /// How a connection is ended from outside.
 #[derive(Debug, Clone)]
-pub struct Ending {
+pub struct ShutdownSignal {
     /// No new requests.
     pub stop: CancellationToken,
     /// How long those that have begun may still take.
@@ -67,60 +67,60 @@ pub struct Ending {
 
 /// What the watch sees of a connection.
 #[derive(Debug, Default)]
-struct Pulse {
+struct RequestCounters {
     begun: AtomicU64,
     ended: AtomicU64,
 }
 
 /// A request that is being answered, until it is, or the client does not want to know any more.
-struct Beat(Arc<Pulse>);
+struct RequestGuard(Arc<RequestCounters>);
 
-impl Beat {
-    fn begin(pulse: &Arc<Pulse>) -> Self {
+impl RequestGuard {
+    fn begin(pulse: &Arc<RequestCounters>) -> Self {
         pulse.begun.fetch_add(1, Ordering::Relaxed);
         Self(Arc::clone(pulse))
     }
 }
 
-impl Drop for Beat {
+impl Drop for RequestGuard {
     fn drop(&mut self) {
         self.0.ended.fetch_add(1, Ordering::Relaxed);
     }
 }
 
 /// What answers the requests of a listener. Its type is unsaid: HTTP is compiled once, and not for each of them.
-pub type Answer = Arc<dyn Fn(Request<Incoming>) -> BoxFuture<'static, Response<Payload>> + Send + Sync>;
+pub type HttpService = Arc<dyn Fn(Request<Incoming>) -> BoxFuture<'static, Response<ResponseBody>> + Send + Sync>;
 
 /// Answers with this.
-pub fn answering<F>(answer: impl Fn(Request<Incoming>) -> F + Send + Sync + 'static) -> Answer
+pub fn http_service<F>(answer: impl Fn(Request<Incoming>) -> F + Send + Sync + 'static) -> HttpService
 where
-    F: Future<Output = Response<Payload>> + Send + 'static,
+    F: Future<Output = Response<ResponseBody>> + Send + 'static,
 {
     Arc::new(move |request| Box::pin(answer(request)))
 }
 
 /// Serves a connection to its end.
-pub async fn serve<T>(stream: T, answer: Answer, ending: Ending)
+pub async fn serve_connection<T>(stream: T, answer: HttpService, ending: ShutdownSignal)
 where
     T: AsyncRead + AsyncWrite + Unpin + Send + 'static,
 {
-    let pulse = Arc::new(Pulse::default());
+    let pulse = Arc::new(RequestCounters::default());
     let beating = Arc::clone(&pulse);
     let places = Arc::new(Semaphore::new(STREAMS_MAX as usize));
     let service = service_fn(move |mut request: Request<Incoming>| {
-        let beat = Beat::begin(&beating);
+        let beat = RequestGuard::begin(&beating);
         let (places, answer) = (Arc::clone(&places), Arc::clone(&answer));
         async move {
             let _beat = beat;
             if let Ok(held) = places.acquire_owned().await {
-                request.extensions_mut().insert(Place { _held: Arc::new(held) });
+                request.extensions_mut().insert(RequestPermit { _permit: Arc::new(held) });
             }
             Ok::<_, Infallible>(answer(request).await)
         }
     });
     let builder = builder();
-    let mut connection = std::pin::pin!(builder.serve_connection(TokioIo::new(Stall::new(stream)), service));
-    let mut watch = Watch::new(ending);
+    let mut connection = std::pin::pin!(builder.serve_connection(TokioIo::new(WriteTimeout::new(stream)), service));
+    let mut watch = ConnectionTimer::new(ending);
     loop {
         tokio::select! {
             ended = connection.as_mut() => {
@@ -129,67 +129,67 @@ where
                 }
                 return;
             }
-            verdict = watch.wait(&pulse) => match verdict {
-                Verdict::Stay => {}
-                Verdict::Leave => connection.as_mut().graceful_shutdown(),
-                Verdict::Out => return,
+            verdict = watch.next_action(&pulse) => match verdict {
+                ConnectionAction::Keep => {}
+                ConnectionAction::Drain => connection.as_mut().graceful_shutdown(),
+                ConnectionAction::Close => return,
             }
         }
     }
 }
 
 /// What becomes of a connection.
-enum Verdict {
+enum ConnectionAction {
     /// Nothing.
-    Stay,
+    Keep,
     /// It ends after the requests that have begun.
-    Leave,
+    Drain,
     /// It ends now.
-    Out,
+    Close,
 }
 
 /// Watches the time of a connection.
-struct Watch {
-    born: Instant,
+struct ConnectionTimer {
+    opened_at: Instant,
     /// When to look again.
-    next: Instant,
+    next_check: Instant,
     /// How many requests there had been at the last look.
-    seen: u64,
+    requests_seen: u64,
     /// It was asked to leave: at `next` it is put out.
-    leaving: bool,
-    ending: Ending,
+    draining: bool,
+    shutdown: ShutdownSignal,
 }
 
-impl Watch {
-    fn new(ending: Ending) -> Self {
+impl ConnectionTimer {
+    fn new(shutdown: ShutdownSignal) -> Self {
         let now = Instant::now();
-        Self { born: now, next: now + HEAD_TIME_MAX, seen: 0, leaving: false, ending }
+        Self { opened_at: now, next_check: now + HEAD_TIME_MAX, requests_seen: 0, draining: false, shutdown }
     }
 
     /// Waits for the next moment to look, and looks.
-    async fn wait(&mut self, pulse: &Pulse) -> Verdict {
+    async fn next_action(&mut self, pulse: &RequestCounters) -> ConnectionAction {
         tokio::select! {
-            () = self.ending.stop.cancelled(), if !self.leaving => return self.leave(self.ending.drain_max),
-            () = tokio::time::sleep_until(self.next) => {}
+            () = self.shutdown.stop.cancelled(), if !self.draining => return self.start_drain(self.shutdown.drain_max),
+            () = tokio::time::sleep_until(self.next_check) => {}
         }
         let begun = pulse.begun.load(Ordering::Relaxed);
-        if self.leaving || begun == 0 {
-            return Verdict::Out;
+        if self.draining || begun == 0 {
+            return ConnectionAction::Close;
         }
         let working = begun != pulse.ended.load(Ordering::Relaxed);
-        let idle = !working && begun == self.seen;
-        if idle || self.born.elapsed() > AGE_MAX {
-            return self.leave(IDLE_MAX);
+        let idle = !working && begun == self.requests_seen;
+        if idle || self.opened_at.elapsed() > AGE_MAX {
+            return self.start_drain(IDLE_MAX);
         }
-        self.seen = begun;
-        self.next = Instant::now() + IDLE_MAX;
-        Verdict::Stay
+        self.requests_seen = begun;
+        self.next_check = Instant::now() + IDLE_MAX;
+        ConnectionAction::Keep
     }
 
-    fn leave(&mut self, rest: Duration) -> Verdict {
-        self.leaving = true;
-        self.next = Instant::now() + rest;
-        Verdict::Leave
+    fn start_drain(&mut self, rest: Duration) -> ConnectionAction {
+        self.draining = true;
+        self.next_check = Instant::now() + rest;
+        ConnectionAction::Drain
     }
 }
 

@@ -8,44 +8,44 @@ use std::collections::HashMap;
 use std::net::IpAddr;
 use std::sync::{Arc, Mutex, PoisonError};
 
-use mail::network::counted;
+use mail::network::client_prefix;
 
 /// Those who are connected.
 #[derive(Debug)]
-pub struct Crowd {
-    each_max: usize,
+pub struct HttpConnectionLimiter {
+    per_address_max: usize,
     connections: Mutex<HashMap<IpAddr, usize>>,
 }
 
 /// A connection that is counted for its address; it is no more when this is dropped.
 #[derive(Debug)]
-pub struct Seat(Option<(Arc<Crowd>, IpAddr)>);
+pub struct HttpConnectionPermit(Option<(Arc<HttpConnectionLimiter>, IpAddr)>);
 
-impl Crowd {
+impl HttpConnectionLimiter {
     /// A crowd in which each address has so many connections at most.
     #[must_use]
     pub fn new(each_max: usize) -> Arc<Self> {
-        Arc::new(Self { each_max: each_max.max(1), connections: Mutex::default() })
+        Arc::new(Self { per_address_max: each_max.max(1), connections: Mutex::default() })
     }
 
     /// Counts one more connection from an address; `None` when it has its share.
     #[must_use]
-    pub fn seat(self: &Arc<Self>, address: IpAddr) -> Option<Seat> {
-        let address = counted(address);
+    pub fn acquire(self: &Arc<Self>, address: IpAddr) -> Option<HttpConnectionPermit> {
+        let address = client_prefix(address);
         if address.is_loopback() {
-            return Some(Seat(None));
+            return Some(HttpConnectionPermit(None));
         }
         let mut connections = self.connections.lock().unwrap_or_else(PoisonError::into_inner);
         let held = connections.get(&address).copied().unwrap_or(0);
-        if held >= self.each_max {
+        if held >= self.per_address_max {
             return None;
         }
         connections.insert(address, held + 1);
-        Some(Seat(Some((Arc::clone(self), address))))
+        Some(HttpConnectionPermit(Some((Arc::clone(self), address))))
     }
 }
 
-impl Drop for Seat {
+impl Drop for HttpConnectionPermit {
     fn drop(&mut self) {
         let Some((crowd, address)) = &self.0 else { return };
         let mut connections = crowd.connections.lock().unwrap_or_else(PoisonError::into_inner);
@@ -64,8 +64,8 @@ mod tests {
 
     #[test]
     fn each_address_has_its_share_and_is_forgotten() {
-        let crowd = Crowd::new(2);
-        let seat = |from: &str| crowd.seat(from.parse().unwrap());
+        let crowd = HttpConnectionLimiter::new(2);
+        let seat = |from: &str| crowd.acquire(from.parse().unwrap());
         let held = [seat("192.0.2.1"), seat("::ffff:192.0.2.1"), seat("2001:db8::1"), seat("2001:db8::ffff")];
         assert!(held.iter().all(Option::is_some));
         assert!(seat("192.0.2.1").is_none() && seat("2001:db8::2").is_none());

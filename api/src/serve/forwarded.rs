@@ -7,21 +7,21 @@ use std::net::{IpAddr, SocketAddr};
 
 use http::HeaderMap;
 use hyper::Request;
-use mail::network::Network;
+use mail::network::IpNetwork;
 
-use super::Peer;
+use super::PeerAddress;
 
 /// The field that proxies write.
 const FORWARDED_FOR: &str = "x-forwarded-for";
 
 /// Puts who asks in the place of who connected.
-pub(super) fn settle<B>(networks: &[Network], request: &mut Request<B>) {
-    let Some(Peer(peer)) = request.extensions().get::<Peer>().copied() else { return };
-    let client = client(peer, request.headers(), networks);
-    request.extensions_mut().insert(Peer(client));
+pub(super) fn apply_forwarded_for<B>(networks: &[IpNetwork], request: &mut Request<B>) {
+    let Some(PeerAddress(peer)) = request.extensions().get::<PeerAddress>().copied() else { return };
+    let client = forwarded_client(peer, request.headers(), networks);
+    request.extensions_mut().insert(PeerAddress(client));
 }
 
-fn client(peer: IpAddr, headers: &HeaderMap, networks: &[Network]) -> IpAddr {
+fn forwarded_client(peer: IpAddr, headers: &HeaderMap, networks: &[IpNetwork]) -> IpAddr {
     let is_named = |address: IpAddr| networks.iter().any(|network| network.contains(address));
     let mut client = peer;
     let fields = headers.get_all(FORWARDED_FOR).iter().rev();
@@ -30,7 +30,7 @@ fn client(peer: IpAddr, headers: &HeaderMap, networks: &[Network]) -> IpAddr {
         if !is_named(client) {
             break;
         }
-        match address(one.trim()) {
+        match parse_address(one.trim()) {
             Some(address) => client = address.to_canonical(),
             None => break,
         }
@@ -39,7 +39,7 @@ fn client(peer: IpAddr, headers: &HeaderMap, networks: &[Network]) -> IpAddr {
 }
 
 /// An address, with a port or without.
-fn address(text: &str) -> Option<IpAddr> {
+fn parse_address(text: &str) -> Option<IpAddr> {
     let bare = text.trim_start_matches('[').trim_end_matches(']');
     bare.parse().ok().or_else(|| text.parse::<SocketAddr>().ok().map(|address| address.ip()))
 }
@@ -50,8 +50,7 @@ mod tests {
 
     #[test]
     fn only_those_who_are_named_say_who_asks() {
-        let networks: Vec<Network> =
-            ["10.0.0.0/8", "2001:db8::/32"].map(|text| text.parse().unwrap()).to_vec();
+        let networks: Vec<IpNetwork> = ["10.0.0.0/8", "2001:db8::/32"].map(|text| text.parse().unwrap()).to_vec();
         for (peer, fields, client_) in [
             ("10.0.0.1", &[][..], "10.0.0.1"),
             ("10.0.0.1", &["192.0.2.7"], "192.0.2.7"),
@@ -69,9 +68,9 @@ mod tests {
             for field in fields {
                 headers.append(FORWARDED_FOR, field.parse().unwrap());
             }
-            let found = client(peer.parse().unwrap(), &headers, &networks);
+            let found = forwarded_client(peer.parse().unwrap(), &headers, &networks);
             assert_eq!(found, client_.parse::<IpAddr>().unwrap(), "{peer} {fields:?}");
-            assert_eq!(client(peer.parse().unwrap(), &headers, &[]), peer.parse::<IpAddr>().unwrap());
+            assert_eq!(forwarded_client(peer.parse().unwrap(), &headers, &[]), peer.parse::<IpAddr>().unwrap());
         }
     }
 }

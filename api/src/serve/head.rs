@@ -8,7 +8,7 @@ use http::request::Parts;
 use http::uri::Authority;
 use http::{HeaderMap, HeaderValue, Request, Uri, Version};
 
-use crate::problem::{Code, Problem};
+use crate::problem::{ErrorCode, Problem};
 
 /// Bytes of a request's target and header fields.
 pub const HEAD_BYTES_MAX: usize = 32 << 10;
@@ -21,7 +21,7 @@ const FIELD_EXTRA_BYTES: usize = 4;
 /// 8.3.1), and a target that is a whole address counts before the field (RFC 9112 3.2.2).
 ///
 /// What names no host in `Host`, or several, where HTTP/1.1 needs one, is left as it is: [`check`] refuses it.
-pub(super) fn settle_host<B>(request: &mut Request<B>) {
+pub(super) fn normalize_host<B>(request: &mut Request<B>) {
     if request.version() == Version::HTTP_11 && request.headers().get_all(HOST).iter().count() != 1 {
         return;
     }
@@ -44,7 +44,7 @@ pub(super) fn is_for(url: &str, headers: &HeaderMap) -> bool {
 
 /// Refuses a request that does not say for which host it is (RFC 9112 3.2): intermediaries would each choose another.
 fn check_host(head: &Parts) -> Result<(), Problem> {
-    let refused = |text: &str| Err(Problem::new(Code::BAD_REQUEST, text));
+    let refused = |text: &str| Err(Problem::new(ErrorCode::BAD_REQUEST, text));
     let mut hosts = head.headers.get_all(HOST).iter();
     match (hosts.next(), hosts.next()) {
         (None, _) if head.version != Version::HTTP_11 => Ok(()),
@@ -64,15 +64,14 @@ fn is_host(host: &HeaderValue) -> bool {
 ///
 /// # Errors
 /// 431 `headers_too_large`; 400.
-pub fn check(head: &Parts) -> Result<(), Problem> {
+pub fn check_head(head: &Parts) -> Result<(), Problem> {
     check_host(head)?;
-    let too_large = |what: String| Err(Problem::new(Code::HEADERS_TOO_LARGE, what));
+    let too_large = |what: String| Err(Problem::new(ErrorCode::HEADERS_TOO_LARGE, what));
     if head.headers.len() > FIELDS_MAX {
         return too_large(format!("The request has more than {FIELDS_MAX} header fields"));
     }
     let target = head.uri.path().len() + head.uri.query().map_or(0, str::len);
-    let fields =
-        head.headers.iter().map(|(name, value)| name.as_str().len() + value.len() + FIELD_EXTRA_BYTES);
+    let fields = head.headers.iter().map(|(name, value)| name.as_str().len() + value.len() + FIELD_EXTRA_BYTES);
     if target + fields.sum::<usize>() > HEAD_BYTES_MAX {
         return too_large(format!("The head of the request is larger than {HEAD_BYTES_MAX} bytes"));
     }
@@ -91,7 +90,7 @@ mod tests {
             if let Some(field) = field {
                 request.headers_mut().insert(HOST, field.parse().unwrap());
             }
-            settle_host(&mut request);
+            normalize_host(&mut request);
             let hosts: Vec<_> = request.headers().get_all(HOST).iter().collect();
             hosts.into_iter().map(|host| host.to_str().unwrap().to_owned()).collect::<Vec<_>>()
         };

@@ -14,10 +14,10 @@ use http::{HeaderValue, Method, Response, StatusCode};
 use tokio::net::TcpListener;
 use tokio_util::sync::CancellationToken;
 
-use super::body::{Payload, text};
-use super::budget::Share;
-use super::connection::answering;
-use super::{Terms, listen};
+use super::body::{ResponseBody, text_response};
+use super::budget::MemoryShare;
+use super::connection::http_service;
+use super::{HttpListenerConfig, run_listener};
 
 /// A scraper, a watchdog, a person with curl.
 const CONNECTIONS_MAX: usize = 64;
@@ -32,7 +32,7 @@ const JSON_TYPE: &str = "application/json";
 ///
 /// # Errors
 /// The listener itself cannot be used.
-pub async fn ops(
+pub async fn serve_ops(
     listener: TcpListener,
     render: impl Fn() -> String + Send + Sync + 'static,
     health: impl Fn() -> Result<(), String> + Send + Sync + 'static,
@@ -40,8 +40,8 @@ pub async fn ops(
 ) -> io::Result<()> {
     let (render, health) = (Arc::new(render), Arc::new(health));
     let answer =
-        answering(move |request| ready(respond(request.method(), request.uri().path(), &*render, &*health)));
-    listen(listener, Terms::plain(CONNECTIONS_MAX, DRAIN_MAX), answer, stop).await
+        http_service(move |request| ready(respond(request.method(), request.uri().path(), &*render, &*health)));
+    run_listener(listener, HttpListenerConfig::plaintext(CONNECTIONS_MAX, DRAIN_MAX), answer, stop).await
 }
 
 fn respond(
@@ -49,26 +49,26 @@ fn respond(
     path: &str,
     render: &(impl Fn() -> String + ?Sized),
     health: &(impl Fn() -> Result<(), String> + ?Sized),
-) -> Response<Payload> {
+) -> Response<ResponseBody> {
     let known = matches!(path, "/metrics" | "/healthz");
     if known && !matches!(*method, Method::GET | Method::HEAD) {
-        let mut response = text(StatusCode::METHOD_NOT_ALLOWED, "text/plain", "GET only\n".into());
+        let mut response = text_response(StatusCode::METHOD_NOT_ALLOWED, "text/plain", "GET only\n".into());
         response.headers_mut().insert(ALLOW, HeaderValue::from_static("GET, HEAD"));
         return response;
     }
     let mut response = match path {
-        "/metrics" => text(StatusCode::OK, METRICS_TYPE, render()),
+        "/metrics" => text_response(StatusCode::OK, METRICS_TYPE, render()),
         "/healthz" => match health() {
-            Ok(()) => text(StatusCode::OK, JSON_TYPE, r#"{"status":"ok"}"#.into()),
+            Ok(()) => text_response(StatusCode::OK, JSON_TYPE, r#"{"status":"ok"}"#.into()),
             Err(reason) => {
                 let body = serde_json::json!({"status": "unavailable", "reason": reason});
-                text(StatusCode::SERVICE_UNAVAILABLE, JSON_TYPE, body.to_string())
+                text_response(StatusCode::SERVICE_UNAVAILABLE, JSON_TYPE, body.to_string())
             }
         },
-        _ => text(StatusCode::NOT_FOUND, "text/plain", "/metrics and /healthz\n".into()),
+        _ => text_response(StatusCode::NOT_FOUND, "text/plain", "/metrics and /healthz\n".into()),
     };
     if method == Method::HEAD {
-        *response.body_mut() = Payload::new(Bytes::new(), Share::default());
+        *response.body_mut() = ResponseBody::new(Bytes::new(), MemoryShare::default());
     }
     response
 }

@@ -7,7 +7,7 @@
 use http::HeaderMap;
 use http::header::{HOST, ORIGIN};
 
-use crate::problem::{Code, Problem};
+use crate::problem::{ErrorCode, Problem};
 
 const FETCH_SITE: &str = "sec-fetch-site";
 
@@ -15,25 +15,25 @@ const FETCH_SITE: &str = "sec-fetch-site";
 ///
 /// # Errors
 /// 403 `forbidden`.
-pub fn check(headers: &HeaderMap, base_url: &str) -> Result<(), Problem> {
+pub fn check_same_site(headers: &HeaderMap, base_url: &str) -> Result<(), Problem> {
     let text = |name: &str| headers.get(name).map(|value| value.to_str().unwrap_or("?"));
     let is_own = match (text(FETCH_SITE), text(ORIGIN.as_str())) {
         // The browser compared the origins itself, or nobody's page asked.
         (Some("same-origin" | "none"), _) | (None, None) => true,
         // Another host of the same domain may be somebody else's.
-        (Some("same-site") | None, Some(origin)) => is_ours(origin, text(HOST.as_str()), base_url),
+        (Some("same-site") | None, Some(origin)) => is_same_origin(origin, text(HOST.as_str()), base_url),
         (Some(_), _) => false,
     };
     if is_own {
         return Ok(());
     }
     let text = "This form was sent by a page of another site: open our own page and send it from there";
-    Err(Problem::new(Code::FORBIDDEN, text))
+    Err(Problem::new(ErrorCode::FORBIDDEN, text))
 }
 
 /// Whether an origin is the host that was asked, or our base URL. The scheme is not compared: a proxy that ends TLS
 /// speaks another one to us.
-fn is_ours(origin: &str, host: Option<&str>, base_url: &str) -> bool {
+fn is_same_origin(origin: &str, host: Option<&str>, base_url: &str) -> bool {
     let Some(origin) = authority(origin) else { return false };
     let base = authority(base_url);
     [host.map(without_port), base].into_iter().flatten().any(|ours| ours == origin)
@@ -64,7 +64,7 @@ mod tests {
             for (name, value) in fields {
                 headers.insert(*name, value.parse().unwrap());
             }
-            check(&headers, "https://api.example:8443/").is_ok()
+            check_same_site(&headers, "https://api.example:8443/").is_ok()
         };
         for (site, origin, taken) in [
             (None, None, true),

@@ -17,8 +17,8 @@ use bytes::Bytes;
 use http::header::{CONTENT_DISPOSITION, CONTENT_LENGTH, CONTENT_TYPE, HeaderName, HeaderValue};
 use http::{HeaderMap, Method, Request, Response, StatusCode, Uri};
 
-use super::body::Payload;
-use super::budget::Share;
+use super::body::ResponseBody;
+use super::budget::MemoryShare;
 
 /// Pages beside the API, and an observer of the API's answers.
 pub trait Overlay: Debug + Send + Sync + 'static {
@@ -26,7 +26,7 @@ pub trait Overlay: Debug + Send + Sync + 'static {
     fn has(&self, uri: &Uri, headers: &HeaderMap) -> bool;
 
     /// Answers a request that it [`has`](Self::has). It may read files.
-    fn page(&self, method: &Method, uri: &Uri) -> Page;
+    fn page(&self, method: &Method, uri: &Uri) -> StaticPage;
 
     /// The API has answered a request.
     fn answered(&self, answered: &AnsweredRequest);
@@ -78,7 +78,7 @@ impl Policy {
 
 /// A page.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Page {
+pub struct StaticPage {
     /// The status.
     pub status: StatusCode,
     /// The media type. One that is no header value becomes `application/octet-stream`.
@@ -91,10 +91,10 @@ pub struct Page {
     pub file_name: Option<String>,
 }
 
-impl Page {
+impl StaticPage {
     /// A page with status 200.
     #[must_use]
-    pub fn of(media_type: impl Into<Cow<'static, str>>, body: impl Into<Bytes>) -> Self {
+    pub fn new(media_type: impl Into<Cow<'static, str>>, body: impl Into<Bytes>) -> Self {
         Self {
             status: StatusCode::OK,
             media_type: media_type.into(),
@@ -106,24 +106,24 @@ impl Page {
 
     /// A page with foreign content.
     #[must_use]
-    pub fn foreign(media_type: impl Into<Cow<'static, str>>, body: impl Into<Bytes>) -> Self {
-        Self { policy: Policy::Foreign, ..Self::of(media_type, body) }
+    pub fn untrusted(media_type: impl Into<Cow<'static, str>>, body: impl Into<Bytes>) -> Self {
+        Self { policy: Policy::Foreign, ..Self::new(media_type, body) }
     }
 
     /// An error in plain text.
     #[must_use]
     pub fn error(status: StatusCode, text: impl Into<String>) -> Self {
-        Self { status, ..Self::of("text/plain; charset=utf-8", text.into()) }
+        Self { status, ..Self::new("text/plain; charset=utf-8", text.into()) }
     }
 
-    fn into_response(self, is_head: bool) -> Response<Payload> {
+    fn into_response(self, is_head: bool) -> Response<ResponseBody> {
         let length = self.body.len();
         let body = if is_head { Bytes::new() } else { self.body };
-        let mut response = Response::new(Payload::new(body, Share::default()));
+        let mut response = Response::new(ResponseBody::new(body, MemoryShare::default()));
         *response.status_mut() = self.status;
         let headers = response.headers_mut();
-        let media_type = HeaderValue::from_str(&self.media_type)
-            .unwrap_or(HeaderValue::from_static("application/octet-stream"));
+        let media_type =
+            HeaderValue::from_str(&self.media_type).unwrap_or(HeaderValue::from_static("application/octet-stream"));
         headers.insert(CONTENT_TYPE, media_type);
         headers.insert(CONTENT_LENGTH, length.into());
         // The content came from anybody's mail: a browser must not guess its type, and others must not frame it.
@@ -158,18 +158,18 @@ fn attachment(name: &str) -> Option<HeaderValue> {
 }
 
 /// Answers a request for one of the overlay's pages.
-pub(super) async fn answer<B>(overlay: Arc<dyn Overlay>, request: Request<B>) -> Response<Payload> {
+pub(super) async fn answer<B>(overlay: Arc<dyn Overlay>, request: Request<B>) -> Response<ResponseBody> {
     let is_head = request.method() == Method::HEAD;
     let (head, _) = request.into_parts();
     if ![Method::GET, Method::HEAD, Method::DELETE].contains(&head.method) {
-        let page = Page::error(StatusCode::METHOD_NOT_ALLOWED, "Use GET, HEAD or DELETE\n");
+        let page = StaticPage::error(StatusCode::METHOD_NOT_ALLOWED, "Use GET, HEAD or DELETE\n");
         return page.into_response(false);
     }
     let method = if is_head { Method::GET } else { head.method };
     let made = tokio::task::spawn_blocking(move || overlay.page(&method, &head.uri)).await;
     let page = made.unwrap_or_else(|error| {
         tracing::error!(%error, "a page failed");
-        Page::error(StatusCode::INTERNAL_SERVER_ERROR, "The page failed; see the log\n")
+        StaticPage::error(StatusCode::INTERNAL_SERVER_ERROR, "The page failed; see the log\n")
     });
     page.into_response(is_head)
 }
@@ -187,7 +187,7 @@ mod tests {
 
     #[test]
     fn a_media_type_that_is_no_header_value_is_replaced() {
-        let response = Page::foreign("text/\r\nx", "x").into_response(true);
+        let response = StaticPage::untrusted("text/\r\nx", "x").into_response(true);
         assert_eq!(response.headers()[CONTENT_TYPE], "application/octet-stream");
         assert_eq!(response.headers()[CONTENT_LENGTH], "1");
     }

@@ -10,55 +10,47 @@ use tokio::io::{AsyncRead, AsyncWrite, ReadBuf};
 use tokio::time::{Sleep, sleep};
 
 /// How long a peer may leave what was written unread, with every buffer between full.
-const WRITE_STALL_MAX: Duration = Duration::from_secs(30);
+const WRITE_TIMEOUT: Duration = Duration::from_secs(30);
 
 /// A stream with a limit on how long a write may stall.
-pub(super) struct Stall<T> {
+pub(super) struct WriteTimeout<T> {
     stream: T,
-    stall_max: Duration,
+    timeout: Duration,
     waiting: Option<Pin<Box<Sleep>>>,
 }
 
-impl<T> Stall<T> {
+impl<T> WriteTimeout<T> {
     pub(super) fn new(stream: T) -> Self {
-        Self::with_limit(stream, WRITE_STALL_MAX)
+        Self::with_timeout(stream, WRITE_TIMEOUT)
     }
 
-    fn with_limit(stream: T, stall_max: Duration) -> Self {
-        Self { stream, stall_max, waiting: None }
+    fn with_timeout(stream: T, timeout: Duration) -> Self {
+        Self { stream, timeout, waiting: None }
     }
 
     /// Passes an outcome on; a write that waits too long becomes an error.
-    fn watch<R>(&mut self, outcome: Poll<io::Result<R>>, context: &mut Context<'_>) -> Poll<io::Result<R>> {
+    fn check_timeout<R>(&mut self, outcome: Poll<io::Result<R>>, context: &mut Context<'_>) -> Poll<io::Result<R>> {
         if outcome.is_ready() {
             self.waiting = None;
             return outcome;
         }
-        let stall_max = self.stall_max;
+        let stall_max = self.timeout;
         let waiting = self.waiting.get_or_insert_with(|| Box::pin(sleep(stall_max)));
         ready!(waiting.as_mut().poll(context));
         Poll::Ready(Err(io::ErrorKind::TimedOut.into()))
     }
 }
 
-impl<T: AsyncRead + Unpin> AsyncRead for Stall<T> {
-    fn poll_read(
-        mut self: Pin<&mut Self>,
-        context: &mut Context<'_>,
-        into: &mut ReadBuf<'_>,
-    ) -> Poll<io::Result<()>> {
+impl<T: AsyncRead + Unpin> AsyncRead for WriteTimeout<T> {
+    fn poll_read(mut self: Pin<&mut Self>, context: &mut Context<'_>, into: &mut ReadBuf<'_>) -> Poll<io::Result<()>> {
         Pin::new(&mut self.stream).poll_read(context, into)
     }
 }
 
-impl<T: AsyncWrite + Unpin> AsyncWrite for Stall<T> {
-    fn poll_write(
-        mut self: Pin<&mut Self>,
-        context: &mut Context<'_>,
-        bytes: &[u8],
-    ) -> Poll<io::Result<usize>> {
+impl<T: AsyncWrite + Unpin> AsyncWrite for WriteTimeout<T> {
+    fn poll_write(mut self: Pin<&mut Self>, context: &mut Context<'_>, bytes: &[u8]) -> Poll<io::Result<usize>> {
         let outcome = Pin::new(&mut self.stream).poll_write(context, bytes);
-        self.watch(outcome, context)
+        self.check_timeout(outcome, context)
     }
 
     fn poll_write_vectored(
@@ -67,7 +59,7 @@ impl<T: AsyncWrite + Unpin> AsyncWrite for Stall<T> {
         slices: &[io::IoSlice<'_>],
     ) -> Poll<io::Result<usize>> {
         let outcome = Pin::new(&mut self.stream).poll_write_vectored(context, slices);
-        self.watch(outcome, context)
+        self.check_timeout(outcome, context)
     }
 
     fn is_write_vectored(&self) -> bool {
@@ -76,12 +68,12 @@ impl<T: AsyncWrite + Unpin> AsyncWrite for Stall<T> {
 
     fn poll_flush(mut self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<io::Result<()>> {
         let outcome = Pin::new(&mut self.stream).poll_flush(context);
-        self.watch(outcome, context)
+        self.check_timeout(outcome, context)
     }
 
     fn poll_shutdown(mut self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<io::Result<()>> {
         let outcome = Pin::new(&mut self.stream).poll_shutdown(context);
-        self.watch(outcome, context)
+        self.check_timeout(outcome, context)
     }
 }
 
@@ -93,7 +85,7 @@ mod tests {
     #[tokio::test]
     async fn a_peer_that_does_not_read_is_hung_up_on() {
         let (near, _far) = tokio::io::duplex(16);
-        let mut near = Stall::with_limit(near, Duration::ZERO);
+        let mut near = WriteTimeout::with_timeout(near, Duration::ZERO);
         let error = near.write_all(&[0; 64]).await.unwrap_err();
         assert_eq!(error.kind(), io::ErrorKind::TimedOut);
     }

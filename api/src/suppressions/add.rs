@@ -9,28 +9,28 @@ use jiff::Timestamp;
 use mail::id::SuppressionId;
 use mail::import::NOTE_CHARS_MAX;
 use mail::quota::Noun;
-use mail::suppression::{Grounds, Reason, Target};
-use queue::contacts::Suppressed;
+use mail::suppression::{SuppressionCause, SuppressionReason, SuppressionTarget};
+use queue::contacts::SuppressionResult;
 use serde::Serialize;
 use serde_json::value::RawValue;
 use serde_json::{Value, json};
 use store::access::Tenant;
 
-use super::view::OneSuppression;
-use crate::call::{Call, Input, Takes};
-use crate::emails::view::Moment;
-use crate::emails::wishes::time;
-use crate::fields::{self, Names, Notes};
+use super::view::SuppressionResponse;
+use crate::call::{FromRequest, Request, RequestSpec};
+use crate::emails::view::JsonTimestamp;
+use crate::emails::wishes::parse_time;
+use crate::fields::{self, FieldDiagnostics, FieldNames};
 use crate::problem::Problem;
-use crate::room::Room;
-use crate::schema::{self, Describe, Schemas};
+use crate::room::AppState;
+use crate::schema::{self, Schemas, ToSchema};
 
 /// Addresses of one request.
 pub const EMAILS_MAX: usize = 1_000;
 /// A thousand addresses of the greatest length, and a note.
 pub(super) const BODY_BYTES_MAX: usize = 512 << 10;
 
-const NAMES: Names = Names {
+const NAMES: FieldNames = FieldNames {
     known: &[
         ("email", "email"),
         ("emails", "emails"),
@@ -43,25 +43,25 @@ const NAMES: Names = Names {
 
 /// Whom.
 #[derive(Debug)]
-enum Whom {
-    One(Target),
+enum SuppressionTargets {
+    One(SuppressionTarget),
     /// Each, or why it will not do.
-    Many(Vec<Result<Target, String>>),
+    Many(Vec<Result<SuppressionTarget, String>>),
 }
 
 /// What `POST /suppressions` takes.
 #[derive(Debug)]
 pub struct AddSuppressions {
-    whom: Whom,
+    targets: SuppressionTargets,
     note: Option<String>,
     expires_at: Option<Timestamp>,
 }
 
-impl Input for AddSuppressions {
+impl FromRequest for AddSuppressions {
     const BODY_BYTES_MAX: Option<usize> = Some(BODY_BYTES_MAX);
 
-    fn describe(schemas: &mut Schemas) -> Takes {
-        let body = schemas.named("AddSuppressions", |_| {
+    fn describe(schemas: &mut Schemas) -> RequestSpec {
+        let body = schemas.component("AddSuppressions", |_| {
             let emails = json!({
                 "type": "array", "items": {"type": "string"}, "minItems": 1, "maxItems": EMAILS_MAX,
                 "description": "Several addresses or domains",
@@ -80,42 +80,42 @@ impl Input for AddSuppressions {
             body["examples"] = json!([{"email": "grace@example.net", "note": "Asked by phone"}]);
             body
         });
-        Takes { body: Some(body), body_bytes_max: Self::BODY_BYTES_MAX, ..Takes::default() }
+        RequestSpec { body: Some(body), body_bytes_max: Self::BODY_BYTES_MAX, ..RequestSpec::default() }
     }
 
-    fn read(call: &Call) -> Result<Self, Problem> {
-        let mut notes = Notes::default();
-        let given = call.given(&NAMES, &mut notes)?;
+    fn read(call: &Request) -> Result<Self, Problem> {
+        let mut notes = FieldDiagnostics::default();
+        let given = call.body_fields(&NAMES, &mut notes)?;
         let whom = match (given.value("email"), given.value("emails")) {
-            (Some(one), None) => target(one).map(Whom::One).map_err(|text| ("email", text)),
-            (None, Some(many)) => match fields::list(many, EMAILS_MAX) {
+            (Some(one), None) => parse_target(one).map(SuppressionTargets::One).map_err(|text| ("email", text)),
+            (None, Some(many)) => match fields::parse_list(many, EMAILS_MAX) {
                 Ok(entries) if entries.is_empty() => Err(("emails", "has no entries".to_owned())),
-                Ok(entries) => Ok(Whom::Many(entries.into_iter().map(target).collect())),
+                Ok(entries) => Ok(SuppressionTargets::Many(entries.into_iter().map(parse_target).collect())),
                 Err(text) => Err(("emails", text)),
             },
             (Some(_), Some(_)) => Err(("emails", "is given beside `email`; give one of them".to_owned())),
             (None, None) => Err(("email", "is required, or `emails`".to_owned())),
         };
         let whom = whom.map_err(|(name, text)| notes.errors.add(name, text));
-        let note = given.value("note").map(note).transpose();
+        let note = given.value("note").map(parse_note).transpose();
         let note = note.map_err(|text| notes.errors.add("note", text));
-        let expires_at = given.value("expires_at").map(time).transpose();
+        let expires_at = given.value("expires_at").map(parse_time).transpose();
         let expires_at = expires_at.map_err(|text| notes.errors.add("expires_at", text));
         match (whom, note, expires_at) {
             (Ok(whom), Ok(note), Ok(expires_at)) if notes.errors.is_empty() => {
-                Ok(Self { whom, note, expires_at })
+                Ok(Self { targets: whom, note, expires_at })
             }
             _ => Err(notes.errors.into()),
         }
     }
 }
 
-pub(super) fn target(value: &RawValue) -> Result<Target, String> {
-    Target::read(&fields::text(value)?).map_err(|error| error.to_string())
+pub(super) fn parse_target(value: &RawValue) -> Result<SuppressionTarget, String> {
+    SuppressionTarget::parse(&fields::parse_text(value)?).map_err(|error| error.to_string())
 }
 
-fn note(value: &RawValue) -> Result<String, String> {
-    let text = fields::line(value, NOTE_CHARS_MAX * 4)?;
+fn parse_note(value: &RawValue) -> Result<String, String> {
+    let text = fields::parse_header_line(value, NOTE_CHARS_MAX * 4)?;
     if text.chars().count() > NOTE_CHARS_MAX {
         return Err(format!("is longer than {NOTE_CHARS_MAX} characters"));
     }
@@ -124,7 +124,7 @@ fn note(value: &RawValue) -> Result<String, String> {
 
 /// What became of one address.
 #[derive(Debug, Serialize)]
-pub struct Entry {
+pub struct AddSuppressionEntry {
     index: usize,
     id: Option<SuppressionId>,
     status: &'static str,
@@ -137,12 +137,12 @@ pub struct Entry {
 /// The answer: the suppression of one address, or an entry for each of several.
 #[derive(Debug, Serialize)]
 #[serde(untagged)]
-pub enum Added {
+pub enum AddSuppressionsResponse {
     /// Of `email`.
     One {
         /// The suppression as it stands now.
         #[serde(flatten)]
-        one: OneSuppression,
+        one: SuppressionResponse,
         /// What is otherwise than was asked, or than it was.
         #[serde(skip_serializing_if = "Vec::is_empty")]
         warnings: Vec<String>,
@@ -150,14 +150,14 @@ pub enum Added {
     /// Of `emails`.
     Many {
         /// An entry for each, in their order.
-        data: Vec<Entry>,
+        data: Vec<AddSuppressionEntry>,
     },
 }
 
-impl Describe for Added {
+impl ToSchema for AddSuppressionsResponse {
     fn schema(schemas: &mut Schemas) -> Value {
-        let one = OneSuppression::schema(schemas);
-        let many = schemas.named("SuppressionsAdded", |_| {
+        let one = SuppressionResponse::schema(schemas);
+        let many = schemas.component("SuppressionsAdded", |_| {
             let entry = schema::object_with(
                 "What became of one",
                 &["index", "id", "status"],
@@ -166,17 +166,14 @@ impl Describe for Added {
                     ("id", schema::nullable_string("The suppression's id (`sup_…`)")),
                     (
                         "status",
-                        schema::words(
+                        schema::string_enum(
                             &["created", "exists", "failed"],
                             "Whether it was suppressed by this request, or before",
                         ),
                     ),
                     (
                         "warnings",
-                        schema::list(
-                            json!({"type": "string"}),
-                            "What is otherwise than was asked, or than it was",
-                        ),
+                        schema::list(json!({"type": "string"}), "What is otherwise than was asked, or than it was"),
                     ),
                     (
                         "error",
@@ -203,62 +200,69 @@ impl Describe for Added {
 ///
 /// # Errors
 /// What is wrong with the request; the store cannot be used.
-pub async fn add(room: Arc<Room>, tenant: Tenant, request: AddSuppressions) -> Result<Added, Problem> {
-    let AddSuppressions { whom, note, expires_at } = request;
-    if expires_at.is_some_and(|end| end <= room.hall.clock().now()) {
+pub async fn add(
+    room: Arc<AppState>,
+    tenant: Tenant,
+    request: AddSuppressions,
+) -> Result<AddSuppressionsResponse, Problem> {
+    let AddSuppressions { targets: whom, note, expires_at } = request;
+    if expires_at.is_some_and(|end| end <= room.intake.clock().now()) {
         return Err(Problem::field("expires_at", "must be in the future"));
     }
-    let asked = Asked { note: note.as_deref(), expires_at };
-    let grounds = |target: &Target| Grounds {
+    let asked = SuppressionTerms { note: note.as_deref(), expires_at };
+    let grounds = |target: &SuppressionTarget| SuppressionCause {
         note: note.clone(),
         expires_at,
-        ..Grounds::new(target.clone(), Reason::Manual, tenant.actor().source())
+        ..SuppressionCause::new(target.clone(), SuppressionReason::Manual, tenant.actor().source())
     };
-    let (account, contacts) = (tenant.account().id, room.hall.contacts());
-    let reserve = async |grounds: &[Grounds]| {
-        let added = contacts.adds(account, grounds).await?.into_iter().filter(|adds| *adds).count();
-        room.reserve(&tenant, Noun::Suppressions, added as u64).await
+    let (account, contacts) = (tenant.account().id, room.intake.suppressions());
+    let reserve = async |grounds: &[SuppressionCause]| {
+        let added = contacts.would_add(account, grounds).await?.into_iter().filter(|adds| *adds).count();
+        room.reserve_storage(&tenant, Noun::Suppressions, added as u64).await
     };
     let many = match whom {
-        Whom::Many(many) => many,
-        Whom::One(target) => {
+        SuppressionTargets::Many(many) => many,
+        SuppressionTargets::One(target) => {
             let grounds = [grounds(&target)];
             let reserved = reserve(&grounds).await?;
             let outcomes = contacts.suppress(account, &grounds, &|_, _| {}).await?;
             let outcome = outcomes.first().ok_or_else(|| Problem::internal("one address, no outcome"))?;
-            reserved.keep_part(created(&outcomes));
-            let warnings = asked.differs(outcome).into_iter().collect();
-            return Ok(Added::One { one: OneSuppression::of(&outcome.suppression), warnings });
+            reserved.confirm_part(count_created(&outcomes));
+            let warnings = asked.difference_warning(outcome).into_iter().collect();
+            return Ok(AddSuppressionsResponse::One {
+                one: SuppressionResponse::from_suppression(&outcome.suppression),
+                warnings,
+            });
         }
     };
-    let all: Vec<Grounds> = many.iter().flatten().map(grounds).collect();
+    let all: Vec<SuppressionCause> = many.iter().flatten().map(grounds).collect();
     let reserved = reserve(&all).await?;
     let outcomes = contacts.suppress(account, &all, &|_, _| {}).await?;
-    reserved.keep_part(created(&outcomes));
+    reserved.confirm_part(count_created(&outcomes));
     let mut outcomes = outcomes.into_iter();
     let data = many.iter().enumerate().map(|(index, one)| match one {
-        Ok(_) => Entry::of(index, outcomes.next(), &asked),
-        Err(text) => Entry::refused(index, &Problem::field("email", text.as_str())),
+        Ok(_) => AddSuppressionEntry::from_outcome(index, outcomes.next(), &asked),
+        Err(text) => AddSuppressionEntry::from_problem(index, &Problem::field("email", text.as_str())),
     });
-    Ok(Added::Many { data: data.collect() })
+    Ok(AddSuppressionsResponse::Many { data: data.collect() })
 }
 
-fn created(outcomes: &[Suppressed]) -> u64 {
+fn count_created(outcomes: &[SuppressionResult]) -> u64 {
     outcomes.iter().filter(|outcome| outcome.before.is_none()).count() as u64
 }
 
 /// What the request says of each.
-struct Asked<'a> {
+struct SuppressionTerms<'a> {
     note: Option<&'a str>,
     expires_at: Option<Timestamp>,
 }
 
-impl Asked<'_> {
+impl SuppressionTerms<'_> {
     /// What to tell of one that was suppressed before: what it is now where that changed, and what it stays
     /// where that is not what was asked.
-    fn differs(&self, outcome: &Suppressed) -> Option<String> {
+    fn difference_warning(&self, outcome: &SuppressionResult) -> Option<String> {
         let until = |end: Option<Timestamp>| match end {
-            Some(end) => format!("until {}", Moment(end)),
+            Some(end) => format!("until {}", JsonTimestamp(end)),
             None => "for good".to_owned(),
         };
         let (before, stands) = (outcome.before.as_ref()?, &outcome.suppression);
@@ -273,16 +277,16 @@ impl Asked<'_> {
     }
 }
 
-impl Entry {
-    fn of(index: usize, outcome: Option<Suppressed>, asked: &Asked<'_>) -> Self {
-        let warnings = outcome.as_ref().and_then(|outcome| asked.differs(outcome)).into_iter().collect();
+impl AddSuppressionEntry {
+    fn from_outcome(index: usize, outcome: Option<SuppressionResult>, asked: &SuppressionTerms<'_>) -> Self {
+        let warnings = outcome.as_ref().and_then(|outcome| asked.difference_warning(outcome)).into_iter().collect();
         let is_new = outcome.as_ref().is_some_and(|outcome| outcome.before.is_none());
         let id = outcome.map(|outcome| outcome.suppression.id);
         Self { index, id, status: if is_new { "created" } else { "exists" }, warnings, error: None }
     }
 
-    fn refused(index: usize, problem: &Problem) -> Self {
-        let error = Some(problem.entry());
+    fn from_problem(index: usize, problem: &Problem) -> Self {
+        let error = Some(problem.batch_entry_error());
         Self { index, id: None, status: "failed", warnings: Vec::new(), error }
     }
 }

@@ -8,62 +8,52 @@ use std::sync::Arc;
 use bytes::Bytes;
 use http::StatusCode;
 use http::header::{CONTENT_DISPOSITION, HeaderValue};
-use mail::csv::{self, Cell};
+use mail::csv::{self, CsvCell};
 use mail::id::{AccountId, SuppressionId};
 use mail::suppression::Suppression;
-use queue::accept::Hall;
+use queue::accept::Intake;
 use serde_json::{Value, json};
 use store::access::Tenant;
-use store::suppression::{Filter, Listed};
+use store::suppression::{SuppressionFilter, SuppressionPage};
 use tokio::sync::mpsc;
 
-use super::select::Selection;
-use crate::call::{Answer, Broken, Call, Input, Pieces, Reply, Takes};
-use crate::emails::view::Moment;
+use super::select::SuppressionQuery;
+use crate::call::{BodyStream, BodyStreamError, FromRequest, IntoResponse, Request, RequestSpec, Response};
+use crate::emails::view::JsonTimestamp;
 use crate::problem::Problem;
-use crate::room::Room;
+use crate::room::AppState;
 use crate::schema::Schemas;
 
 /// Suppressions of one piece of the answer.
-const PIECE_ROWS: usize = 500;
+const CHUNK_ROWS: usize = 500;
 /// Pieces that wait for the client.
-const PIECES_AHEAD: usize = 2;
+const CHUNKS_BUFFERED: usize = 2;
 
-const NAMES: &[&str] = &[
-    "id",
-    "email",
-    "reason",
-    "source",
-    "email_id",
-    "smtp_code",
-    "enhanced_code",
-    "note",
-    "expires_at",
-    "created_at",
-];
+const NAMES: &[&str] =
+    &["id", "email", "reason", "source", "email_id", "smtp_code", "enhanced_code", "note", "expires_at", "created_at"];
 
 /// Which suppressions.
 #[derive(Debug)]
-pub struct Export(Selection);
+pub struct ExportSuppressions(SuppressionQuery);
 
-impl Input for Export {
-    fn describe(_: &mut Schemas) -> Takes {
-        Takes { parameters: Selection::parameters(), ..Takes::default() }
+impl FromRequest for ExportSuppressions {
+    fn describe(_: &mut Schemas) -> RequestSpec {
+        RequestSpec { parameters: SuppressionQuery::parameters(), ..RequestSpec::default() }
     }
 
-    fn read(call: &Call) -> Result<Self, Problem> {
-        Selection::read(&call.query).map(Self)
+    fn read(call: &Request) -> Result<Self, Problem> {
+        SuppressionQuery::from_query(&call.query).map(Self)
     }
 }
 
 /// The list, as it is made.
 #[derive(Debug)]
-pub struct Exported {
+pub struct SuppressionsCsv {
     beginning: Bytes,
-    more: Option<Pieces>,
+    stream: Option<BodyStream>,
 }
 
-impl Reply for Exported {
+impl IntoResponse for SuppressionsCsv {
     const MEDIA_TYPE: &'static str = "text/csv; charset=utf-8";
 
     fn describe(_: &mut Schemas) -> Value {
@@ -71,18 +61,18 @@ impl Reply for Exported {
         json!({"type": "string", "description": description})
     }
 
-    fn write(self) -> Result<Bytes, Problem> {
+    fn into_body(self) -> Result<Bytes, Problem> {
         Ok(self.beginning)
     }
 
-    fn answer(self) -> Result<Answer, Problem> {
+    fn into_response(self) -> Result<Response, Problem> {
         let attached = HeaderValue::from_static("attachment; filename=\"suppressions.csv\"");
-        Ok(Answer {
+        Ok(Response {
             status: StatusCode::OK,
             media_type: HeaderValue::from_static(Self::MEDIA_TYPE),
             headers: vec![(CONTENT_DISPOSITION, attached)],
             body: self.beginning,
-            more: self.more,
+            stream: self.stream,
         })
     }
 }
@@ -91,56 +81,59 @@ impl Reply for Exported {
 ///
 /// # Errors
 /// The store cannot be read.
-pub async fn export(room: Arc<Room>, tenant: Tenant, input: Export) -> Result<Exported, Problem> {
-    let Export(Selection { email, mut filter }) = input;
-    filter.holding_at = Some(room.hall.clock().now());
+pub async fn export(
+    room: Arc<AppState>,
+    tenant: Tenant,
+    input: ExportSuppressions,
+) -> Result<SuppressionsCsv, Problem> {
+    let ExportSuppressions(SuppressionQuery { email, mut filter }) = input;
+    filter.holding_at = Some(room.intake.clock().now());
     let mut beginning = String::new();
-    csv::write(&mut beginning, &NAMES.iter().map(|name| Cell::text(name)).collect::<Vec<_>>());
+    csv::write_record(&mut beginning, &NAMES.iter().map(|name| CsvCell::text(name)).collect::<Vec<_>>());
     let account = tenant.account().id;
     if let Some(target) = email {
-        let found = store::suppression::get(room.hall.store(), account, &target).await?;
-        let found = found.map(|found| found.suppression).filter(|suppression| filter.takes(suppression));
+        let found = store::suppression::get(room.intake.store(), account, &target).await?;
+        let found = found.map(|found| found.suppression).filter(|suppression| filter.matches(suppression));
         found.iter().for_each(|suppression| write_row(&mut beginning, suppression));
-        return Ok(Exported { beginning: beginning.into(), more: None });
+        return Ok(SuppressionsCsv { beginning: beginning.into(), stream: None });
     }
     // The first piece decides whether there is an answer at all.
-    let Listed { suppressions, next } =
-        store::suppression::list(room.hall.store(), account, &filter, None, PIECE_ROWS).await?;
+    let SuppressionPage { suppressions, next } =
+        store::suppression::list(room.intake.store(), account, &filter, None, CHUNK_ROWS).await?;
     suppressions.iter().for_each(|suppression| write_row(&mut beginning, suppression));
     let more = next.map(|next| {
-        let (pieces, more) = mpsc::channel(PIECES_AHEAD);
-        let hall = room.hall.clone();
-        room.tasks.spawn(async move { write_rest(&hall, account, (&filter, next), &pieces).await });
+        let (pieces, more) = mpsc::channel(CHUNKS_BUFFERED);
+        let hall = room.intake.clone();
+        room.tasks.spawn(async move { stream_rest(&hall, account, (&filter, next), &pieces).await });
         more
     });
-    Ok(Exported { beginning: beginning.into(), more })
+    Ok(SuppressionsCsv { beginning: beginning.into(), stream: more })
 }
 
 /// Goes on until there are no more, or nobody reads.
-async fn write_rest(
-    hall: &Hall,
+async fn stream_rest(
+    hall: &Intake,
     account: AccountId,
-    (filter, mut next): (&Filter, SuppressionId),
-    pieces: &mpsc::Sender<Result<Bytes, Broken>>,
+    (filter, mut next): (&SuppressionFilter, SuppressionId),
+    pieces: &mpsc::Sender<Result<Bytes, BodyStreamError>>,
 ) {
     loop {
-        let piece =
-            match store::suppression::list(hall.store(), account, filter, Some(next), PIECE_ROWS).await {
-                Ok(listed) => {
-                    let mut piece = String::new();
-                    listed.suppressions.iter().for_each(|suppression| write_row(&mut piece, suppression));
-                    let sent = pieces.send(Ok(piece.into())).await;
-                    match (sent, listed.next) {
-                        (Ok(()), Some(further)) => next = further,
-                        _ => return,
-                    }
-                    continue;
+        let piece = match store::suppression::list(hall.store(), account, filter, Some(next), CHUNK_ROWS).await {
+            Ok(listed) => {
+                let mut piece = String::new();
+                listed.suppressions.iter().for_each(|suppression| write_row(&mut piece, suppression));
+                let sent = pieces.send(Ok(piece.into())).await;
+                match (sent, listed.next) {
+                    (Ok(()), Some(further)) => next = further,
+                    _ => return,
                 }
-                Err(error) => {
-                    tracing::error!(%error, "an export broke off");
-                    Err(Broken)
-                }
-            };
+                continue;
+            }
+            Err(error) => {
+                tracing::error!(%error, "an export broke off");
+                Err(BodyStreamError)
+            }
+        };
         let _ = pieces.send(piece).await;
         return;
     }
@@ -150,22 +143,22 @@ async fn write_rest(
 /// import takes the guard away again.
 fn write_row(out: &mut String, suppression: &Suppression) {
     let detail = suppression.detail.as_ref();
-    let or_empty = |value: Option<String>| Cell::made(value.unwrap_or_default());
+    let or_empty = |value: Option<String>| CsvCell::from_display(value.unwrap_or_default());
     let smtp_code = detail.and_then(|detail| detail.smtp_code);
     let enhanced_code = detail.and_then(|detail| detail.enhanced_code);
-    csv::write(
+    csv::write_record(
         out,
         &[
-            Cell::made(suppression.id),
-            Cell::made(&suppression.target),
-            Cell::text(suppression.reason.word()),
-            Cell::text(suppression.source.word()),
+            CsvCell::from_display(suppression.id),
+            CsvCell::from_display(&suppression.target),
+            CsvCell::text(suppression.reason.word()),
+            CsvCell::text(suppression.source.word()),
             or_empty(suppression.email.map(|id| id.to_string())),
             or_empty(smtp_code.map(|code| code.to_string())),
             or_empty(enhanced_code.map(|code| code.to_string())),
-            Cell::text(suppression.note.as_deref().unwrap_or_default()),
-            or_empty(suppression.expires_at.map(|end| Moment(end).to_string())),
-            Cell::made(Moment(suppression.created_at)),
+            CsvCell::text(suppression.note.as_deref().unwrap_or_default()),
+            or_empty(suppression.expires_at.map(|end| JsonTimestamp(end).to_string())),
+            CsvCell::from_display(JsonTimestamp(suppression.created_at)),
         ],
     );
 }

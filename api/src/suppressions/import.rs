@@ -8,66 +8,66 @@ use std::sync::Arc;
 
 use bytes::Bytes;
 use http::header::CONTENT_TYPE;
-use mail::csv::Records;
+use mail::csv::CsvReader;
 use mail::id::ImportId;
-use mail::import::{Columns, Counts, Import, ImportStatus};
+use mail::import::{ImportColumns, ImportCounts, ImportStatus, SuppressionImport};
 use serde::Serialize;
 use serde_json::Value;
 use store::access::Tenant;
 use store::engine::Batch;
 
-use super::not_written;
-use crate::call::{Call, Input, Media, Takes};
-use crate::emails::view::Moment;
-use crate::fields::{self, Names, Notes};
-use crate::problem::{Code, Problem};
-use crate::room::Room;
-use crate::schema::{self, Describe, Schemas};
+use super::commit_error_problem;
+use crate::call::{FromRequest, Media, Request, RequestSpec};
+use crate::emails::view::JsonTimestamp;
+use crate::fields::{self, FieldDiagnostics, FieldNames};
+use crate::problem::{ErrorCode, Problem};
+use crate::room::AppState;
+use crate::schema::{self, Schemas, ToSchema};
 
 /// A list of some half a million addresses.
 const BODY_BYTES_MAX: usize = 16 << 20;
 /// Lists of one account that wait or are read.
-const OPEN_MAX: usize = 10;
+const UNFINISHED_IMPORTS_MAX: usize = 10;
 /// Imports of one account that are remembered.
-const KEPT_MAX: usize = 100;
+const IMPORTS_KEPT_MAX: usize = 100;
 
-const NAMES: Names = Names { known: &[("csv", "csv")], foreign: &[] };
+const NAMES: FieldNames = FieldNames { known: &[("csv", "csv")], foreign: &[] };
 
 /// A list.
 #[derive(Debug)]
-pub struct List {
+pub struct ImportSuppressions {
     text: Bytes,
     total: u64,
 }
 
-impl Input for List {
+impl FromRequest for ImportSuppressions {
     const BODY_BYTES_MAX: Option<usize> = Some(BODY_BYTES_MAX);
     const MEDIA: Media = Media::JsonOrCsv;
 
-    fn describe(schemas: &mut Schemas) -> Takes {
-        let body = schemas.named("ImportSuppressions", |_| {
+    fn describe(schemas: &mut Schemas) -> RequestSpec {
+        let body = schemas.component("ImportSuppressions", |_| {
             let csv = schema::string("The list: a column of addresses, with or without a line of names");
             schema::object("A list; or send it as `text/csv`", [("csv", csv)])
         });
-        Takes { body: Some(body), body_bytes_max: Self::BODY_BYTES_MAX, ..Takes::default() }
+        RequestSpec { body: Some(body), body_bytes_max: Self::BODY_BYTES_MAX, ..RequestSpec::default() }
     }
 
-    fn read(call: &Call) -> Result<Self, Problem> {
+    fn read(call: &Request) -> Result<Self, Problem> {
         let kind = call.headers.get(CONTENT_TYPE).and_then(|value| value.to_str().ok()).unwrap_or_default();
         let is_csv = kind.trim_start().get(..8).is_some_and(|kind| kind.eq_ignore_ascii_case("text/csv"));
         let text = if is_csv { call.body.clone() } else { csv_field(call)? };
         let wrong = |message: &str| Problem::field("csv", message);
         let list = std::str::from_utf8(&text).map_err(|_| wrong("is not UTF-8"))?;
-        let columns = Columns::find(list).map_err(|message| wrong(&message))?;
-        let total = Records::new(list).count() - usize::from(columns.has_header);
+        let columns = ImportColumns::detect(list).map_err(|message| wrong(&message))?;
+        let total = CsvReader::new(list).count() - usize::from(columns.has_header);
         Ok(Self { total: total as u64, text })
     }
 }
 
-fn csv_field(call: &Call) -> Result<Bytes, Problem> {
-    let mut notes = Notes::default();
-    let given = call.given(&NAMES, &mut notes)?;
-    match given.value("csv").map(fields::text) {
+fn csv_field(call: &Request) -> Result<Bytes, Problem> {
+    let mut notes = FieldDiagnostics::default();
+    let given = call.body_fields(&NAMES, &mut notes)?;
+    match given.value("csv").map(fields::parse_text) {
         Some(Ok(text)) => return Ok(Bytes::from(text.into_owned())),
         Some(Err(text)) => notes.errors.add("csv", text),
         None => notes.errors.add("csv", "is required"),
@@ -87,20 +87,20 @@ struct BadLineView {
 struct ImportView {
     id: ImportId,
     status: ImportStatus,
-    counts: Counts,
+    counts: ImportCounts,
     errors: Vec<BadLineView>,
-    created_at: Moment,
-    completed_at: Option<Moment>,
+    created_at: JsonTimestamp,
+    completed_at: Option<JsonTimestamp>,
 }
 
 /// An import by itself.
 #[derive(Debug, Serialize)]
-pub struct OneImport {
+pub struct ImportResponse {
     import: ImportView,
 }
 
-impl OneImport {
-    fn of(import: &Import) -> Self {
+impl ImportResponse {
+    fn from_import(import: &SuppressionImport) -> Self {
         let errors = import.errors.iter();
         let errors = errors.map(|bad| BadLineView { line: bad.line, message: bad.message.clone() });
         let import = ImportView {
@@ -108,16 +108,16 @@ impl OneImport {
             status: import.status,
             counts: import.counts,
             errors: errors.collect(),
-            created_at: Moment(import.created_at),
-            completed_at: import.completed_at.map(Moment),
+            created_at: JsonTimestamp(import.created_at),
+            completed_at: import.completed_at.map(JsonTimestamp),
         };
         Self { import }
     }
 }
 
-impl Describe for OneImport {
+impl ToSchema for ImportResponse {
     fn schema(schemas: &mut Schemas) -> Value {
-        schemas.named("OneImport", |_| {
+        schemas.component("OneImport", |_| {
             let counts = schema::object(
                 "What it has come to so far",
                 [
@@ -137,7 +137,7 @@ impl Describe for OneImport {
                 "A list that is being imported",
                 [
                     ("id", schema::string("`imp_…`")),
-                    ("status", schema::words(&["queued", "running", "completed", "failed"], "How far it is")),
+                    ("status", schema::string_enum(&["queued", "running", "completed", "failed"], "How far it is")),
                     ("counts", counts),
                     ("errors", schema::list(error, "The first lines that could not be used")),
                     ("created_at", schema::time("When it was handed in")),
@@ -153,18 +153,18 @@ impl Describe for OneImport {
 ///
 /// # Errors
 /// What is wrong with the list; too many lists wait; the store cannot be used.
-pub async fn begin(room: Arc<Room>, tenant: Tenant, list: List) -> Result<OneImport, Problem> {
-    let List { text, total } = list;
-    let (store, account, now) = (room.hall.store(), tenant.account().id, room.hall.clock().now());
-    if store::import::open(store, Some(account), OPEN_MAX).await?.len() == OPEN_MAX {
-        let text = format!("{OPEN_MAX} imports are not done yet; wait for one of them");
-        return Err(Problem::new(Code::CONFLICT, text));
+pub async fn start(room: Arc<AppState>, tenant: Tenant, list: ImportSuppressions) -> Result<ImportResponse, Problem> {
+    let ImportSuppressions { text, total } = list;
+    let (store, account, now) = (room.intake.store(), tenant.account().id, room.intake.clock().now());
+    if store::import::list_open(store, Some(account), UNFINISHED_IMPORTS_MAX).await?.len() == UNFINISHED_IMPORTS_MAX {
+        let text = format!("{UNFINISHED_IMPORTS_MAX} imports are not done yet; wait for one of them");
+        return Err(Problem::new(ErrorCode::CONFLICT, text));
     }
-    let import = Import {
-        id: ImportId::new(now, room.hall.entropy().id()),
+    let import = SuppressionImport {
+        id: ImportId::new(now, room.intake.entropy().unique_bits()),
         account,
         status: ImportStatus::Queued,
-        counts: Counts { total, ..Counts::default() },
+        counts: ImportCounts { total, ..ImportCounts::default() },
         place: (0, 1),
         errors: Vec::new(),
         created_at: now,
@@ -172,25 +172,25 @@ pub async fn begin(room: Arc<Room>, tenant: Tenant, list: List) -> Result<OneImp
     };
     let mut batch = Batch::intake();
     store::import::create(&mut batch, &import, text.into());
-    store::import::forget_oldest(store, &mut batch, account, KEPT_MAX).await?;
-    store.commit(batch).await.map_err(not_written)?;
-    room.hall.list_handed_in();
-    Ok(OneImport::of(&import))
+    store::import::purge_oldest(store, &mut batch, account, IMPORTS_KEPT_MAX).await?;
+    store.commit(batch).await.map_err(commit_error_problem)?;
+    room.intake.notify_suppression_import();
+    Ok(ImportResponse::from_import(&import))
 }
 
 /// An import's id, from the path.
 #[derive(Debug, Clone, Copy)]
-pub struct OfImport(ImportId);
+pub struct ImportPath(ImportId);
 
 const ID: &str = "id";
 
-impl Input for OfImport {
-    fn describe(_: &mut Schemas) -> Takes {
+impl FromRequest for ImportPath {
+    fn describe(_: &mut Schemas) -> RequestSpec {
         let parameters = vec![schema::path_parameter(ID, "The import's id (`imp_…`)")];
-        Takes { parameters, ..Takes::default() }
+        RequestSpec { parameters, ..RequestSpec::default() }
     }
 
-    fn read(call: &Call) -> Result<Self, Problem> {
+    fn read(call: &Request) -> Result<Self, Problem> {
         call.path_parameter(ID).parse().map(Self).map_err(|_| Problem::not_found("import"))
     }
 }
@@ -199,8 +199,8 @@ impl Input for OfImport {
 ///
 /// # Errors
 /// No such import; the store cannot be read.
-pub async fn get(room: Arc<Room>, tenant: Tenant, OfImport(id): OfImport) -> Result<OneImport, Problem> {
-    let found = store::import::get(room.hall.store(), tenant.account().id, id).await?;
+pub async fn get(room: Arc<AppState>, tenant: Tenant, ImportPath(id): ImportPath) -> Result<ImportResponse, Problem> {
+    let found = store::import::get(room.intake.store(), tenant.account().id, id).await?;
     let found = found.ok_or_else(|| Problem::not_found("import"))?;
-    Ok(OneImport::of(&found.import))
+    Ok(ImportResponse::from_import(&found.import))
 }

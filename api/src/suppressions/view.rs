@@ -2,16 +2,16 @@
 
 use mail::id::{EmailId, SuppressionId};
 use mail::reply::Enhanced;
-use mail::suppression::{Reason, Source, Suppression};
+use mail::suppression::{Suppression, SuppressionReason, SuppressionSource};
 use serde::Serialize;
 use serde_json::{Value, json};
 
-use crate::emails::view::Moment;
-use crate::schema::{self, Describe, Schemas};
+use crate::emails::view::JsonTimestamp;
+use crate::schema::{self, Schemas, ToSchema};
 
 /// What the destination said.
 #[derive(Debug, Serialize)]
-pub struct DetailView {
+pub struct SuppressionDetailView {
     smtp_code: Option<u16>,
     enhanced_code: Option<Enhanced>,
     diagnostic: String,
@@ -22,50 +22,50 @@ pub struct DetailView {
 pub struct SuppressionView {
     id: SuppressionId,
     email: String,
-    reason: Reason,
-    source: Source,
+    reason: SuppressionReason,
+    source: SuppressionSource,
     email_id: Option<EmailId>,
-    detail: Option<DetailView>,
+    detail: Option<SuppressionDetailView>,
     note: Option<String>,
-    expires_at: Option<Moment>,
-    created_at: Moment,
+    expires_at: Option<JsonTimestamp>,
+    created_at: JsonTimestamp,
 }
 
 impl SuppressionView {
     /// What is shown of a suppression.
     #[must_use]
-    pub fn of(suppression: &Suppression) -> Self {
+    pub fn from_suppression(suppression: &Suppression) -> Self {
         Self {
             id: suppression.id,
             email: suppression.target.key(),
             reason: suppression.reason,
             source: suppression.source,
             email_id: suppression.email,
-            detail: suppression.detail.as_ref().map(|detail| DetailView {
+            detail: suppression.detail.as_ref().map(|detail| SuppressionDetailView {
                 smtp_code: detail.smtp_code,
                 enhanced_code: detail.enhanced_code,
                 diagnostic: detail.diagnostic.clone(),
             }),
             note: suppression.note.clone(),
-            expires_at: suppression.expires_at.map(Moment),
-            created_at: Moment(suppression.created_at),
+            expires_at: suppression.expires_at.map(JsonTimestamp),
+            created_at: JsonTimestamp(suppression.created_at),
         }
     }
 }
 
 /// The words of the reasons.
-pub(super) fn reasons() -> Vec<&'static str> {
-    Reason::ALL.iter().map(|reason| reason.word()).collect()
+pub(super) fn reason_words() -> Vec<&'static str> {
+    SuppressionReason::ALL.iter().map(|reason| reason.word()).collect()
 }
 
 /// The words of the sources.
-pub(super) fn sources() -> Vec<&'static str> {
-    Source::ALL.iter().map(|source| source.word()).collect()
+pub(super) fn source_words() -> Vec<&'static str> {
+    SuppressionSource::ALL.iter().map(|source| source.word()).collect()
 }
 
-impl Describe for SuppressionView {
+impl ToSchema for SuppressionView {
     fn schema(schemas: &mut Schemas) -> Value {
-        schemas.named("Suppression", |_| {
+        schemas.component("Suppression", |_| {
             let mut detail = schema::object(
                 "What the destination said",
                 [
@@ -79,9 +79,14 @@ impl Describe for SuppressionView {
                 "Somebody to whom nothing is sent",
                 [
                     ("id", schema::string("`sup_…`")),
-                    ("email", schema::string("The address in lower case, as it is compared; or `@domain.tld` for all of a domain's")),
-                    ("reason", schema::words(&reasons(), "Why")),
-                    ("source", schema::words(&sources(), "Who said so")),
+                    (
+                        "email",
+                        schema::string(
+                            "The address in lower case, as it is compared; or `@domain.tld` for all of a domain's",
+                        ),
+                    ),
+                    ("reason", schema::string_enum(&reason_words(), "Why")),
+                    ("source", schema::string_enum(&source_words(), "Who said so")),
                     ("email_id", schema::nullable_string("The email that it came of")),
                     ("detail", detail),
                     ("note", schema::nullable_string("What was noted")),
@@ -104,30 +109,30 @@ pub struct SuppressionList {
     pub next_cursor: Option<String>,
 }
 
-impl Describe for SuppressionList {
+impl ToSchema for SuppressionList {
     fn schema(schemas: &mut Schemas) -> Value {
         let entry = SuppressionView::schema(schemas);
-        schemas.named("SuppressionList", |_| schema::page("suppressions", entry))
+        schemas.component("SuppressionList", |_| schema::list_page("suppressions", entry))
     }
 }
 
 /// A suppression by itself.
 #[derive(Debug, Serialize)]
-pub struct OneSuppression {
+pub struct SuppressionResponse {
     suppression: SuppressionView,
 }
 
-impl OneSuppression {
+impl SuppressionResponse {
     /// What is shown of a suppression.
     #[must_use]
-    pub fn of(suppression: &Suppression) -> Self {
-        Self { suppression: SuppressionView::of(suppression) }
+    pub fn from_suppression(suppression: &Suppression) -> Self {
+        Self { suppression: SuppressionView::from_suppression(suppression) }
     }
 }
 
-impl Describe for OneSuppression {
+impl ToSchema for SuppressionResponse {
     fn schema(schemas: &mut Schemas) -> Value {
         let suppression = SuppressionView::schema(schemas);
-        schemas.named("OneSuppression", |_| schema::object("A suppression", [("suppression", suppression)]))
+        schemas.component("OneSuppression", |_| schema::object("A suppression", [("suppression", suppression)]))
     }
 }

@@ -7,29 +7,29 @@ use mail::address::Mailbox;
 use mail::email::Category;
 use mail::id::{AccountId, TemplateId};
 use mail::number;
-use mail::suppression::{OPTIONAL, category_word};
+use mail::suppression::{OPTIONAL_CATEGORIES, category_word};
 use mail::template::{
-    Bodies, FALLBACKS_BYTES_MAX, MARKUP_BYTES_MAX, NAME_BYTES_MAX, PREHEADER_BYTES_MAX, Program,
-    SUBJECT_BYTES_MAX, Settings, Template, TemplateStatus, VARIABLES_MAX, Variable, VariableType,
+    FALLBACKS_BYTES_MAX, MARKUP_BYTES_MAX, NAME_BYTES_MAX, PREHEADER_BYTES_MAX, ParsedTemplate, SUBJECT_BYTES_MAX,
+    Template, TemplateBodies, TemplateSettings, TemplateStatus, TemplateVariable, VARIABLES_MAX, VariableType,
     check_alias, check_key,
 };
 use serde_json::value::RawValue;
 use serde_json::{Value, json};
 
-use super::OfTemplate;
+use super::TemplatePath;
 use super::view::variable_schema;
-use crate::call::{Call, Input, Media, Takes};
-use crate::emails::labels::category;
-use crate::emails::recipients::{author, reply_to};
-use crate::emails::template::version;
-use crate::fields::{self, Given, Names, Notes};
-use crate::problem::{Code, Problem};
+use crate::call::{FromRequest, Media, Request, RequestSpec};
+use crate::emails::labels::read_category;
+use crate::emails::recipients::{read_author, read_reply_to};
+use crate::emails::template::parse_version;
+use crate::fields::{self, FieldDiagnostics, FieldNames, ObjectFields};
+use crate::problem::{ErrorCode, Problem};
 use crate::schema::{self, Schemas};
 
 /// Both bodies, at twice their size in JSON, and the rest.
 pub const REQUEST_BYTES_MAX: usize = 4 * MARKUP_BYTES_MAX + (256 << 10);
 
-const NAMES: Names = Names {
+const NAMES: FieldNames = FieldNames {
     known: &[
         ("name", "name"),
         ("alias", "alias"),
@@ -68,7 +68,7 @@ const NAMES: Names = Names {
     ],
 };
 
-const VARIABLE_NAMES: Names = Names {
+const VARIABLE_NAMES: FieldNames = FieldNames {
     known: &[
         ("key", "key"),
         ("type", "type"),
@@ -81,7 +81,7 @@ const VARIABLE_NAMES: Names = Names {
 
 /// A change of a template: what was said of each part. Null takes a part away.
 #[derive(Debug, Default)]
-struct Edit {
+struct TemplateEdit {
     name: Option<String>,
     alias: Option<Option<String>>,
     category: Option<Category>,
@@ -92,37 +92,41 @@ struct Edit {
     preheader: Option<Option<String>>,
     html: Option<Option<String>>,
     text: Option<Option<String>>,
-    variables: Option<Vec<Variable>>,
+    variables: Option<Vec<TemplateVariable>>,
 }
 
-impl Edit {
-    fn read(given: &Given<'_>, notes: &mut Notes) -> Self {
+impl TemplateEdit {
+    fn read(given: &ObjectFields<'_>, notes: &mut FieldDiagnostics) -> Self {
         Self {
-            name: optional(given, "name", notes, name).flatten(),
-            alias: optional(given, "alias", notes, |value| {
-                let alias = fields::text(value)?;
+            name: read_nullable(given, "name", notes, parse_name).flatten(),
+            alias: read_nullable(given, "alias", notes, |value| {
+                let alias = fields::parse_text(value)?;
                 check_alias(&alias).map(|()| alias.into_owned())
             }),
-            category: is_given(given, "category").then(|| category(given, notes).unwrap_or_default()),
-            unsubscribe_enabled: optional(given, "unsubscribe_enabled", notes, fields::boolean)
+            category: is_present(given, "category").then(|| read_category(given, notes).unwrap_or_default()),
+            unsubscribe_enabled: read_nullable(given, "unsubscribe_enabled", notes, fields::parse_bool)
                 .map(Option::unwrap_or_default),
-            from: is_given(given, "from").then(|| given.value("from").and_then(|_| author(given, notes))),
-            reply_to: is_given(given, "reply_to").then(|| reply_to(given, notes)),
-            subject: optional(given, "subject", notes, |value| fields::line(value, SUBJECT_BYTES_MAX)),
-            preheader: optional(given, "preheader", notes, |value| fields::line(value, PREHEADER_BYTES_MAX)),
-            html: optional(given, "html", notes, markup),
-            text: optional(given, "text", notes, markup),
-            variables: is_given(given, "variables").then(|| variables(given, notes)),
+            from: is_present(given, "from").then(|| given.value("from").and_then(|_| read_author(given, notes))),
+            reply_to: is_present(given, "reply_to").then(|| read_reply_to(given, notes)),
+            subject: read_nullable(given, "subject", notes, |value| {
+                fields::parse_header_line(value, SUBJECT_BYTES_MAX)
+            }),
+            preheader: read_nullable(given, "preheader", notes, |value| {
+                fields::parse_header_line(value, PREHEADER_BYTES_MAX)
+            }),
+            html: read_nullable(given, "html", notes, parse_markup),
+            text: read_nullable(given, "text", notes, parse_markup),
+            variables: is_present(given, "variables").then(|| read_variables(given, notes)),
         }
     }
 
     /// Reads the markup of what was given, and says what of it cannot be read.
-    fn check(&self, notes: &mut Notes) -> Vec<Value> {
+    fn check_markup(&self, notes: &mut FieldDiagnostics) -> Vec<Value> {
         let part = |part: &Option<Option<String>>| part.clone().flatten();
         let settings =
-            Settings { subject: part(&self.subject), preheader: part(&self.preheader), ..blank_settings() };
-        let bodies = Bodies { html: part(&self.html), text: part(&self.text) };
-        let errors = Program::compile(&settings, &bodies).err().unwrap_or_default();
+            TemplateSettings { subject: part(&self.subject), preheader: part(&self.preheader), ..blank_settings() };
+        let bodies = TemplateBodies { html: part(&self.html), text: part(&self.text) };
+        let errors = ParsedTemplate::compile(&settings, &bodies).err().unwrap_or_default();
         errors
             .into_iter()
             .map(|(field, error)| {
@@ -134,14 +138,12 @@ impl Edit {
 
     /// What is said when managed unsubscribe was switched off where it cannot be (email-api.md "Template
     /// categories").
-    fn overruled(&self, category: Category) -> Option<String> {
-        let overruled = self.unsubscribe_enabled == Some(false) && OPTIONAL.contains(&category);
-        overruled.then(|| {
-            format!("`unsubscribe_enabled` stays on: {} mail always has it", category_word(category))
-        })
+    fn unsubscribe_warning(&self, category: Category) -> Option<String> {
+        let overruled = self.unsubscribe_enabled == Some(false) && OPTIONAL_CATEGORIES.contains(&category);
+        overruled.then(|| format!("`unsubscribe_enabled` stays on: {} mail always has it", category_word(category)))
     }
 
-    fn apply(&self, settings: &mut Settings, bodies: &mut Bodies) {
+    fn apply(&self, settings: &mut TemplateSettings, bodies: &mut TemplateBodies) {
         fn set<T: Clone>(place: &mut T, value: &Option<T>) {
             if let Some(value) = value {
                 place.clone_from(value);
@@ -159,8 +161,8 @@ impl Edit {
     }
 }
 
-fn blank_settings() -> Settings {
-    Settings {
+fn blank_settings() -> TemplateSettings {
+    TemplateSettings {
         category: Category::default(),
         unsubscribe_enabled: false,
         from: None,
@@ -171,18 +173,18 @@ fn blank_settings() -> Settings {
     }
 }
 
-fn is_given(given: &Given<'_>, name: &str) -> bool {
+fn is_present(given: &ObjectFields<'_>, name: &str) -> bool {
     given.fields().iter().any(|(n, _)| *n == name)
 }
 
 /// What was said of a field: nothing, null, or a value that will do.
-fn optional<T>(
-    given: &Given<'_>,
+fn read_nullable<T>(
+    given: &ObjectFields<'_>,
     name: &str,
-    notes: &mut Notes,
+    notes: &mut FieldDiagnostics,
     read: impl Fn(&RawValue) -> Result<T, String>,
 ) -> Option<Option<T>> {
-    let Some(value) = given.value(name) else { return is_given(given, name).then_some(None) };
+    let Some(value) = given.value(name) else { return is_present(given, name).then_some(None) };
     match read(value) {
         Ok(value) => Some(Some(value)),
         Err(text) => {
@@ -192,13 +194,13 @@ fn optional<T>(
     }
 }
 
-fn name(value: &RawValue) -> Result<String, String> {
-    let name = fields::line(value, NAME_BYTES_MAX)?.trim().to_owned();
+fn parse_name(value: &RawValue) -> Result<String, String> {
+    let name = fields::parse_header_line(value, NAME_BYTES_MAX)?.trim().to_owned();
     if name.is_empty() { Err("is empty".to_owned()) } else { Ok(name) }
 }
 
-fn markup(value: &RawValue) -> Result<String, String> {
-    let text = fields::text(value)?;
+fn parse_markup(value: &RawValue) -> Result<String, String> {
+    let text = fields::parse_text(value)?;
     if text.len() > MARKUP_BYTES_MAX {
         return Err(format!("is longer than {MARKUP_BYTES_MAX} bytes"));
     }
@@ -208,34 +210,34 @@ fn markup(value: &RawValue) -> Result<String, String> {
     Ok(text.replace("\r\n", "\n").replace('\r', "\n"))
 }
 
-fn variables(given: &Given<'_>, notes: &mut Notes) -> Vec<Variable> {
+fn read_variables(given: &ObjectFields<'_>, notes: &mut FieldDiagnostics) -> Vec<TemplateVariable> {
     let Some(value) = given.value("variables") else { return Vec::new() };
-    let entries = match fields::list(value, VARIABLES_MAX) {
+    let entries = match fields::parse_list(value, VARIABLES_MAX) {
         Ok(entries) => entries,
         Err(text) => {
             notes.errors.add("variables", format!("{text} of {{key, type, required, fallback_value}}"));
             return Vec::new();
         }
     };
-    let mut variables: Vec<Variable> = Vec::with_capacity(entries.len());
+    let mut variables: Vec<TemplateVariable> = Vec::with_capacity(entries.len());
     let mut fallback_bytes = 0;
     for (n, entry) in entries.iter().enumerate() {
         let place = format!("variables[{n}]");
-        let object = match fields::object(entry) {
+        let object = match fields::parse_object(entry) {
             Ok(object) => object,
             Err(text) => {
                 notes.errors.add(&place, text);
                 continue;
             }
         };
-        let entry = Given::sort(object, &VARIABLE_NAMES, &format!("{place}."), notes);
+        let entry = ObjectFields::from_object(object, &VARIABLE_NAMES, &format!("{place}."), notes);
         fallback_bytes += entry.value("fallback_value").map_or(0, |value| value.get().len());
         if fallback_bytes > FALLBACKS_BYTES_MAX {
             let text = format!("have fallback values of more than {FALLBACKS_BYTES_MAX} bytes");
             notes.errors.add("variables", text);
             return Vec::new();
         }
-        let Some(variable) = variable(&entry, &place, notes) else { continue };
+        let Some(variable) = read_variable(&entry, &place, notes) else { continue };
         if variables.iter().any(|earlier| earlier.key == variable.key) {
             notes.errors.add(&format!("{place}.key"), format!("`{}` is declared twice", variable.key));
         }
@@ -244,21 +246,21 @@ fn variables(given: &Given<'_>, notes: &mut Notes) -> Vec<Variable> {
     variables
 }
 
-fn variable(given: &Given<'_>, place: &str, notes: &mut Notes) -> Option<Variable> {
+fn read_variable(given: &ObjectFields<'_>, place: &str, notes: &mut FieldDiagnostics) -> Option<TemplateVariable> {
     let key = match given.value("key") {
-        Some(value) => fields::text(value).and_then(|key| check_key(&key).map(|()| key.into_owned())),
-        None if given.is_meant("key") => return None,
+        Some(value) => fields::parse_text(value).and_then(|key| check_key(&key).map(|()| key.into_owned())),
+        None if given.is_present_or_misnamed("key") => return None,
         None => Err("is required".to_owned()),
     };
     let kind = given.value("type").map_or(Ok(VariableType::String), |value| {
-        let word = fields::text(value).ok().and_then(|word| VariableType::of_word(&word));
+        let word = fields::parse_text(value).ok().and_then(|word| VariableType::from_word(&word));
         word.ok_or_else(|| format!("must be one of {}", VariableType::WORDS.join(", ")))
     });
-    let required = given.value("required").map(fields::boolean).transpose();
+    let required = given.value("required").map(fields::parse_bool).transpose();
     let fallback = given.value("fallback_value").map(|value| {
-        let value = number::read(value.get()).map_err(|_| "cannot be read".to_owned())?;
+        let value = number::parse(value.get()).map_err(|_| "cannot be read".to_owned())?;
         match &kind {
-            Ok(kind) if !kind.takes(&value) => Err(format!("must be {}", kind.phrase())),
+            Ok(kind) if !kind.accepts(&value) => Err(format!("must be {}", kind.phrase())),
             _ => Ok(value),
         }
     });
@@ -270,21 +272,21 @@ fn variable(given: &Given<'_>, place: &str, notes: &mut Notes) -> Option<Variabl
     match (key, kind, required, fallback) {
         (Ok(key), Ok(kind), Ok(required), Ok(fallback_value)) => {
             let required = required.unwrap_or(fallback_value.is_none());
-            Some(Variable { key, r#type: kind, required, fallback_value })
+            Some(TemplateVariable { key, r#type: kind, required, fallback_value })
         }
         _ => None,
     }
 }
 
 /// All that is wrong, with the place of what cannot be read in the markup.
-fn refused(notes: Notes, markup: &[Value]) -> Problem {
+fn validation_problem(notes: FieldDiagnostics, markup: &[Value]) -> Problem {
     let problem = Problem::from(notes.errors);
     match markup.first() {
         None => problem,
         Some(first) => problem
-            .detail("line", first["line"].clone())
-            .detail("column", first["column"].clone())
-            .detail("markup", json!(markup)),
+            .with_detail("line", first["line"].clone())
+            .with_detail("column", first["column"].clone())
+            .with_detail("markup", json!(markup)),
     }
 }
 
@@ -292,7 +294,7 @@ fn refused(notes: Notes, markup: &[Value]) -> Problem {
 #[derive(Debug)]
 pub struct CreateTemplate {
     name: String,
-    edit: Edit,
+    edit: TemplateEdit,
     /// What was ignored.
     pub warnings: Vec<String>,
 }
@@ -300,8 +302,8 @@ pub struct CreateTemplate {
 impl CreateTemplate {
     /// The template.
     #[must_use]
-    pub fn template(&self, id: TemplateId, account: AccountId, now: Timestamp) -> (Template, Bodies) {
-        let (mut draft, mut bodies) = (blank_settings(), Bodies::default());
+    pub fn build(&self, id: TemplateId, account: AccountId, now: Timestamp) -> (Template, TemplateBodies) {
+        let (mut draft, mut bodies) = (blank_settings(), TemplateBodies::default());
         self.edit.apply(&mut draft, &mut bodies);
         let template = Template {
             id,
@@ -320,35 +322,35 @@ impl CreateTemplate {
     }
 }
 
-impl Input for CreateTemplate {
+impl FromRequest for CreateTemplate {
     const BODY_BYTES_MAX: Option<usize> = Some(REQUEST_BYTES_MAX);
 
-    fn describe(schemas: &mut Schemas) -> Takes {
+    fn describe(schemas: &mut Schemas) -> RequestSpec {
         let variable = variable_schema(schemas);
-        let body = schemas.named("TemplateDraft", |_| draft_schema(variable));
-        Takes { body: Some(body), body_bytes_max: Self::BODY_BYTES_MAX, ..Takes::default() }
+        let body = schemas.component("TemplateDraft", |_| draft_schema(variable));
+        RequestSpec { body: Some(body), body_bytes_max: Self::BODY_BYTES_MAX, ..RequestSpec::default() }
     }
 
-    fn read(call: &Call) -> Result<Self, Problem> {
-        let mut notes = Notes::default();
-        let given = Given::sort(fields::body(&call.body)?, &NAMES, "", &mut notes);
-        let edit = Edit::read(&given, &mut notes);
+    fn read(call: &Request) -> Result<Self, Problem> {
+        let mut notes = FieldDiagnostics::default();
+        let given = ObjectFields::from_object(fields::parse_body(&call.body)?, &NAMES, "", &mut notes);
+        let edit = TemplateEdit::read(&given, &mut notes);
         for name in ["status", "if_version"] {
-            if is_given(&given, name) {
+            if is_present(&given, name) {
                 notes.warn(format!("`{name}` means nothing for a new template and was ignored"));
             }
         }
-        let overruled = edit.overruled(edit.category.unwrap_or_default());
+        let overruled = edit.unsubscribe_warning(edit.category.unwrap_or_default());
         overruled.into_iter().for_each(|text| notes.warn(text));
         // A template that has a name for programs needs no other.
         let name = edit.name.clone().or_else(|| edit.alias.clone().flatten());
-        if name.is_none() && !given.is_meant("name") && !given.is_meant("alias") {
+        if name.is_none() && !given.is_present_or_misnamed("name") && !given.is_present_or_misnamed("alias") {
             notes.errors.add("name", "is required");
         }
-        let markup = edit.check(&mut notes);
+        let markup = edit.check_markup(&mut notes);
         match name {
             Some(name) if notes.errors.is_empty() => Ok(Self { name, edit, warnings: notes.warnings }),
-            _ => Err(refused(notes, &markup)),
+            _ => Err(validation_problem(notes, &markup)),
         }
     }
 }
@@ -356,7 +358,7 @@ impl Input for CreateTemplate {
 /// A change of a template.
 #[derive(Debug)]
 pub struct UpdateTemplate {
-    edit: Edit,
+    edit: TemplateEdit,
     status: Option<TemplateStatus>,
     if_version: Option<u32>,
     /// What was ignored.
@@ -372,7 +374,7 @@ impl UpdateTemplate {
         match self.if_version {
             Some(wanted) if wanted != seen.draft_version => {
                 let text = format!("The draft is at version {}, not {wanted}", seen.draft_version);
-                Err(Problem::new(Code::CONFLICT, text).details(json!({"draft_version": seen.draft_version})))
+                Err(Problem::new(ErrorCode::CONFLICT, text).with_details(json!({"draft_version": seen.draft_version})))
             }
             _ => Ok(()),
         }
@@ -380,8 +382,8 @@ impl UpdateTemplate {
 
     /// What was asked and is otherwise after the change.
     #[must_use]
-    pub fn overruled(&self, after: &Template) -> Option<String> {
-        self.edit.overruled(after.draft.category)
+    pub fn unsubscribe_warning(&self, after: &Template) -> Option<String> {
+        self.edit.unsubscribe_warning(after.draft.category)
     }
 
     /// The template as it is after the change.
@@ -391,9 +393,9 @@ impl UpdateTemplate {
     pub fn apply(
         &self,
         before: &Template,
-        bodies: &Bodies,
+        bodies: &TemplateBodies,
         now: Timestamp,
-    ) -> Result<(Template, Bodies), Problem> {
+    ) -> Result<(Template, TemplateBodies), Problem> {
         let (mut after, mut bodies) = (Template { updated_at: now, ..before.clone() }, bodies.clone());
         self.edit.apply(&mut after.draft, &mut bodies);
         if let Some(name) = &self.edit.name {
@@ -416,52 +418,52 @@ impl UpdateTemplate {
     }
 }
 
-impl Input for (OfTemplate, UpdateTemplate) {
+impl FromRequest for (TemplatePath, UpdateTemplate) {
     const BODY_BYTES_MAX: Option<usize> = Some(REQUEST_BYTES_MAX);
 
-    fn describe(schemas: &mut Schemas) -> Takes {
+    fn describe(schemas: &mut Schemas) -> RequestSpec {
         let variable = variable_schema(schemas);
-        let body = schemas.named("TemplateChange", |_| {
+        let body = schemas.component("TemplateChange", |_| {
             let mut change = draft_schema(variable);
             change["description"] = json!("What is to be changed; null takes a part away");
             change["properties"]["status"] =
-                schema::words(TemplateStatus::WORDS, "`archived`, or back to what it was before that");
+                schema::string_enum(TemplateStatus::WORDS, "`archived`, or back to what it was before that");
             change["properties"]["if_version"] = json!({
                 "type": "integer", "minimum": 1,
                 "description": "The `draft_version` that was seen: 409 if it is another by now",
             });
             change
         });
-        let parameters = vec![OfTemplate::parameter()];
-        Takes { parameters, body: Some(body), body_bytes_max: Self::BODY_BYTES_MAX }
+        let parameters = vec![TemplatePath::parameter()];
+        RequestSpec { parameters, body: Some(body), body_bytes_max: Self::BODY_BYTES_MAX }
     }
 
-    fn read(call: &Call) -> Result<Self, Problem> {
-        let mut notes = Notes::default();
-        let given = Given::sort(fields::body(&call.body)?, &NAMES, "", &mut notes);
-        let edit = Edit::read(&given, &mut notes);
-        if is_given(&given, "name") && given.value("name").is_none() {
+    fn read(call: &Request) -> Result<Self, Problem> {
+        let mut notes = FieldDiagnostics::default();
+        let given = ObjectFields::from_object(fields::parse_body(&call.body)?, &NAMES, "", &mut notes);
+        let edit = TemplateEdit::read(&given, &mut notes);
+        if is_present(&given, "name") && given.value("name").is_none() {
             notes.errors.add("name", "cannot be taken away");
         }
-        let status = optional(&given, "status", &mut notes, |value| {
-            let word = fields::text(value)?;
+        let status = read_nullable(&given, "status", &mut notes, |value| {
+            let word = fields::parse_text(value)?;
             let text = || format!("must be one of {}", TemplateStatus::WORDS.join(", "));
-            TemplateStatus::of_word(&word).ok_or_else(text)
+            TemplateStatus::from_word(&word).ok_or_else(text)
         });
-        let if_version = optional(&given, "if_version", &mut notes, version);
-        let markup = edit.check(&mut notes);
+        let if_version = read_nullable(&given, "if_version", &mut notes, parse_version);
+        let markup = edit.check_markup(&mut notes);
         if !notes.errors.is_empty() {
-            return Err(refused(notes, &markup));
+            return Err(validation_problem(notes, &markup));
         }
         let warnings = notes.warnings;
         let (status, if_version) = (status.flatten(), if_version.flatten());
-        Ok((OfTemplate::of(call), UpdateTemplate { edit, status, if_version, warnings }))
+        Ok((TemplatePath::from_request(call), UpdateTemplate { edit, status, if_version, warnings }))
     }
 }
 
 /// A copy to be made of a template.
 #[derive(Debug)]
-pub struct CopyTemplate {
+pub struct DuplicateTemplate {
     /// What it is called; something like the original when nothing is said.
     pub name: Option<String>,
     /// Its alias; none when nothing is said.
@@ -470,16 +472,14 @@ pub struct CopyTemplate {
     pub warnings: Vec<String>,
 }
 
-const COPY_NAMES: Names = Names {
-    known: &[("name", "name"), ("alias", "alias")],
-    foreign: &[("Name", "name"), ("Alias", "alias")],
-};
+const COPY_NAMES: FieldNames =
+    FieldNames { known: &[("name", "name"), ("alias", "alias")], foreign: &[("Name", "name"), ("Alias", "alias")] };
 
-impl Input for (OfTemplate, CopyTemplate) {
+impl FromRequest for (TemplatePath, DuplicateTemplate) {
     const BODY_BYTES_MAX: Option<usize> = Some(16 << 10);
-    const MEDIA: Media = Media::JsonOrNothing;
+    const MEDIA: Media = Media::OptionalJson;
 
-    fn describe(_: &mut Schemas) -> Takes {
+    fn describe(_: &mut Schemas) -> RequestSpec {
         let body = schema::object_with(
             "The copy",
             &[],
@@ -488,19 +488,19 @@ impl Input for (OfTemplate, CopyTemplate) {
                 ("alias", schema::string("Its alias; none if none is given")),
             ],
         );
-        let parameters = vec![OfTemplate::parameter()];
-        Takes { parameters, body: Some(body), body_bytes_max: Self::BODY_BYTES_MAX }
+        let parameters = vec![TemplatePath::parameter()];
+        RequestSpec { parameters, body: Some(body), body_bytes_max: Self::BODY_BYTES_MAX }
     }
 
-    fn read(call: &Call) -> Result<Self, Problem> {
-        let mut notes = Notes::default();
-        let given = Given::sort(fields::body_or_nothing(&call.body)?, &COPY_NAMES, "", &mut notes);
-        let edit = Edit::read(&given, &mut notes);
+    fn read(call: &Request) -> Result<Self, Problem> {
+        let mut notes = FieldDiagnostics::default();
+        let given = ObjectFields::from_object(fields::parse_optional_body(&call.body)?, &COPY_NAMES, "", &mut notes);
+        let edit = TemplateEdit::read(&given, &mut notes);
         if !notes.errors.is_empty() {
             return Err(notes.errors.into());
         }
         let (name, alias) = (edit.name, edit.alias.flatten());
-        Ok((OfTemplate::of(call), CopyTemplate { name, alias, warnings: notes.warnings }))
+        Ok((TemplatePath::from_request(call), DuplicateTemplate { name, alias, warnings: notes.warnings }))
     }
 }
 
@@ -528,18 +528,12 @@ fn draft_schema(variable: Value) -> Value {
                 json!({"type": "string", "maxLength": NAME_BYTES_MAX, "description": "Its name, once in an account"}),
             ),
             ("alias", schema::nullable_string("Its name for programs, once in an account")),
-            ("category", schema::words(Category::WORDS, "What it is for")),
-            (
-                "unsubscribe_enabled",
-                schema::boolean("Managed unsubscribe; always on for product and newsletter"),
-            ),
+            ("category", schema::string_enum(Category::WORDS, "What it is for")),
+            ("unsubscribe_enabled", schema::boolean("Managed unsubscribe; always on for product and newsletter")),
             ("from", author),
             ("reply_to", mailboxes),
             ("subject", schema::nullable_string("Markup of the subject")),
-            (
-                "preheader",
-                schema::nullable_string("Markup of the line that mail programs show behind the subject"),
-            ),
+            ("preheader", schema::nullable_string("Markup of the line that mail programs show behind the subject")),
             ("html", markup("Markup of the HTML body")),
             ("text", markup("Markup of the plain-text body")),
             (

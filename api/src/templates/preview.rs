@@ -7,26 +7,26 @@ use std::sync::Arc;
 
 use mail::address::Mailbox;
 use mail::compose::Composition;
-use mail::draft::{Content, Draft, Envelope, Wishes};
-use mail::email::{Category, Door};
-use mail::idempotency::Operation;
+use mail::draft::{Draft, DraftContent, SendOptions, SubmissionEnvelope};
+use mail::email::{Category, Ingress};
+use mail::idempotency::IdempotencyScope;
 use mail::template::render::VARIABLES_BYTES_MAX;
-use mail::template::{Program, Rendered, TemplateKey, UNSUBSCRIBE_URL};
+use mail::template::{ParsedTemplate, RenderedTemplate, TemplateKey, UNSUBSCRIBE_URL};
 use serde::Serialize;
 use serde_json::{Map, Value, json};
 use store::access::Tenant;
 
-use super::{OfTemplate, find, find_whole, unrendered};
-use crate::call::{Call, Input, Media, Takes};
-use crate::emails::recipients::{Recipients, author, recipients};
-use crate::emails::send::Sent;
-use crate::emails::send_once;
-use crate::emails::template::{variables, variables_schema, version};
-use crate::fields::{self, Given, Kind, Names, Notes};
-use crate::idempotency::Once;
+use super::{TemplatePath, find, find_with_bodies, render_error_problem};
+use crate::call::{FromRequest, Media, Request, RequestSpec};
+use crate::emails::recipients::{RecipientLists, read_author, read_recipients};
+use crate::emails::send::SendResponse;
+use crate::emails::send_idempotent;
+use crate::emails::template::{parse_variables, parse_version, variables_schema};
+use crate::fields::{self, FieldDiagnostics, FieldNames, JsonKind, ObjectFields};
+use crate::idempotency::IdempotentResponse;
 use crate::problem::Problem;
-use crate::room::Room;
-use crate::schema::{self, Describe, Schemas};
+use crate::room::AppState;
+use crate::schema::{self, Schemas, ToSchema};
 
 /// Gmail shows so much of a message's HTML and cuts the rest off.
 const GMAIL_BYTES_MAX: usize = 102 << 10;
@@ -35,48 +35,47 @@ const REQUEST_BYTES_MAX: usize = 2 * VARIABLES_BYTES_MAX + (256 << 10);
 
 /// What is to be rendered: the draft, or a version; and with what.
 #[derive(Debug)]
-struct Rendering {
+struct RenderRequest {
     variables: Value,
     version: Option<u32>,
 }
 
-impl Rendering {
-    fn read(given: &Given<'_>, notes: &mut Notes) -> Self {
+impl RenderRequest {
+    fn read(given: &ObjectFields<'_>, notes: &mut FieldDiagnostics) -> Self {
         let version = given.value("version").map_or(Ok(None), |value| {
-            let is_draft =
-                Kind::of(value) == Kind::Text && fields::text(value).is_ok_and(|word| word == "draft");
-            if is_draft { Ok(None) } else { version(value).map(Some) }
+            let is_draft = JsonKind::of_value(value) == JsonKind::Text
+                && fields::parse_text(value).is_ok_and(|word| word == "draft");
+            if is_draft { Ok(None) } else { parse_version(value).map(Some) }
         });
-        let version =
-            version.map_err(|_| notes.errors.add("version", "must be \"draft\" or a version's number"));
-        let variables = given.value("variables").and_then(|value| variables(value, "variables", notes));
+        let version = version.map_err(|_| notes.errors.add("version", "must be \"draft\" or a version's number"));
+        let variables = given.value("variables").and_then(|value| parse_variables(value, "variables", notes));
         Self { variables: Value::Object(variables.unwrap_or_default()), version: version.unwrap_or_default() }
     }
 
     /// Reads the markup and works with it, in a thread that may take its time.
-    async fn work<T: Send + 'static>(
+    async fn render_blocking<T: Send + 'static>(
         self,
-        room: &Room,
+        room: &AppState,
         tenant: &Tenant,
         key: &TemplateKey,
-        work: impl FnOnce(&Program, &Value) -> T + Send + 'static,
+        work: impl FnOnce(&ParsedTemplate, &Value) -> T + Send + 'static,
     ) -> Result<T, Problem> {
         let (settings, bodies) = match self.version {
             None => {
-                let (template, bodies) = find_whole(room, tenant, key).await?;
+                let (template, bodies) = find_with_bodies(room, tenant, key).await?;
                 (template.draft, bodies)
             }
             Some(number) => {
                 let template = find(room, tenant, key).await?;
-                let (store, account) = (room.hall.store(), template.account);
-                let found = store::template::version(store, account, template.id, number).await?;
+                let (store, account) = (room.intake.store(), template.account);
+                let found = store::template::get_version(store, account, template.id, number).await?;
                 let (version, bodies) = found.ok_or_else(|| Problem::not_found("version"))?;
                 (version.settings, bodies)
             }
         };
         let done = tokio::task::spawn_blocking(move || {
             // It was read before it was stored.
-            let program = Program::compile(&settings, &bodies).map_err(|errors| {
+            let program = ParsedTemplate::compile(&settings, &bodies).map_err(|errors| {
                 let first = errors.first().map(|(part, error)| format!("{part}: {error}"));
                 Problem::internal(format!("a stored template cannot be read: {}", first.unwrap_or_default()))
             })?;
@@ -96,36 +95,36 @@ fn rendering_schema() -> [(&'static str, Value); 2] {
 
 /// A preview that is asked for.
 #[derive(Debug)]
-pub struct PreviewTemplate(Rendering, Vec<String>);
+pub struct PreviewTemplate(RenderRequest, Vec<String>);
 
-impl Input for (OfTemplate, PreviewTemplate) {
+impl FromRequest for (TemplatePath, PreviewTemplate) {
     const BODY_BYTES_MAX: Option<usize> = Some(REQUEST_BYTES_MAX);
-    const MEDIA: Media = Media::JsonOrNothing;
+    const MEDIA: Media = Media::OptionalJson;
 
-    fn describe(_: &mut Schemas) -> Takes {
+    fn describe(_: &mut Schemas) -> RequestSpec {
         let body = schema::object_with("What is to be shown", &[], rendering_schema());
-        let parameters = vec![OfTemplate::parameter()];
-        Takes { parameters, body: Some(body), body_bytes_max: Self::BODY_BYTES_MAX }
+        let parameters = vec![TemplatePath::parameter()];
+        RequestSpec { parameters, body: Some(body), body_bytes_max: Self::BODY_BYTES_MAX }
     }
 
-    fn read(call: &Call) -> Result<Self, Problem> {
-        const NAMES: Names = Names {
+    fn read(call: &Request) -> Result<Self, Problem> {
+        const NAMES: FieldNames = FieldNames {
             known: &[("variables", "variables"), ("version", "version")],
             foreign: &[("TestRenderModel", "variables")],
         };
-        let mut notes = Notes::default();
-        let given = Given::sort(fields::body_or_nothing(&call.body)?, &NAMES, "", &mut notes);
-        let rendering = Rendering::read(&given, &mut notes);
+        let mut notes = FieldDiagnostics::default();
+        let given = ObjectFields::from_object(fields::parse_optional_body(&call.body)?, &NAMES, "", &mut notes);
+        let rendering = RenderRequest::read(&given, &mut notes);
         if !notes.errors.is_empty() {
             return Err(notes.errors.into());
         }
-        Ok((OfTemplate::of(call), PreviewTemplate(rendering, notes.warnings)))
+        Ok((TemplatePath::from_request(call), PreviewTemplate(rendering, notes.warnings)))
     }
 }
 
 /// What a template comes to.
 #[derive(Debug, Serialize)]
-pub struct Preview {
+pub struct PreviewResponse {
     subject: Option<String>,
     html: Option<String>,
     text: Option<String>,
@@ -137,8 +136,8 @@ pub struct Preview {
     size_bytes: usize,
 }
 
-impl Preview {
-    fn of(program: &Program, variables: &Value) -> Self {
+impl PreviewResponse {
+    fn render(program: &ParsedTemplate, variables: &Value) -> Self {
         let (rendered, error) = program.preview(variables);
         let declared = &program.settings().variables;
         let given = variables.as_object().into_iter().flat_map(Map::keys);
@@ -151,8 +150,8 @@ impl Preview {
         }
         let mut warnings: Vec<String> =
             error.invalid.iter().map(|(name, message)| format!("`{name}` {message}")).collect();
-        warnings.extend(advice(program, &rendered));
-        let Rendered { subject, html, text } = rendered;
+        warnings.extend(content_warnings(program, &rendered));
+        let RenderedTemplate { subject, html, text } = rendered;
         let size_bytes = [&html, &text].into_iter().flatten().map(String::len).sum();
         Self {
             subject,
@@ -160,7 +159,7 @@ impl Preview {
             text,
             missing_variables: error.missing,
             unused_variables,
-            suggested_variables: Value::Object(program.usage().suggest(declared)),
+            suggested_variables: Value::Object(program.usage().example_variables(declared)),
             warnings,
             size_bytes,
         }
@@ -168,7 +167,7 @@ impl Preview {
 }
 
 /// What those who know mail would say.
-fn advice(program: &Program, rendered: &Rendered) -> Vec<String> {
+fn content_warnings(program: &ParsedTemplate, rendered: &RenderedTemplate) -> Vec<String> {
     let mut advice = Vec::new();
     let settings = program.settings();
     let html_bytes = rendered.html.as_ref().map_or(0, String::len);
@@ -183,7 +182,7 @@ fn advice(program: &Program, rendered: &Rendered) -> Vec<String> {
     } else if rendered.text.is_none() {
         advice.push("There is no text: some mail programs and filters look for one".to_owned());
     }
-    match (settings.unsubscribes(), program.has_unsubscribe_url()) {
+    match (settings.has_managed_unsubscribe(), program.has_unsubscribe_url()) {
         (true, false) => advice.push(format!(
             "Managed unsubscribe is on, and no `{{{{{UNSUBSCRIBE_URL}}}}}` is in it: only the header offers it"
         )),
@@ -200,28 +199,28 @@ fn advice(program: &Program, rendered: &Rendered) -> Vec<String> {
 /// # Errors
 /// No such template or version.
 pub async fn preview(
-    room: Arc<Room>,
+    room: Arc<AppState>,
     tenant: Tenant,
-    (OfTemplate(key), PreviewTemplate(rendering, mut warnings)): (OfTemplate, PreviewTemplate),
-) -> Result<Preview, Problem> {
-    let mut preview = rendering.work(&room, &tenant, &key, Preview::of).await?;
+    (TemplatePath(key), PreviewTemplate(rendering, mut warnings)): (TemplatePath, PreviewTemplate),
+) -> Result<PreviewResponse, Problem> {
+    let mut preview = rendering.render_blocking(&room, &tenant, &key, PreviewResponse::render).await?;
     warnings.append(&mut preview.warnings);
-    Ok(Preview { warnings, ..preview })
+    Ok(PreviewResponse { warnings, ..preview })
 }
 
 /// A test that is to be sent.
 #[derive(Debug)]
-pub struct TestTemplate {
-    rendering: Rendering,
-    people: Recipients,
+pub struct SendTestTemplate {
+    rendering: RenderRequest,
+    recipients: RecipientLists,
     from: Option<Mailbox>,
     warnings: Vec<String>,
 }
 
-impl Input for (OfTemplate, TestTemplate) {
+impl FromRequest for (TemplatePath, SendTestTemplate) {
     const BODY_BYTES_MAX: Option<usize> = Some(REQUEST_BYTES_MAX);
 
-    fn describe(_: &mut Schemas) -> Takes {
+    fn describe(_: &mut Schemas) -> RequestSpec {
         let to = json!({
             "description": "To whom: an address or a list",
             "oneOf": [{"type": "string"}, {"type": "array", "items": {"type": "string"}}],
@@ -229,25 +228,25 @@ impl Input for (OfTemplate, TestTemplate) {
         let [variables, version] = rendering_schema();
         let from = ("from", schema::string("The author; the template's if none is given"));
         let body = schema::object_with("A test", &["to"], [("to", to), from, variables, version]);
-        let parameters = vec![OfTemplate::parameter()];
-        Takes { parameters, body: Some(body), body_bytes_max: Self::BODY_BYTES_MAX }
+        let parameters = vec![TemplatePath::parameter()];
+        RequestSpec { parameters, body: Some(body), body_bytes_max: Self::BODY_BYTES_MAX }
     }
 
-    fn read(call: &Call) -> Result<Self, Problem> {
-        const NAMES: Names = Names {
+    fn read(call: &Request) -> Result<Self, Problem> {
+        const NAMES: FieldNames = FieldNames {
             known: &[("to", "to"), ("from", "from"), ("variables", "variables"), ("version", "version")],
             foreign: &[("To", "to"), ("From", "from")],
         };
-        let mut notes = Notes::default();
-        let given = Given::sort(fields::body(&call.body)?, &NAMES, "", &mut notes);
-        let rendering = Rendering::read(&given, &mut notes);
-        let people = recipients(&given, &mut notes);
-        let from = given.value("from").and_then(|_| author(&given, &mut notes));
+        let mut notes = FieldDiagnostics::default();
+        let given = ObjectFields::from_object(fields::parse_body(&call.body)?, &NAMES, "", &mut notes);
+        let rendering = RenderRequest::read(&given, &mut notes);
+        let people = read_recipients(&given, &mut notes);
+        let from = given.value("from").and_then(|_| read_author(&given, &mut notes));
         if !notes.errors.is_empty() {
             return Err(notes.errors.into());
         }
         let warnings = notes.warnings;
-        Ok((OfTemplate::of(call), TestTemplate { rendering, people, from, warnings }))
+        Ok((TemplatePath::from_request(call), SendTestTemplate { rendering, recipients: people, from, warnings }))
     }
 }
 
@@ -255,27 +254,27 @@ impl Input for (OfTemplate, TestTemplate) {
 ///
 /// # Errors
 /// No such template or version; it cannot be rendered with these variables; what the hall refuses.
-pub async fn test_send(
-    room: Arc<Room>,
+pub async fn send_test(
+    room: Arc<AppState>,
     tenant: Tenant,
-    (OfTemplate(key), test): (OfTemplate, TestTemplate),
-) -> Result<Once<Sent>, Problem> {
-    let draft = drafted(&room, &tenant, (key, test));
+    (TemplatePath(key), test): (TemplatePath, SendTestTemplate),
+) -> Result<IdempotentResponse<SendResponse>, Problem> {
+    let draft = build_test_draft(&room, &tenant, (key, test));
     // It takes no key.
-    send_once(&room, &tenant, (Operation::Send, None), draft).await
+    send_idempotent(&room, &tenant, (IdempotencyScope::Send, None), draft).await
 }
 
-async fn drafted(
-    room: &Room,
+async fn build_test_draft(
+    room: &AppState,
     tenant: &Tenant,
-    (key, test): (TemplateKey, TestTemplate),
+    (key, test): (TemplateKey, SendTestTemplate),
 ) -> Result<(Draft, Vec<String>), Problem> {
-    let TestTemplate { rendering, people, from, warnings } = test;
-    let work = |program: &Program, variables: &Value| {
+    let SendTestTemplate { rendering, recipients: people, from, warnings } = test;
+    let work = |program: &ParsedTemplate, variables: &Value| {
         program.render(variables).map(|rendered| (rendered, program.settings().clone()))
     };
-    let outcome = rendering.work(room, tenant, &key, work).await?;
-    let (rendered, settings) = outcome.map_err(|error| unrendered(&error))?;
+    let outcome = rendering.render_blocking(room, tenant, &key, work).await?;
+    let (rendered, settings) = outcome.map_err(|error| render_error_problem(&error))?;
     let needed = |name: &str| Problem::field(name, "is needed: the template has none");
     let from = from.or(settings.from).ok_or_else(|| needed("from"))?;
     let subject = rendered.subject.filter(|subject| !subject.is_empty()).ok_or_else(|| needed("subject"))?;
@@ -296,21 +295,21 @@ async fn drafted(
     };
     let unsubscribe = settings.unsubscribe_enabled.then_some(true);
     let draft = Draft {
-        door: Door::Api,
+        ingress: Ingress::Api,
         from: Some(from),
-        envelope: Envelope::default(),
+        envelope: SubmissionEnvelope::default(),
         recipients: people.envelope,
-        content: Content::Parts(Box::new(parts)),
+        content: DraftContent::Parts(Box::new(parts)),
         tags: Vec::new(),
         category: settings.category,
-        wishes: Wishes { unsubscribe, ..Wishes::default() },
+        options: SendOptions { unsubscribe, ..SendOptions::default() },
     };
     Ok((draft, warnings))
 }
 
-impl Describe for Preview {
+impl ToSchema for PreviewResponse {
     fn schema(schemas: &mut Schemas) -> Value {
-        schemas.named("TemplatePreview", |_| {
+        schemas.component("TemplatePreview", |_| {
             let names = |description: &str| schema::list(json!({"type": "string"}), description);
             schema::object(
                 "What a template comes to",
@@ -319,14 +318,8 @@ impl Describe for Preview {
                     ("html", schema::nullable_string("The HTML body; tags of missing variables stay")),
                     ("text", schema::nullable_string("The plain-text body")),
                     ("missing_variables", names("Variables without which nothing is sent")),
-                    (
-                        "unused_variables",
-                        names("Variables, given or declared, that the template does not use"),
-                    ),
-                    (
-                        "suggested_variables",
-                        json!({"type": "object", "description": "Variables that would do"}),
-                    ),
+                    ("unused_variables", names("Variables, given or declared, that the template does not use")),
+                    ("suggested_variables", json!({"type": "object", "description": "Variables that would do"})),
                     ("warnings", names("What ought to be looked at")),
                     ("size_bytes", schema::count("Bytes of both bodies")),
                 ],

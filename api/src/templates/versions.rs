@@ -2,19 +2,22 @@
 
 use std::sync::Arc;
 
-use mail::template::{NOTE_BYTES_MAX, Published, Settings, TemplateKey, TemplateVersion};
+use mail::template::{NOTE_BYTES_MAX, PublishedVersion, TemplateKey, TemplateSettings, TemplateVersion};
 use serde_json::{Value, json};
 use store::access::Tenant;
 use store::engine::Batch;
 
-use super::view::{OneVersion, PublishedTemplate, TemplateView, VersionDetail, VersionList, VersionView};
-use super::{OfTemplate, TRIES_MAX, changed_meanwhile, commit, find, find_whole, reserve};
-use crate::call::{Call, Input, Media, Takes};
-use crate::emails::template::version;
-use crate::fields::{self, Given, Names, Notes};
-use crate::page::{self, Page};
+use super::view::{
+    PublishTemplateResponse, TemplateVersionDetail, TemplateVersionList, TemplateVersionResponse, TemplateVersionView,
+    TemplateView,
+};
+use super::{TRIES_MAX, TemplatePath, commit, conflict_problem, find, find_with_bodies, reserve_storage};
+use crate::call::{FromRequest, Media, Request, RequestSpec};
+use crate::emails::template::parse_version;
+use crate::fields::{self, FieldDiagnostics, FieldNames, ObjectFields};
+use crate::page::{self, PageParameters};
 use crate::problem::Problem;
-use crate::room::Room;
+use crate::room::AppState;
 use crate::schema::{self, Schemas};
 
 const NUMBER: &str = "number";
@@ -23,19 +26,19 @@ const NOTE_REQUEST_BYTES_MAX: usize = 16 << 10;
 
 /// A publication: of the draft, or of an earlier version once more.
 #[derive(Debug)]
-struct Publication {
+struct PublishFields {
     note: Option<String>,
     version: Option<u32>,
     warnings: Vec<String>,
 }
 
-impl Publication {
-    fn read(body: &[u8], names: &Names) -> Result<Self, Problem> {
-        let mut notes = Notes::default();
-        let given = Given::sort(fields::body_or_nothing(body)?, names, "", &mut notes);
-        let note = given.value("note").map(|value| fields::line(value, NOTE_BYTES_MAX)).transpose();
+impl PublishFields {
+    fn read(body: &[u8], names: &FieldNames) -> Result<Self, Problem> {
+        let mut notes = FieldDiagnostics::default();
+        let given = ObjectFields::from_object(fields::parse_optional_body(body)?, names, "", &mut notes);
+        let note = given.value("note").map(|value| fields::parse_header_line(value, NOTE_BYTES_MAX)).transpose();
         let note = note.map_err(|text| notes.errors.add("note", text)).unwrap_or_default();
-        let number = given.value("version").map(version).transpose();
+        let number = given.value("version").map(parse_version).transpose();
         let number = number.map_err(|text| notes.errors.add("version", text)).unwrap_or_default();
         if !notes.errors.is_empty() {
             return Err(notes.errors.into());
@@ -44,7 +47,7 @@ impl Publication {
     }
 
     /// The version that the template `after` has as its latest.
-    fn version(&self, tenant: &Tenant, after: Published, settings: Settings) -> TemplateVersion {
+    fn build_version(&self, tenant: &Tenant, after: PublishedVersion, settings: TemplateSettings) -> TemplateVersion {
         TemplateVersion {
             number: after.version,
             note: self.note.clone(),
@@ -57,49 +60,49 @@ impl Publication {
 
 /// The draft is to be published.
 #[derive(Debug)]
-pub struct Publish(Publication);
+pub struct PublishTemplate(PublishFields);
 
-impl Input for (OfTemplate, Publish) {
+impl FromRequest for (TemplatePath, PublishTemplate) {
     const BODY_BYTES_MAX: Option<usize> = Some(NOTE_REQUEST_BYTES_MAX);
-    const MEDIA: Media = Media::JsonOrNothing;
+    const MEDIA: Media = Media::OptionalJson;
 
-    fn describe(_: &mut Schemas) -> Takes {
+    fn describe(_: &mut Schemas) -> RequestSpec {
         let note = ("note", schema::string("Why"));
-        takes(schema::object_with("A publication", &[], [note]), Self::BODY_BYTES_MAX)
+        optional_body_spec(schema::object_with("A publication", &[], [note]), Self::BODY_BYTES_MAX)
     }
 
-    fn read(call: &Call) -> Result<Self, Problem> {
-        const NAMES: Names = Names { known: &[("note", "note")], foreign: &[("Note", "note")] };
-        Ok((OfTemplate::of(call), Publish(Publication::read(&call.body, &NAMES)?)))
+    fn read(call: &Request) -> Result<Self, Problem> {
+        const NAMES: FieldNames = FieldNames { known: &[("note", "note")], foreign: &[("Note", "note")] };
+        Ok((TemplatePath::from_request(call), PublishTemplate(PublishFields::read(&call.body, &NAMES)?)))
     }
 }
 
 /// An earlier version is to be published once more.
 #[derive(Debug)]
-pub struct RollBack(Publication, u32);
+pub struct RollBackTemplate(PublishFields, u32);
 
-impl Input for (OfTemplate, RollBack) {
+impl FromRequest for (TemplatePath, RollBackTemplate) {
     const BODY_BYTES_MAX: Option<usize> = Some(NOTE_REQUEST_BYTES_MAX);
 
-    fn describe(_: &mut Schemas) -> Takes {
+    fn describe(_: &mut Schemas) -> RequestSpec {
         let number = json!({"type": "integer", "minimum": 1, "description": "The version to go back to"});
         let fields = [("version", number), ("note", schema::string("Why"))];
-        takes(schema::object_with("A way back", &["version"], fields), Self::BODY_BYTES_MAX)
+        optional_body_spec(schema::object_with("A way back", &["version"], fields), Self::BODY_BYTES_MAX)
     }
 
-    fn read(call: &Call) -> Result<Self, Problem> {
-        const NAMES: Names = Names {
+    fn read(call: &Request) -> Result<Self, Problem> {
+        const NAMES: FieldNames = FieldNames {
             known: &[("version", "version"), ("note", "note")],
             foreign: &[("Version", "version"), ("Note", "note")],
         };
-        let publication = Publication::read(&call.body, &NAMES)?;
+        let publication = PublishFields::read(&call.body, &NAMES)?;
         let number = publication.version.ok_or_else(|| Problem::field("version", "is required"))?;
-        Ok((OfTemplate::of(call), RollBack(publication, number)))
+        Ok((TemplatePath::from_request(call), RollBackTemplate(publication, number)))
     }
 }
 
-fn takes(body: Value, body_bytes_max: Option<usize>) -> Takes {
-    Takes { parameters: vec![OfTemplate::parameter()], body: Some(body), body_bytes_max }
+fn optional_body_spec(body: Value, body_bytes_max: Option<usize>) -> RequestSpec {
+    RequestSpec { parameters: vec![TemplatePath::parameter()], body: Some(body), body_bytes_max }
 }
 
 /// `POST /templates/{id_or_alias}/publish`.
@@ -107,30 +110,31 @@ fn takes(body: Value, body_bytes_max: Option<usize>) -> Takes {
 /// # Errors
 /// No such template; nothing in it to send; the plan includes no more.
 pub async fn publish(
-    room: Arc<Room>,
+    room: Arc<AppState>,
     tenant: Tenant,
-    (OfTemplate(key), Publish(request)): (OfTemplate, Publish),
-) -> Result<PublishedTemplate, Problem> {
+    (TemplatePath(key), PublishTemplate(request)): (TemplatePath, PublishTemplate),
+) -> Result<PublishTemplateResponse, Problem> {
     for _ in 0..TRIES_MAX {
-        let (before, bodies) = find_whole(&room, &tenant, &key).await?;
+        let (before, bodies) = find_with_bodies(&room, &tenant, &key).await?;
         if bodies.is_empty() {
             return Err(Problem::field("html", "one of html and text is needed to publish a template"));
         }
-        let reserved = reserve(&room, &tenant, &bodies).await?;
-        let now = room.hall.clock().now();
+        let reserved = reserve_storage(&room, &tenant, &bodies).await?;
+        let now = room.intake.clock().now();
         let (mut after, published) = before.with_next_version(now);
         after.changed = false;
-        let version = request.version(&tenant, published, before.draft.clone());
+        let version = request.build_version(&tenant, published, before.draft.clone());
         let mut batch = Batch::intake();
         store::template::update(&mut batch, &before, &after);
         store::template::put_version(&mut batch, &after, &version, &bodies);
         if commit(&room, batch).await? {
-            reserved.keep();
-            let (template, version) = (TemplateView::whole(&after, bodies), VersionView::of(&version));
-            return Ok(PublishedTemplate { template, version, warnings: request.warnings });
+            reserved.confirm();
+            let (template, version) =
+                (TemplateView::with_bodies(&after, bodies), TemplateVersionView::from_version(&version));
+            return Ok(PublishTemplateResponse { template, version, warnings: request.warnings });
         }
     }
-    Err(changed_meanwhile())
+    Err(conflict_problem())
 }
 
 /// `POST /templates/{id_or_alias}/rollback`: publishes a copy of an earlier version. The draft follows,
@@ -139,19 +143,19 @@ pub async fn publish(
 /// # Errors
 /// No such template or version; the plan includes no more.
 pub async fn roll_back(
-    room: Arc<Room>,
+    room: Arc<AppState>,
     tenant: Tenant,
-    (OfTemplate(key), RollBack(request, wanted)): (OfTemplate, RollBack),
-) -> Result<PublishedTemplate, Problem> {
+    (TemplatePath(key), RollBackTemplate(request, wanted)): (TemplatePath, RollBackTemplate),
+) -> Result<PublishTemplateResponse, Problem> {
     for _ in 0..TRIES_MAX {
-        let (before, draft_bodies) = find_whole(&room, &tenant, &key).await?;
-        let (store, account) = (room.hall.store(), before.account);
-        let old = store::template::version(store, account, before.id, wanted).await?;
+        let (before, draft_bodies) = find_with_bodies(&room, &tenant, &key).await?;
+        let (store, account) = (room.intake.store(), before.account);
+        let old = store::template::get_version(store, account, before.id, wanted).await?;
         let (old, bodies) = old.ok_or_else(|| Problem::not_found("version"))?;
-        let reserved = reserve(&room, &tenant, &bodies).await?;
-        let now = room.hall.clock().now();
+        let reserved = reserve_storage(&room, &tenant, &bodies).await?;
+        let now = room.intake.clock().now();
         let (mut after, published) = before.with_next_version(now);
-        let mut version = request.version(&tenant, published, old.settings.clone());
+        let mut version = request.build_version(&tenant, published, old.settings.clone());
         version.note.get_or_insert_with(|| format!("Rollback to version {wanted}"));
         let mut batch = Batch::intake();
         let draft_bodies = if before.changed {
@@ -166,27 +170,28 @@ pub async fn roll_back(
         store::template::update(&mut batch, &before, &after);
         store::template::put_version(&mut batch, &after, &version, &bodies);
         if commit(&room, batch).await? {
-            reserved.keep();
-            let (template, version) = (TemplateView::whole(&after, draft_bodies), VersionView::of(&version));
-            return Ok(PublishedTemplate { template, version, warnings: request.warnings });
+            reserved.confirm();
+            let (template, version) =
+                (TemplateView::with_bodies(&after, draft_bodies), TemplateVersionView::from_version(&version));
+            return Ok(PublishTemplateResponse { template, version, warnings: request.warnings });
         }
     }
-    Err(changed_meanwhile())
+    Err(conflict_problem())
 }
 
 /// A page of a template's versions.
 #[derive(Debug)]
-pub struct PageOfVersions(OfTemplate, Page);
+pub struct ListTemplateVersions(TemplatePath, PageParameters);
 
-impl Input for PageOfVersions {
-    fn describe(_: &mut Schemas) -> Takes {
-        let mut parameters = vec![OfTemplate::parameter()];
-        parameters.extend(Page::parameters());
-        Takes { parameters, ..Takes::default() }
+impl FromRequest for ListTemplateVersions {
+    fn describe(_: &mut Schemas) -> RequestSpec {
+        let mut parameters = vec![TemplatePath::parameter()];
+        parameters.extend(PageParameters::parameters());
+        RequestSpec { parameters, ..RequestSpec::default() }
     }
 
-    fn read(call: &Call) -> Result<Self, Problem> {
-        Ok(Self(OfTemplate::of(call), Page::read(&call.query)?))
+    fn read(call: &Request) -> Result<Self, Problem> {
+        Ok(Self(TemplatePath::from_request(call), PageParameters::from_query(&call.query)?))
     }
 }
 
@@ -194,30 +199,38 @@ impl Input for PageOfVersions {
 ///
 /// # Errors
 /// No such template; the cursor is none of this list's.
-pub async fn list(room: Arc<Room>, tenant: Tenant, input: PageOfVersions) -> Result<VersionList, Problem> {
-    let PageOfVersions(OfTemplate(key), page) = input;
+pub async fn list(
+    room: Arc<AppState>,
+    tenant: Tenant,
+    input: ListTemplateVersions,
+) -> Result<TemplateVersionList, Problem> {
+    let ListTemplateVersions(TemplatePath(key), page) = input;
     let before = page.before_template_version()?;
     let template = find(&room, &tenant, &key).await?;
-    let mut found = store::template::versions(room.hall.store(), &template, before, page.limit + 1).await?;
+    let mut found = store::template::list_versions(room.intake.store(), &template, before, page.limit + 1).await?;
     let has_more = found.len() > page.limit;
     found.truncate(page.limit);
     let last = found.last().filter(|_| has_more);
     let next_cursor = last.map(|version| page::after_template_version(version.number));
-    Ok(VersionList { versions: found.iter().map(VersionView::of).collect(), has_more, next_cursor })
+    Ok(TemplateVersionList {
+        versions: found.iter().map(TemplateVersionView::from_version).collect(),
+        has_more,
+        next_cursor,
+    })
 }
 
 /// A version of a template, named in the path.
 #[derive(Debug)]
-pub struct OfVersion(TemplateKey, Option<u32>);
+pub struct TemplateVersionPath(TemplateKey, Option<u32>);
 
-impl Input for OfVersion {
-    fn describe(_: &mut Schemas) -> Takes {
+impl FromRequest for TemplateVersionPath {
+    fn describe(_: &mut Schemas) -> RequestSpec {
         let number = schema::path_parameter(NUMBER, "The version's number");
-        Takes { parameters: vec![OfTemplate::parameter(), number], ..Takes::default() }
+        RequestSpec { parameters: vec![TemplatePath::parameter(), number], ..RequestSpec::default() }
     }
 
-    fn read(call: &Call) -> Result<Self, Problem> {
-        let OfTemplate(key) = OfTemplate::of(call);
+    fn read(call: &Request) -> Result<Self, Problem> {
+        let TemplatePath(key) = TemplatePath::from_request(call);
         // What is no number is the number of nothing; 0 is none either.
         Ok(Self(key, call.path_parameter(NUMBER).parse().ok().filter(|n| *n > 0)))
     }
@@ -228,14 +241,14 @@ impl Input for OfVersion {
 /// # Errors
 /// No such template or version.
 pub async fn get(
-    room: Arc<Room>,
+    room: Arc<AppState>,
     tenant: Tenant,
-    OfVersion(key, number): OfVersion,
-) -> Result<OneVersion, Problem> {
+    TemplateVersionPath(key, number): TemplateVersionPath,
+) -> Result<TemplateVersionResponse, Problem> {
     let template = find(&room, &tenant, &key).await?;
     let no_such_version = || Problem::not_found("version");
     let number = number.ok_or_else(no_such_version)?;
-    let found = store::template::version(room.hall.store(), template.account, template.id, number).await?;
+    let found = store::template::get_version(room.intake.store(), template.account, template.id, number).await?;
     let (version, bodies) = found.ok_or_else(no_such_version)?;
-    Ok(OneVersion { version: VersionDetail::of(&version, bodies) })
+    Ok(TemplateVersionResponse { version: TemplateVersionDetail::from_version(&version, bodies) })
 }

@@ -2,12 +2,14 @@
 
 use mail::email::Category;
 use mail::id::TemplateId;
-use mail::template::{Bodies, Settings, Template, TemplateStatus, TemplateVersion, Variable, VariableType};
+use mail::template::{
+    Template, TemplateBodies, TemplateSettings, TemplateStatus, TemplateVariable, TemplateVersion, VariableType,
+};
 use serde::Serialize;
 use serde_json::{Value, json};
 
-use crate::emails::view::Moment;
-use crate::schema::{self, Describe, Schemas};
+use crate::emails::view::JsonTimestamp;
+use crate::schema::{self, Schemas, ToSchema};
 
 /// A template: its draft, and what is published of it.
 #[derive(Debug, Serialize)]
@@ -16,19 +18,19 @@ pub struct TemplateView {
     alias: Option<String>,
     name: String,
     #[serde(flatten)]
-    settings: SettingsView,
+    settings: TemplateSettingsView,
     status: TemplateStatus,
     draft_version: u32,
     published_version: Option<u32>,
     has_unpublished_changes: bool,
-    published_at: Option<Moment>,
-    created_at: Moment,
-    updated_at: Moment,
+    published_at: Option<JsonTimestamp>,
+    created_at: JsonTimestamp,
+    updated_at: JsonTimestamp,
 }
 
 /// What a draft or a version says.
 #[derive(Debug, Serialize)]
-struct SettingsView {
+struct TemplateSettingsView {
     category: Category,
     unsubscribe_enabled: bool,
     from: Option<String>,
@@ -37,12 +39,12 @@ struct SettingsView {
     preheader: Option<String>,
     /// Left out in lists.
     #[serde(flatten)]
-    bodies: Option<BodiesView>,
-    variables: Vec<VariableView>,
+    bodies: Option<TemplateBodiesView>,
+    variables: Vec<TemplateVariableView>,
 }
 
 #[derive(Debug, Serialize)]
-struct VariableView {
+struct TemplateVariableView {
     key: String,
     r#type: VariableType,
     required: bool,
@@ -51,8 +53,8 @@ struct VariableView {
     fallback_value: Value,
 }
 
-impl VariableView {
-    fn of(variable: &Variable) -> Self {
+impl TemplateVariableView {
+    fn from_variable(variable: &TemplateVariable) -> Self {
         Self {
             key: variable.key.clone(),
             r#type: variable.r#type,
@@ -63,22 +65,22 @@ impl VariableView {
 }
 
 #[derive(Debug, Serialize)]
-struct BodiesView {
+struct TemplateBodiesView {
     html: Option<String>,
     text: Option<String>,
 }
 
-impl SettingsView {
-    fn of(settings: &Settings, bodies: Option<Bodies>) -> Self {
+impl TemplateSettingsView {
+    fn from_settings(settings: &TemplateSettings, bodies: Option<TemplateBodies>) -> Self {
         Self {
             category: settings.category,
-            unsubscribe_enabled: settings.unsubscribes(),
+            unsubscribe_enabled: settings.has_managed_unsubscribe(),
             from: settings.from.as_ref().map(ToString::to_string),
             reply_to: settings.reply_to.iter().map(ToString::to_string).collect(),
             subject: settings.subject.clone(),
             preheader: settings.preheader.clone(),
-            bodies: bodies.map(|Bodies { html, text }| BodiesView { html, text }),
-            variables: settings.variables.iter().map(VariableView::of).collect(),
+            bodies: bodies.map(|TemplateBodies { html, text }| TemplateBodiesView { html, text }),
+            variables: settings.variables.iter().map(TemplateVariableView::from_variable).collect(),
         }
     }
 }
@@ -86,37 +88,37 @@ impl SettingsView {
 impl TemplateView {
     /// What is shown of a template by itself.
     #[must_use]
-    pub fn whole(template: &Template, bodies: Bodies) -> Self {
-        Self::of(template, Some(bodies))
+    pub fn with_bodies(template: &Template, bodies: TemplateBodies) -> Self {
+        Self::from_template(template, Some(bodies))
     }
 
     /// What a list shows of a template.
     #[must_use]
-    pub fn listed(template: &Template) -> Self {
-        Self::of(template, None)
+    pub fn without_bodies(template: &Template) -> Self {
+        Self::from_template(template, None)
     }
 
-    fn of(template: &Template, bodies: Option<Bodies>) -> Self {
+    fn from_template(template: &Template, bodies: Option<TemplateBodies>) -> Self {
         Self {
             id: template.id,
             alias: template.alias.clone(),
             name: template.name.clone(),
-            settings: SettingsView::of(&template.draft, bodies),
+            settings: TemplateSettingsView::from_settings(&template.draft, bodies),
             status: template.status(),
             draft_version: template.draft_version,
             published_version: template.published.map(|published| published.version),
             // Of what was never published, nothing is.
             has_unpublished_changes: template.changed || template.published.is_none(),
-            published_at: template.published.map(|published| Moment(published.at)),
-            created_at: Moment(template.created_at),
-            updated_at: Moment(template.updated_at),
+            published_at: template.published.map(|published| JsonTimestamp(published.at)),
+            created_at: JsonTimestamp(template.created_at),
+            updated_at: JsonTimestamp(template.updated_at),
         }
     }
 }
 
 /// One template, in answer to whatever changes or shows it.
 #[derive(Debug, Serialize)]
-pub struct OneTemplate {
+pub struct TemplateResponse {
     /// The template.
     pub template: TemplateView,
     /// What was ignored.
@@ -137,21 +139,21 @@ pub struct TemplateList {
 
 /// A version in a list.
 #[derive(Debug, Serialize)]
-pub struct VersionView {
+pub struct TemplateVersionView {
     number: u32,
     note: Option<String>,
-    published_at: Moment,
+    published_at: JsonTimestamp,
     published_by: String,
 }
 
-impl VersionView {
+impl TemplateVersionView {
     /// What a list shows of a version.
     #[must_use]
-    pub fn of(version: &TemplateVersion) -> Self {
+    pub fn from_version(version: &TemplateVersion) -> Self {
         Self {
             number: version.number,
             note: version.note.clone(),
-            published_at: Moment(version.published_at),
+            published_at: JsonTimestamp(version.published_at),
             published_by: version.published_by.clone(),
         }
     }
@@ -159,34 +161,34 @@ impl VersionView {
 
 /// A version by itself.
 #[derive(Debug, Serialize)]
-pub struct VersionDetail {
+pub struct TemplateVersionDetail {
     #[serde(flatten)]
-    version: VersionView,
+    version: TemplateVersionView,
     #[serde(flatten)]
-    settings: SettingsView,
+    settings: TemplateSettingsView,
 }
 
-impl VersionDetail {
+impl TemplateVersionDetail {
     /// All of a version.
     #[must_use]
-    pub fn of(version: &TemplateVersion, bodies: Bodies) -> Self {
-        let settings = SettingsView::of(&version.settings, Some(bodies));
-        Self { version: VersionView::of(version), settings }
+    pub fn from_version(version: &TemplateVersion, bodies: TemplateBodies) -> Self {
+        let settings = TemplateSettingsView::from_settings(&version.settings, Some(bodies));
+        Self { version: TemplateVersionView::from_version(version), settings }
     }
 }
 
 /// One version.
 #[derive(Debug, Serialize)]
-pub struct OneVersion {
+pub struct TemplateVersionResponse {
     /// The version.
-    pub version: VersionDetail,
+    pub version: TemplateVersionDetail,
 }
 
 /// A page of versions.
 #[derive(Debug, Serialize)]
-pub struct VersionList {
+pub struct TemplateVersionList {
     /// The versions, newest first.
-    pub versions: Vec<VersionView>,
+    pub versions: Vec<TemplateVersionView>,
     /// Whether there are more.
     pub has_more: bool,
     /// Where they begin.
@@ -195,11 +197,11 @@ pub struct VersionList {
 
 /// A template was published.
 #[derive(Debug, Serialize)]
-pub struct PublishedTemplate {
+pub struct PublishTemplateResponse {
     /// The template.
     pub template: TemplateView,
     /// The version that is sent from now on.
-    pub version: VersionView,
+    pub version: TemplateVersionView,
     /// What was ignored.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub warnings: Vec<String>,
@@ -208,18 +210,16 @@ pub struct PublishedTemplate {
 /// The schema of a declared variable.
 #[must_use]
 pub fn variable_schema(schemas: &mut Schemas) -> Value {
-    schemas.named("TemplateVariable", |_| {
+    schemas.component("TemplateVariable", |_| {
         schema::object_with(
             "What a template says of a variable",
             &["key"],
             [
                 ("key", schema::string("Its name")),
-                ("type", schema::words(VariableType::WORDS, "What it holds; `string` if nothing is said")),
+                ("type", schema::string_enum(VariableType::WORDS, "What it holds; `string` if nothing is said")),
                 (
                     "required",
-                    schema::boolean(
-                        "Nothing is sent without it; true unless there is a fallback, if nothing is said",
-                    ),
+                    schema::boolean("Nothing is sent without it; true unless there is a fallback, if nothing is said"),
                 ),
                 ("fallback_value", json!({"description": "What stands in its place when it is not given"})),
             ],
@@ -230,27 +230,19 @@ pub fn variable_schema(schemas: &mut Schemas) -> Value {
 fn settings_schema(schemas: &mut Schemas) -> Vec<(&'static str, Value)> {
     let variable = variable_schema(schemas);
     vec![
-        ("category", schema::words(Category::WORDS, "What it is for")),
+        ("category", schema::string_enum(Category::WORDS, "What it is for")),
         ("unsubscribe_enabled", schema::boolean("Managed unsubscribe; always on for product and newsletter")),
         ("from", schema::nullable_string("The author, unless the send request names one")),
-        (
-            "reply_to",
-            schema::list(json!({"type": "string"}), "Where answers go, unless the send request says"),
-        ),
+        ("reply_to", schema::list(json!({"type": "string"}), "Where answers go, unless the send request says")),
         ("subject", schema::nullable_string("Markup of the subject")),
-        (
-            "preheader",
-            schema::nullable_string("Markup of the line that mail programs show behind the subject"),
-        ),
+        ("preheader", schema::nullable_string("Markup of the line that mail programs show behind the subject")),
         ("variables", schema::list(variable, "What it says of its variables")),
     ]
 }
 
-fn object(description: &str, fields: Vec<(&'static str, Value)>, not_in_lists: &[&str]) -> Value {
-    let required: Vec<&str> =
-        fields.iter().map(|(name, _)| *name).filter(|n| !not_in_lists.contains(n)).collect();
-    let properties: Value =
-        fields.iter().map(|(name, schema)| ((*name).to_owned(), schema.clone())).collect();
+fn object_schema(description: &str, fields: Vec<(&'static str, Value)>, not_in_lists: &[&str]) -> Value {
+    let required: Vec<&str> = fields.iter().map(|(name, _)| *name).filter(|n| !not_in_lists.contains(n)).collect();
+    let properties: Value = fields.iter().map(|(name, schema)| ((*name).to_owned(), schema.clone())).collect();
     json!({"type": "object", "description": description, "properties": properties, "required": required})
 }
 
@@ -261,10 +253,10 @@ fn bodies_schema() -> [(&'static str, Value); 2] {
     ]
 }
 
-impl Describe for TemplateView {
+impl ToSchema for TemplateView {
     fn schema(schemas: &mut Schemas) -> Value {
         let settings = settings_schema(schemas);
-        schemas.named("Template", |_| {
+        schemas.component("Template", |_| {
             let mut fields = vec![
                 ("id", schema::string("Its id (`tpl_…`)")),
                 ("alias", schema::nullable_string("Its name for programs")),
@@ -273,7 +265,7 @@ impl Describe for TemplateView {
             fields.extend(settings);
             fields.extend(bodies_schema());
             fields.extend([
-                ("status", schema::words(TemplateStatus::WORDS, "Where it stands")),
+                ("status", schema::string_enum(TemplateStatus::WORDS, "Where it stands")),
                 ("draft_version", schema::count("Counts changes of the draft: give it as `if_version`")),
                 ("published_version", schema::nullable_count("The version that is sent")),
                 ("has_unpublished_changes", schema::boolean("Whether the draft is not what is sent")),
@@ -281,14 +273,14 @@ impl Describe for TemplateView {
                 ("created_at", schema::time("When it was created")),
                 ("updated_at", schema::time("When anything of it was changed")),
             ]);
-            object("A template: its draft, and what is published", fields, &["html", "text"])
+            object_schema("A template: its draft, and what is published", fields, &["html", "text"])
         })
     }
 }
 
-impl Describe for VersionView {
+impl ToSchema for TemplateVersionView {
     fn schema(schemas: &mut Schemas) -> Value {
-        schemas.named("TemplateVersion", |_| {
+        schemas.component("TemplateVersion", |_| {
             schema::object(
                 "A published version",
                 [
@@ -302,12 +294,12 @@ impl Describe for VersionView {
     }
 }
 
-impl Describe for OneVersion {
+impl ToSchema for TemplateVersionResponse {
     fn schema(schemas: &mut Schemas) -> Value {
-        let version = VersionView::schema(schemas);
+        let version = TemplateVersionView::schema(schemas);
         let mut fields = settings_schema(schemas);
         fields.extend(bodies_schema());
-        let rest = object("What it says", fields, &[]);
+        let rest = object_schema("What it says", fields, &[]);
         schema::object("One version", [("version", json!({"allOf": [version, rest]}))])
     }
 }
@@ -318,31 +310,31 @@ fn with_warnings<const N: usize>(description: &str, required: &[&str], fields: [
     schema
 }
 
-impl Describe for OneTemplate {
+impl ToSchema for TemplateResponse {
     fn schema(schemas: &mut Schemas) -> Value {
         let template = TemplateView::schema(schemas);
         with_warnings("One template", &["template"], [("template", template)])
     }
 }
 
-impl Describe for PublishedTemplate {
+impl ToSchema for PublishTemplateResponse {
     fn schema(schemas: &mut Schemas) -> Value {
-        let (template, version) = (TemplateView::schema(schemas), VersionView::schema(schemas));
+        let (template, version) = (TemplateView::schema(schemas), TemplateVersionView::schema(schemas));
         let fields = [("template", template), ("version", version)];
         with_warnings("The template and its new version", &["template", "version"], fields)
     }
 }
 
-impl Describe for TemplateList {
+impl ToSchema for TemplateList {
     fn schema(schemas: &mut Schemas) -> Value {
         let template = TemplateView::schema(schemas);
-        schemas.named("TemplateList", |_| schema::page("templates", template))
+        schemas.component("TemplateList", |_| schema::list_page("templates", template))
     }
 }
 
-impl Describe for VersionList {
+impl ToSchema for TemplateVersionList {
     fn schema(schemas: &mut Schemas) -> Value {
-        let version = VersionView::schema(schemas);
-        schemas.named("TemplateVersionList", |_| schema::page("versions", version))
+        let version = TemplateVersionView::schema(schemas);
+        schemas.component("TemplateVersionList", |_| schema::list_page("versions", version))
     }
 }

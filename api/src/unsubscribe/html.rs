@@ -9,15 +9,15 @@ use std::sync::LazyLock;
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
 use mail::email::Category;
-use mail::suppression::{OPTIONAL, category_label, category_word};
-use mail::unsubscribe::Scope;
+use mail::suppression::{OPTIONAL_CATEGORIES, category_label, category_word};
+use mail::unsubscribe::UnsubscribeScope;
 use sha2::{Digest, Sha256};
 
 use super::{FORM, NOTHING};
 
 /// What a page shows.
 #[derive(Debug)]
-pub(super) struct Shown {
+pub(super) struct UnsubscribePageContent {
     /// The link's token.
     pub(super) token: String,
     /// Who unsubscribes.
@@ -25,13 +25,13 @@ pub(super) struct Shown {
     /// Whose mail it was; none when the email is forgotten.
     pub(super) sender: Option<String>,
     /// What the link unsubscribes from.
-    pub(super) scope: Scope,
+    pub(super) scope: UnsubscribeScope,
     /// They want nothing at all.
-    pub(super) left_all: bool,
+    pub(super) unsubscribed_from_all: bool,
     /// Nothing is sent to them, for another reason than their wish.
     pub(super) blocked: bool,
     /// The categories that they opted out of.
-    pub(super) left: Vec<Category>,
+    pub(super) opted_out: Vec<Category>,
 }
 
 const STYLE: &str = "\
@@ -56,7 +56,7 @@ input{width:1.25rem;height:1.25rem;margin:.15rem 0 0;flex:none;accent-color:var(
 [role=status]{padding:.6rem .8rem;border-left:4px solid var(--act);background:var(--room)}";
 
 /// What the pages may do: show this style sheet and send their own forms.
-pub(super) fn policy() -> &'static str {
+pub(super) fn content_security_policy() -> &'static str {
     static POLICY: LazyLock<String> = LazyLock::new(|| {
         let hash = STANDARD.encode(Sha256::digest(STYLE.as_bytes()));
         format!(
@@ -92,7 +92,7 @@ fn page(title: &str, main: &str) -> String {
     )
 }
 
-impl Shown {
+impl UnsubscribePageContent {
     fn sender(&self) -> String {
         self.sender.as_deref().map_or_else(|| "this sender".to_owned(), escaped)
     }
@@ -102,20 +102,22 @@ impl Shown {
     }
 
     /// What the link unsubscribes from, in a sentence.
-    fn what(&self) -> String {
+    fn scope_text(&self) -> String {
         match self.scope {
-            Scope::All => "email".to_owned(),
-            Scope::Category(category) => format!("email of the kind “{}”", category_label(category)),
+            UnsubscribeScope::All => "email".to_owned(),
+            UnsubscribeScope::Category(category) => {
+                format!("email of the kind “{}”", category_label(category))
+            }
         }
     }
 }
 
 /// Asks whether to unsubscribe.
-pub(super) fn ask(shown: &Shown) -> String {
-    let (sender, address, what) = (shown.sender(), shown.address(), shown.what());
+pub(super) fn confirm_page(shown: &UnsubscribePageContent) -> String {
+    let (sender, address, what) = (shown.sender(), shown.address(), shown.scope_text());
     let rest = match shown.scope {
-        Scope::All => "This stops everything, also receipts and messages about an account.",
-        Scope::Category(_) => "Receipts and messages about an account are still sent.",
+        UnsubscribeScope::All => "This stops everything, also receipts and messages about an account.",
+        UnsubscribeScope::Category(_) => "Receipts and messages about an account are still sent.",
     };
     let token = escaped(&shown.token);
     page(
@@ -129,8 +131,8 @@ pub(super) fn ask(shown: &Shown) -> String {
 }
 
 /// Says that it is done.
-pub(super) fn left(shown: &Shown) -> String {
-    let (sender, address, what) = (shown.sender(), shown.address(), shown.what());
+pub(super) fn done_page(shown: &UnsubscribePageContent) -> String {
+    let (sender, address, what) = (shown.sender(), shown.address(), shown.scope_text());
     let token = escaped(&shown.token);
     page(
         "You are unsubscribed",
@@ -142,7 +144,7 @@ pub(super) fn left(shown: &Shown) -> String {
 }
 
 /// Shows what the recipient gets, with a form to change it.
-pub(super) fn preferences(shown: &Shown, saved: bool) -> String {
+pub(super) fn preferences_page(shown: &UnsubscribePageContent, saved: bool) -> String {
     let mut main = String::new();
     if saved {
         main.push_str("<p role=\"status\">Your choice is saved.</p>\n");
@@ -154,23 +156,16 @@ pub(super) fn preferences(shown: &Shown, saved: bool) -> String {
              reported as spam, or was stopped by the sender. Only the sender can change that.</p>\n",
         );
     }
-    let _ = writeln!(
-        main,
-        "<form method=\"post\"><input type=\"hidden\" name=\"{}\" value=\"{}\">",
-        FORM.0, FORM.1
-    );
+    let _ = writeln!(main, "<form method=\"post\"><input type=\"hidden\" name=\"{}\" value=\"{}\">", FORM.0, FORM.1);
     main.push_str("<fieldset><legend>I want to get</legend>\n");
-    for category in OPTIONAL {
-        let ticked = if shown.left.contains(&category) { "" } else { " checked" };
+    for category in OPTIONAL_CATEGORIES {
+        let ticked = if shown.opted_out.contains(&category) { "" } else { " checked" };
         let (name, label) = (category_word(category), category_label(category));
-        let _ = writeln!(
-            main,
-            "<label><input type=\"checkbox\" name=\"{name}\"{ticked}><span>{label}</span></label>"
-        );
+        let _ = writeln!(main, "<label><input type=\"checkbox\" name=\"{name}\"{ticked}><span>{label}</span></label>");
     }
     main.push_str("</fieldset>\n");
     if !shown.blocked {
-        let ticked = if shown.left_all { " checked" } else { "" };
+        let ticked = if shown.unsubscribed_from_all { " checked" } else { "" };
         let _ = writeln!(
             main,
             "<fieldset><legend>Or</legend>\n<label><input type=\"checkbox\" name=\"{NOTHING}\"{ticked}>\
@@ -182,52 +177,48 @@ pub(super) fn preferences(shown: &Shown, saved: bool) -> String {
 }
 
 /// A link that is not ours.
-pub(super) fn not_found() -> String {
-    page(
-        "This link does not work",
-        "<p>It may be incomplete: open it again from the email, or copy all of it.</p>\n",
-    )
+pub(super) fn not_found_page() -> String {
+    page("This link does not work", "<p>It may be incomplete: open it again from the email, or copy all of it.</p>\n")
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
 
-    fn shown() -> Shown {
-        Shown {
+    fn shown() -> UnsubscribePageContent {
+        UnsubscribePageContent {
             token: "T0k-en_".to_owned(),
             address: "\"<b>\"@example.net".to_owned(),
             sender: Some("A & B <script>".to_owned()),
-            scope: Scope::Category(Category::Newsletter),
-            left_all: false,
+            scope: UnsubscribeScope::Category(Category::Newsletter),
+            unsubscribed_from_all: false,
             blocked: false,
-            left: vec![Category::Newsletter],
+            opted_out: vec![Category::Newsletter],
         }
     }
 
     #[test]
     fn what_came_from_outside_is_escaped() {
-        for text in [ask(&shown()), left(&shown()), preferences(&shown(), true)] {
+        for text in [confirm_page(&shown()), done_page(&shown()), preferences_page(&shown(), true)] {
             assert!(!text.contains("<script") && !text.contains("<b>"), "{text}");
-            assert!(
-                text.contains("A &amp; B &lt;script&gt;")
-                    && text.contains("&quot;&lt;b&gt;&quot;@example.net")
-            );
+            assert!(text.contains("A &amp; B &lt;script&gt;") && text.contains("&quot;&lt;b&gt;&quot;@example.net"));
             assert!(!text.contains("style=") && !text.contains("onclick"), "the policy would refuse it");
         }
     }
 
     #[test]
     fn the_boxes_say_what_is_so() {
-        let text = preferences(&shown(), false);
+        let text = preferences_page(&shown(), false);
         assert!(text.contains("name=\"product\" checked") && text.contains("name=\"newsletter\">"));
         assert!(text.contains("name=\"nothing\">") && !text.contains("role=\"status\""));
-        let blocked = preferences(&Shown { blocked: true, ..shown() }, false);
+        let blocked = preferences_page(&UnsubscribePageContent { blocked: true, ..shown() }, false);
         assert!(!blocked.contains("name=\"nothing\"") && blocked.contains("Only the sender"));
     }
 
     #[test]
     fn the_policy_names_the_style_sheet() {
-        assert!(policy().contains("style-src 'sha256-") && !policy().contains("unsafe"));
+        assert!(
+            content_security_policy().contains("style-src 'sha256-") && !content_security_policy().contains("unsafe")
+        );
     }
 }

@@ -7,8 +7,8 @@ use std::sync::{Mutex, PoisonError};
 
 use jiff::Timestamp;
 use mail::id::AccountId;
-use mail::network::counted;
-use queue::rate::{Bucket, Rate, Standing};
+use mail::network::client_prefix;
+use queue::rate::{RateBucket, RateLimitStatus, RequestRate};
 
 /// Visits a second of one address (one /64 of IPv6): an office's, perhaps. Twice as many at once.
 const PER_ADDRESS: u32 = 10;
@@ -18,42 +18,42 @@ const PER_SITE: u32 = 200;
 const BUCKETS_MAX: usize = 50_000;
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
-enum Of {
+enum LimitKey {
     Address(Option<IpAddr>),
     Site(AccountId),
 }
 
 /// Counts visits.
 #[derive(Debug, Default)]
-pub struct Limits(Mutex<HashMap<Of, Bucket>>);
+pub struct VisitRateLimiter(Mutex<HashMap<LimitKey, RateBucket>>);
 
-impl Limits {
+impl VisitRateLimiter {
     /// A visit of an address.
     ///
     /// # Errors
     /// It may not be told now.
-    pub fn address(&self, from: Option<IpAddr>, now: Timestamp) -> Result<(), Standing> {
-        self.take(Of::Address(from.map(counted)), Rate::new(PER_ADDRESS, 1), now)
+    pub fn check_address(&self, from: Option<IpAddr>, now: Timestamp) -> Result<(), RateLimitStatus> {
+        self.try_take(LimitKey::Address(from.map(client_prefix)), RequestRate::new(PER_ADDRESS, 1), now)
     }
 
     /// A visit to a site.
     ///
     /// # Errors
     /// It may not be told now.
-    pub fn site(&self, account: AccountId, now: Timestamp) -> Result<(), Standing> {
-        self.take(Of::Site(account), Rate::new(PER_SITE, 1), now)
+    pub fn check_site(&self, account: AccountId, now: Timestamp) -> Result<(), RateLimitStatus> {
+        self.try_take(LimitKey::Site(account), RequestRate::new(PER_SITE, 1), now)
     }
 
-    fn take(&self, of: Of, rate: Rate, now: Timestamp) -> Result<(), Standing> {
+    fn try_take(&self, of: LimitKey, rate: RequestRate, now: Timestamp) -> Result<(), RateLimitStatus> {
         let now_ns = u64::try_from(now.as_nanosecond()).unwrap_or_default();
         let mut buckets = self.0.lock().unwrap_or_else(PoisonError::into_inner);
         if buckets.len() >= BUCKETS_MAX && !buckets.contains_key(&of) {
             buckets.retain(|_, bucket| !bucket.is_empty(now_ns));
             if buckets.len() >= BUCKETS_MAX {
-                return Err(Standing { limit: 0, remaining: 0, reset_s: 1 });
+                return Err(RateLimitStatus { limit: 0, remaining: 0, reset_s: 1 });
             }
         }
-        buckets.entry(of).or_default().take(rate, now_ns).map(drop)
+        buckets.entry(of).or_default().try_take(rate, now_ns).map(drop)
     }
 }
 
@@ -63,18 +63,18 @@ mod tests {
 
     #[test]
     fn addresses_are_bounded_and_so_is_memory() {
-        let (limits, now) = (Limits::default(), Timestamp::from_second(1_700_000_000).unwrap());
+        let (limits, now) = (VisitRateLimiter::default(), Timestamp::from_second(1_700_000_000).unwrap());
         let address = |n: u32| Some(IpAddr::from(n.to_be_bytes()));
         for _ in 0..2 * PER_ADDRESS {
-            limits.address(address(1), now).unwrap();
+            limits.check_address(address(1), now).unwrap();
         }
-        assert!(limits.address(address(1), now).is_err() && limits.address(address(2), now).is_ok());
+        assert!(limits.check_address(address(1), now).is_err() && limits.check_address(address(2), now).is_ok());
         for n in 3..=BUCKETS_MAX as u32 {
-            limits.address(address(n), now).unwrap();
+            limits.check_address(address(n), now).unwrap();
         }
-        assert!(limits.address(address(u32::MAX), now).is_err(), "so many, and no more");
+        assert!(limits.check_address(address(u32::MAX), now).is_err(), "so many, and no more");
         let later = now + std::time::Duration::from_secs(3);
-        assert!(limits.address(address(u32::MAX), later).is_ok());
+        assert!(limits.check_address(address(u32::MAX), later).is_ok());
         assert_eq!(limits.0.lock().unwrap().len(), 1);
     }
 }

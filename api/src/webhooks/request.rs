@@ -7,10 +7,10 @@ use queue::courier::http::URL_BYTES_MAX;
 use serde_json::value::RawValue;
 use serde_json::{Value, json};
 
-use super::no_such_webhook;
-use crate::call::{Call, Input, Media, SMALL_BYTES_MAX, Takes};
-use crate::fields::{self, Given, Names, Notes};
-use crate::page::Page;
+use super::webhook_not_found;
+use crate::call::{FromRequest, Media, Request, RequestSpec, SMALL_BYTES_MAX};
+use crate::fields::{self, FieldDiagnostics, FieldNames, ObjectFields};
+use crate::page::PageParameters;
 use crate::problem::Problem;
 use crate::schema::{self, Schemas};
 
@@ -22,7 +22,7 @@ const GRACE_HOURS: u16 = 24;
 /// The longest that it may: a week.
 const GRACE_HOURS_MAX: u16 = 168;
 
-const NAMES: Names = Names {
+const NAMES: FieldNames = FieldNames {
     known: &[
         ("url", "url"),
         ("endpoint", "url"),
@@ -46,40 +46,40 @@ pub(super) fn event_names() -> Vec<&'static str> {
 
 /// An endpoint, from the path.
 #[derive(Debug, Clone, Copy)]
-pub struct OfWebhook(pub WebhookId);
+pub struct WebhookPath(pub WebhookId);
 
-impl OfWebhook {
+impl WebhookPath {
     pub(super) fn parameter() -> Value {
         schema::path_parameter(ID, "The endpoint's id (`whk_…`)")
     }
 
     /// What cannot be an id is the id of nothing.
-    pub(super) fn of(call: &Call) -> Result<Self, Problem> {
-        call.path_parameter(ID).parse().map(Self).map_err(|_| no_such_webhook())
+    pub(super) fn from_request(call: &Request) -> Result<Self, Problem> {
+        call.path_parameter(ID).parse().map(Self).map_err(|_| webhook_not_found())
     }
 }
 
-impl Input for OfWebhook {
-    fn describe(_: &mut Schemas) -> Takes {
-        Takes { parameters: vec![Self::parameter()], ..Takes::default() }
+impl FromRequest for WebhookPath {
+    fn describe(_: &mut Schemas) -> RequestSpec {
+        RequestSpec { parameters: vec![Self::parameter()], ..RequestSpec::default() }
     }
 
-    fn read(call: &Call) -> Result<Self, Problem> {
-        Self::of(call)
+    fn read(call: &Request) -> Result<Self, Problem> {
+        Self::from_request(call)
     }
 }
 
 /// What `GET /webhooks` takes.
 #[derive(Debug)]
-pub struct ListWebhooks(pub(super) Page);
+pub struct ListWebhooks(pub(super) PageParameters);
 
-impl Input for ListWebhooks {
-    fn describe(_: &mut Schemas) -> Takes {
-        Takes { parameters: Page::parameters(), ..Takes::default() }
+impl FromRequest for ListWebhooks {
+    fn describe(_: &mut Schemas) -> RequestSpec {
+        RequestSpec { parameters: PageParameters::parameters(), ..RequestSpec::default() }
     }
 
-    fn read(call: &Call) -> Result<Self, Problem> {
-        Page::read(&call.query).map(Self)
+    fn read(call: &Request) -> Result<Self, Problem> {
+        PageParameters::from_query(&call.query).map(Self)
     }
 }
 
@@ -88,7 +88,7 @@ fn settings_schema() -> Vec<(&'static str, Value)> {
     url["examples"] = json!(["https://example.com/hooks"]);
     url["maxLength"] = json!(URL_BYTES_MAX);
     let mut events = schema::list(
-        schema::words(&event_names(), "An event's name"),
+        schema::string_enum(&event_names(), "An event's name"),
         "The events that it is sent; none means all but those that must be named: email.cancelled, domain.*, \
          suppression.* and webhook.disabled",
     );
@@ -119,7 +119,7 @@ fn settings_schema() -> Vec<(&'static str, Value)> {
         ("inbound_addresses", addresses),
         (
             "retry_policy",
-            schema::words(
+            schema::string_enum(
                 RetryPolicy::WORDS,
                 "`default`: five attempts within five minutes; `extended`: eight within 28 hours",
             ),
@@ -129,7 +129,7 @@ fn settings_schema() -> Vec<(&'static str, Value)> {
 
 /// What was given, each as far as it was.
 #[derive(Debug, Default)]
-struct Settings {
+struct WebhookSettings {
     url: Option<String>,
     events: Option<Vec<String>>,
     enabled: Option<bool>,
@@ -139,32 +139,32 @@ struct Settings {
     retry: Option<RetryPolicy>,
 }
 
-impl Settings {
-    fn read(given: &Given<'_>, notes: &mut Notes) -> Self {
+impl WebhookSettings {
+    fn read(given: &ObjectFields<'_>, notes: &mut FieldDiagnostics) -> Self {
         fn field<T>(
-            given: &Given<'_>,
-            notes: &mut Notes,
+            given: &ObjectFields<'_>,
+            notes: &mut FieldDiagnostics,
             name: &str,
             read: impl Fn(&RawValue) -> Result<T, String>,
         ) -> Option<T> {
             let read = given.value(name).map(read)?;
             read.map_err(|text| notes.errors.add(name, text)).ok()
         }
-        let is_null = |name: &str| given.is_given_as_null(name);
+        let is_null = |name: &str| given.is_null(name);
         let mut settings = Self {
-            url: field(given, notes, "url", |value| fields::line(value, URL_BYTES_MAX)),
-            events: field(given, notes, "events", events),
-            enabled: field(given, notes, "enabled", fields::boolean),
+            url: field(given, notes, "url", |value| fields::parse_header_line(value, URL_BYTES_MAX)),
+            events: field(given, notes, "events", parse_events),
+            enabled: field(given, notes, "enabled", fields::parse_bool),
             description: field(given, notes, "description", |value| {
-                fields::line(value, DESCRIPTION_BYTES_MAX).map(Some)
+                fields::parse_header_line(value, DESCRIPTION_BYTES_MAX).map(Some)
             }),
-            domain_ids: field(given, notes, "domain_ids", domain_ids),
+            domain_ids: field(given, notes, "domain_ids", parse_domain_ids),
             inbound_addresses: field(given, notes, "inbound_addresses", |value| {
-                fields::address_patterns(value, ADDRESSES_MAX)
+                fields::parse_address_patterns(value, ADDRESSES_MAX)
             }),
             retry: field(given, notes, "retry_policy", |value| {
-                let text = fields::text(value)?;
-                RetryPolicy::of_word(&text).ok_or_else(|| "must be `default` or `extended`".to_owned())
+                let text = fields::parse_text(value)?;
+                RetryPolicy::from_word(&text).ok_or_else(|| "must be `default` or `extended`".to_owned())
             }),
         };
         if is_null("description") {
@@ -184,13 +184,13 @@ impl Settings {
 }
 
 /// Names of events, each once; unknown ones are named.
-pub(super) fn events(value: &RawValue) -> Result<Vec<String>, String> {
+pub(super) fn parse_events(value: &RawValue) -> Result<Vec<String>, String> {
     let mut names: Vec<String> = Vec::new();
     let mut unknown = Vec::new();
-    for entry in fields::list(value, EVENTS_MAX)? {
-        let name = fields::text(entry).map_err(|_| "must be a list of names of events".to_owned())?;
+    for entry in fields::parse_list(value, EVENTS_MAX)? {
+        let name = fields::parse_text(entry).map_err(|_| "must be a list of names of events".to_owned())?;
         if !is_event(&name) {
-            unknown.push(format!("`{}`", fields::show(&name)));
+            unknown.push(format!("`{}`", fields::printable_name(&name)));
         } else if !names.iter().any(|known| *known == name) {
             names.push(name.into_owned());
         }
@@ -202,10 +202,10 @@ pub(super) fn events(value: &RawValue) -> Result<Vec<String>, String> {
     Err(format!("there is no event {}", unknown.join(", ")))
 }
 
-fn domain_ids(value: &RawValue) -> Result<Vec<DomainId>, String> {
+fn parse_domain_ids(value: &RawValue) -> Result<Vec<DomainId>, String> {
     let mut ids = Vec::new();
-    for entry in fields::list(value, DOMAINS_MAX)? {
-        let id = fields::text(entry)?.parse().map_err(|_| "must be a list of ids like `dom_…`".to_owned())?;
+    for entry in fields::parse_list(value, DOMAINS_MAX)? {
+        let id = fields::parse_text(entry)?.parse().map_err(|_| "must be a list of ids like `dom_…`".to_owned())?;
         if !ids.contains(&id) {
             ids.push(id);
         }
@@ -225,21 +225,20 @@ pub struct CreateWebhook {
     pub(super) retry: RetryPolicy,
 }
 
-impl Input for CreateWebhook {
+impl FromRequest for CreateWebhook {
     const BODY_BYTES_MAX: Option<usize> = Some(SMALL_BYTES_MAX);
 
-    fn describe(schemas: &mut Schemas) -> Takes {
-        let body = schemas.named("CreateWebhook", |_| {
-            schema::object_with("An endpoint to be made", &["url"], settings_schema())
-        });
-        Takes { body: Some(body), body_bytes_max: Self::BODY_BYTES_MAX, ..Takes::default() }
+    fn describe(schemas: &mut Schemas) -> RequestSpec {
+        let body = schemas
+            .component("CreateWebhook", |_| schema::object_with("An endpoint to be made", &["url"], settings_schema()));
+        RequestSpec { body: Some(body), body_bytes_max: Self::BODY_BYTES_MAX, ..RequestSpec::default() }
     }
 
-    fn read(call: &Call) -> Result<Self, Problem> {
-        let mut notes = Notes::default();
-        let given = call.given(&NAMES, &mut notes)?;
-        let settings = Settings::read(&given, &mut notes);
-        if !given.is_meant("url") {
+    fn read(call: &Request) -> Result<Self, Problem> {
+        let mut notes = FieldDiagnostics::default();
+        let given = call.body_fields(&NAMES, &mut notes)?;
+        let settings = WebhookSettings::read(&given, &mut notes);
+        if !given.is_present_or_misnamed("url") {
             notes.errors.add("url", "is required");
         }
         match settings.url {
@@ -259,7 +258,7 @@ impl Input for CreateWebhook {
 
 /// What `PATCH /webhooks/{id}` takes.
 #[derive(Debug)]
-pub struct ChangeWebhook {
+pub struct UpdateWebhook {
     pub(super) url: Option<String>,
     pub(super) events: Option<Vec<String>>,
     pub(super) enabled: Option<bool>,
@@ -269,67 +268,63 @@ pub struct ChangeWebhook {
     pub(super) retry: Option<RetryPolicy>,
 }
 
-impl Input for (OfWebhook, ChangeWebhook) {
+impl FromRequest for (WebhookPath, UpdateWebhook) {
     const BODY_BYTES_MAX: Option<usize> = Some(SMALL_BYTES_MAX);
 
-    fn describe(schemas: &mut Schemas) -> Takes {
+    fn describe(schemas: &mut Schemas) -> RequestSpec {
         let body = schemas
-            .named("ChangeWebhook", |_| schema::object_with("What is to be changed", &[], settings_schema()));
-        let parameters = vec![OfWebhook::parameter()];
-        Takes { parameters, body: Some(body), body_bytes_max: Self::BODY_BYTES_MAX }
+            .component("ChangeWebhook", |_| schema::object_with("What is to be changed", &[], settings_schema()));
+        let parameters = vec![WebhookPath::parameter()];
+        RequestSpec { parameters, body: Some(body), body_bytes_max: Self::BODY_BYTES_MAX }
     }
 
-    fn read(call: &Call) -> Result<Self, Problem> {
-        let mut notes = Notes::default();
-        let given = call.given(&NAMES, &mut notes)?;
-        let Settings { url, events, enabled, description, domain_ids, inbound_addresses, retry } =
-            Settings::read(&given, &mut notes);
+    fn read(call: &Request) -> Result<Self, Problem> {
+        let mut notes = FieldDiagnostics::default();
+        let given = call.body_fields(&NAMES, &mut notes)?;
+        let WebhookSettings { url, events, enabled, description, domain_ids, inbound_addresses, retry } =
+            WebhookSettings::read(&given, &mut notes);
         if !notes.errors.is_empty() {
             return Err(notes.errors.into());
         }
-        let change =
-            ChangeWebhook { url, events, enabled, description, domain_ids, inbound_addresses, retry };
-        Ok((OfWebhook::of(call)?, change))
+        let change = UpdateWebhook { url, events, enabled, description, domain_ids, inbound_addresses, retry };
+        Ok((WebhookPath::from_request(call)?, change))
     }
 }
 
 /// What `POST /webhooks/{id}/rotate-secret` takes.
 #[derive(Debug)]
-pub struct RotateSecret {
+pub struct RotateWebhookSecret {
     pub(super) grace_hours: u16,
 }
 
-impl Input for (OfWebhook, RotateSecret) {
+impl FromRequest for (WebhookPath, RotateWebhookSecret) {
     const BODY_BYTES_MAX: Option<usize> = Some(SMALL_BYTES_MAX);
-    const MEDIA: Media = Media::JsonOrNothing;
+    const MEDIA: Media = Media::OptionalJson;
 
-    fn describe(schemas: &mut Schemas) -> Takes {
-        let body = schemas.named("RotateWebhookSecret", |_| {
+    fn describe(schemas: &mut Schemas) -> RequestSpec {
+        let body = schemas.component("RotateWebhookSecret", |_| {
             let grace = json!({
                 "type": "integer", "minimum": 0, "maximum": GRACE_HOURS_MAX, "default": GRACE_HOURS,
                 "description": "For how many hours the old secret signs beside the new one",
             });
             schema::object_with("How the secret is replaced", &[], [("grace_hours", grace)])
         });
-        let parameters = vec![OfWebhook::parameter()];
-        Takes { parameters, body: Some(body), body_bytes_max: Self::BODY_BYTES_MAX }
+        let parameters = vec![WebhookPath::parameter()];
+        RequestSpec { parameters, body: Some(body), body_bytes_max: Self::BODY_BYTES_MAX }
     }
 
-    fn read(call: &Call) -> Result<Self, Problem> {
-        const NAMES: Names =
-            Names { known: &[("grace_hours", "grace_hours"), ("graceHours", "grace_hours")], foreign: &[] };
-        let mut notes = Notes::default();
-        let given = call.given_if_any(&NAMES, &mut notes)?;
+    fn read(call: &Request) -> Result<Self, Problem> {
+        const NAMES: FieldNames =
+            FieldNames { known: &[("grace_hours", "grace_hours"), ("graceHours", "grace_hours")], foreign: &[] };
+        let mut notes = FieldDiagnostics::default();
+        let given = call.optional_body_fields(&NAMES, &mut notes)?;
         let grace_hours = match given.value("grace_hours") {
             None => Some(GRACE_HOURS),
             Some(value) => value.get().parse().ok().filter(|hours| *hours <= GRACE_HOURS_MAX),
         };
         let Some(grace_hours) = grace_hours else {
-            return Err(Problem::field(
-                "grace_hours",
-                format!("must be a whole number from 0 to {GRACE_HOURS_MAX}"),
-            ));
+            return Err(Problem::field("grace_hours", format!("must be a whole number from 0 to {GRACE_HOURS_MAX}")));
         };
-        Ok((OfWebhook::of(call)?, RotateSecret { grace_hours }))
+        Ok((WebhookPath::from_request(call)?, RotateWebhookSecret { grace_hours }))
     }
 }

@@ -6,14 +6,14 @@ use mail::id::{EventId, WebhookId};
 use serde_json::{Map, Value, json};
 use store::access::Tenant;
 
-use super::request::OfWebhook;
-use super::view::{DeliveryView, QueuedDelivery};
-use super::{no_such_webhook, problem};
-use crate::call::{Call, Input, SMALL_BYTES_MAX, Takes};
+use super::request::WebhookPath;
+use super::view::{QueuedDeliveryResponse, WebhookDeliveryView};
+use super::{webhook_error_problem, webhook_not_found};
+use crate::call::{FromRequest, Request, RequestSpec, SMALL_BYTES_MAX};
 use crate::emails::rehearse::example;
-use crate::fields::{self, Names, Notes};
-use crate::problem::{Code, Problem};
-use crate::room::Room;
+use crate::fields::{self, FieldDiagnostics, FieldNames};
+use crate::problem::{ErrorCode, Problem};
+use crate::room::AppState;
 use crate::schema::{self, Schemas};
 
 /// What `POST /webhooks/{id}/test` takes.
@@ -24,29 +24,29 @@ pub struct TestWebhook {
     example: Value,
 }
 
-impl Input for TestWebhook {
+impl FromRequest for TestWebhook {
     const BODY_BYTES_MAX: Option<usize> = Some(SMALL_BYTES_MAX);
 
-    fn describe(schemas: &mut Schemas) -> Takes {
-        let body = schemas.named("TestWebhook", |_| {
+    fn describe(schemas: &mut Schemas) -> RequestSpec {
+        let body = schemas.component("TestWebhook", |_| {
             let event = json!({"type": "string", "examples": ["email.delivered"],
                                "description": "The name of an event"});
             schema::object("What is sent", [("event", event)])
         });
-        let parameters = vec![OfWebhook::parameter()];
-        Takes { parameters, body: Some(body), body_bytes_max: Self::BODY_BYTES_MAX }
+        let parameters = vec![WebhookPath::parameter()];
+        RequestSpec { parameters, body: Some(body), body_bytes_max: Self::BODY_BYTES_MAX }
     }
 
-    fn read(call: &Call) -> Result<Self, Problem> {
-        const NAMES: Names = Names { known: &[("event", "event"), ("type", "event")], foreign: &[] };
-        let mut notes = Notes::default();
-        let given = call.given(&NAMES, &mut notes)?;
-        let event = match given.value("event").map(fields::text) {
+    fn read(call: &Request) -> Result<Self, Problem> {
+        const NAMES: FieldNames = FieldNames { known: &[("event", "event"), ("type", "event")], foreign: &[] };
+        let mut notes = FieldDiagnostics::default();
+        let given = call.body_fields(&NAMES, &mut notes)?;
+        let event = match given.value("event").map(fields::parse_text) {
             None => Err("is required".to_owned()),
             Some(text) => text,
         };
         let found = event.and_then(|event| {
-            let example = example::of(&event).ok_or_else(|| "is no event that there is".to_owned())?;
+            let example = example::example_for(&event).ok_or_else(|| "is no event that there is".to_owned())?;
             Ok((event.into_owned(), example))
         });
         let (event, example) = match found {
@@ -56,14 +56,14 @@ impl Input for TestWebhook {
                 return Err(notes.errors.into());
             }
         };
-        let OfWebhook(webhook) = OfWebhook::of(call)?;
+        let WebhookPath(webhook) = WebhookPath::from_request(call)?;
         Ok(Self { webhook, event, example })
     }
 }
 
 /// The data of an example.
-pub(crate) fn data(event: &str, id: EventId, example: Value) -> Map<String, Value> {
-    let mut data = example::common(event, id);
+pub(crate) fn example_data(event: &str, id: EventId, example: Value) -> Map<String, Value> {
+    let mut data = example::common_fields(event, id);
     if let Value::Object(example) = example {
         for (name, value) in example {
             data.entry(name).or_insert(value);
@@ -77,20 +77,24 @@ pub(crate) fn data(event: &str, id: EventId, example: Value) -> Map<String, Valu
 ///
 /// # Errors
 /// No such endpoint; 409 when it is disabled; the store cannot be written.
-pub async fn test(room: Arc<Room>, tenant: Tenant, input: TestWebhook) -> Result<QueuedDelivery, Problem> {
-    let webhook = room.hall.webhook(tenant.account().id, input.webhook).await;
-    let webhook = webhook.map_err(|error| problem(error, &room))?;
+pub async fn send_test(
+    room: Arc<AppState>,
+    tenant: Tenant,
+    input: TestWebhook,
+) -> Result<QueuedDeliveryResponse, Problem> {
+    let webhook = room.intake.webhook(tenant.account().id, input.webhook).await;
+    let webhook = webhook.map_err(|error| webhook_error_problem(error, &room))?;
     if !webhook.enabled {
-        return Err(Problem::new(Code::CONFLICT, "The webhook endpoint is disabled: enable it first"));
+        return Err(Problem::new(ErrorCode::CONFLICT, "The webhook endpoint is disabled: enable it first"));
     }
-    let now = room.hall.clock().now();
-    let id = EventId::new(now, room.hall.entropy().id());
-    let data = data(&input.event, id, input.example);
+    let now = room.intake.clock().now();
+    let id = EventId::new(now, room.intake.entropy().unique_bits());
+    let data = example_data(&input.event, id, input.example);
     let envelope =
-        mail::webhook::Envelope { r#type: &input.event, created_at: mail::moment::write(now), data: &data };
+        mail::webhook::WebhookBody { r#type: &input.event, created_at: mail::moment::to_rfc3339(now), data: &data };
     let body = serde_json::to_string(&envelope).map_err(Problem::internal)?;
-    let tried = room.hall.try_webhooks(std::slice::from_ref(&webhook), (id, &input.event), &body).await;
-    let tried = tried.map_err(|error| problem(error, &room))?;
-    let delivery = tried.first().ok_or_else(no_such_webhook)?;
-    Ok(QueuedDelivery { delivery: DeliveryView::of(delivery) })
+    let tried = room.intake.send_test_deliveries(std::slice::from_ref(&webhook), (id, &input.event), &body).await;
+    let tried = tried.map_err(|error| webhook_error_problem(error, &room))?;
+    let delivery = tried.first().ok_or_else(webhook_not_found)?;
+    Ok(QueuedDeliveryResponse { delivery: WebhookDeliveryView::from_delivery(delivery) })
 }

@@ -2,15 +2,15 @@
 
 use http::StatusCode;
 use mail::address_pattern::AddressPattern;
-use mail::delivery::{Delivery, DeliveryAttempt, DeliveryStatus};
+use mail::delivery::{WebhookDelivery, WebhookDeliveryAttempt, WebhookDeliveryStatus};
 use mail::id::{DeliveryId, DomainId, EventId, WebhookId};
 use mail::webhook::{DisabledReason, RetryPolicy, Webhook};
 use serde::Serialize;
 use serde_json::value::RawValue;
 use serde_json::{Value, json};
 
-use crate::emails::view::Moment;
-use crate::schema::{self, Describe, Schemas};
+use crate::emails::view::JsonTimestamp;
+use crate::schema::{self, Schemas, ToSchema};
 
 /// An endpoint. Its secret is not shown.
 #[derive(Debug, Serialize)]
@@ -23,16 +23,16 @@ pub struct WebhookView {
     domain_ids: Vec<DomainId>,
     inbound_addresses: Vec<AddressPattern>,
     retry_policy: RetryPolicy,
-    failing_since: Option<Moment>,
+    failing_since: Option<JsonTimestamp>,
     disabled_reason: Option<DisabledReason>,
-    created_at: Moment,
-    updated_at: Moment,
+    created_at: JsonTimestamp,
+    updated_at: JsonTimestamp,
 }
 
 impl WebhookView {
     /// What is shown of an endpoint.
     #[must_use]
-    pub fn of(webhook: &Webhook) -> Self {
+    pub fn from_webhook(webhook: &Webhook) -> Self {
         Self {
             id: webhook.id,
             url: webhook.url.clone(),
@@ -42,19 +42,19 @@ impl WebhookView {
             domain_ids: webhook.domains.iter().map(|(id, _)| *id).collect(),
             inbound_addresses: webhook.addresses.clone(),
             retry_policy: webhook.retry,
-            failing_since: webhook.failing_since.map(Moment),
+            failing_since: webhook.failing_since.map(JsonTimestamp),
             disabled_reason: webhook.disabled_reason,
-            created_at: Moment(webhook.created_at),
-            updated_at: Moment(webhook.updated_at),
+            created_at: JsonTimestamp(webhook.created_at),
+            updated_at: JsonTimestamp(webhook.updated_at),
         }
     }
 }
 
-impl Describe for WebhookView {
+impl ToSchema for WebhookView {
     fn schema(schemas: &mut Schemas) -> Value {
-        let mut reason = schema::words(DisabledReason::WORDS, "Why it is sent nothing");
-        schema::or_null(&mut reason);
-        schemas.named("Webhook", |_| {
+        let mut reason = schema::string_enum(DisabledReason::WORDS, "Why it is sent nothing");
+        schema::allow_null(&mut reason);
+        schemas.component("Webhook", |_| {
             schema::object(
                 "A webhook endpoint",
                 [
@@ -80,7 +80,7 @@ impl Describe for WebhookView {
                             "The addresses whose received mail alone it is sent",
                         ),
                     ),
-                    ("retry_policy", schema::words(RetryPolicy::WORDS, "How deliveries are tried again")),
+                    ("retry_policy", schema::string_enum(RetryPolicy::WORDS, "How deliveries are tried again")),
                     ("failing_since", schema::nullable_time("Since when nothing has arrived")),
                     ("disabled_reason", reason),
                     ("created_at", schema::time("When it was made")),
@@ -93,34 +93,34 @@ impl Describe for WebhookView {
 
 /// An endpoint by itself.
 #[derive(Debug, Serialize)]
-pub struct OneWebhook {
+pub struct WebhookResponse {
     webhook: WebhookView,
 }
 
-impl OneWebhook {
-    pub(super) fn of(webhook: &Webhook) -> Self {
-        Self { webhook: WebhookView::of(webhook) }
+impl WebhookResponse {
+    pub(super) fn from_webhook(webhook: &Webhook) -> Self {
+        Self { webhook: WebhookView::from_webhook(webhook) }
     }
 }
 
-impl Describe for OneWebhook {
+impl ToSchema for WebhookResponse {
     fn schema(schemas: &mut Schemas) -> Value {
         let webhook = WebhookView::schema(schemas);
-        schemas.named("OneWebhook", |_| schema::object("An endpoint", [("webhook", webhook)]))
+        schemas.component("OneWebhook", |_| schema::object("An endpoint", [("webhook", webhook)]))
     }
 }
 
 /// An endpoint and its new secret.
 #[derive(Serialize)]
-pub struct WithSecret {
+pub struct WebhookWithSecretResponse {
     pub(super) webhook: WebhookView,
     pub(super) secret: String,
 }
 
-impl Describe for WithSecret {
+impl ToSchema for WebhookWithSecretResponse {
     fn schema(schemas: &mut Schemas) -> Value {
         let webhook = WebhookView::schema(schemas);
-        schemas.named("WebhookWithSecret", |_| {
+        schemas.component("WebhookWithSecret", |_| {
             let secret = schema::string("`whsec_…`: verifies deliveries; it is not shown again");
             schema::object("An endpoint and its secret", [("webhook", webhook), ("secret", secret)])
         })
@@ -135,32 +135,32 @@ pub struct WebhookList {
     pub(super) next_cursor: Option<String>,
 }
 
-impl Describe for WebhookList {
+impl ToSchema for WebhookList {
     fn schema(schemas: &mut Schemas) -> Value {
         let entry = WebhookView::schema(schemas);
-        schemas.named("WebhookList", |_| schema::page("webhooks", entry))
+        schemas.component("WebhookList", |_| schema::list_page("webhooks", entry))
     }
 }
 
 /// A delivery.
 #[derive(Debug, Serialize)]
-pub struct DeliveryView {
+pub struct WebhookDeliveryView {
     id: DeliveryId,
     webhook_id: WebhookId,
     event_id: EventId,
     r#type: String,
-    status: DeliveryStatus,
+    status: WebhookDeliveryStatus,
     attempts_count: u32,
-    next_attempt_at: Option<Moment>,
+    next_attempt_at: Option<JsonTimestamp>,
     response_status: Option<u16>,
-    created_at: Moment,
-    delivered_at: Option<Moment>,
+    created_at: JsonTimestamp,
+    delivered_at: Option<JsonTimestamp>,
 }
 
-impl DeliveryView {
+impl WebhookDeliveryView {
     /// What is shown of a delivery.
     #[must_use]
-    pub fn of(delivery: &Delivery) -> Self {
+    pub fn from_delivery(delivery: &WebhookDelivery) -> Self {
         Self {
             id: delivery.id,
             webhook_id: delivery.webhook,
@@ -168,10 +168,10 @@ impl DeliveryView {
             r#type: delivery.kind.clone(),
             status: delivery.status,
             attempts_count: delivery.attempts,
-            next_attempt_at: delivery.next_attempt_at.map(Moment),
+            next_attempt_at: delivery.next_attempt_at.map(JsonTimestamp),
             response_status: delivery.response_status,
-            created_at: Moment(delivery.created_at),
-            delivered_at: delivery.delivered_at.map(Moment),
+            created_at: JsonTimestamp(delivery.created_at),
+            delivered_at: delivery.delivered_at.map(JsonTimestamp),
         }
     }
 
@@ -181,7 +181,7 @@ impl DeliveryView {
             ("webhook_id", schema::string("The endpoint (`whk_…`)")),
             ("event_id", schema::string("The event (`evt_…`): `webhook-id` of what is posted")),
             ("type", schema::string("The event's name")),
-            ("status", schema::words(DeliveryStatus::WORDS, "How far it is")),
+            ("status", schema::string_enum(WebhookDeliveryStatus::WORDS, "How far it is")),
             ("attempts_count", schema::count("Attempts made")),
             ("next_attempt_at", schema::nullable_time("When it is tried next")),
             ("response_status", schema::nullable_count("What the endpoint answered last")),
@@ -191,34 +191,32 @@ impl DeliveryView {
     }
 }
 
-impl Describe for DeliveryView {
+impl ToSchema for WebhookDeliveryView {
     fn schema(schemas: &mut Schemas) -> Value {
-        schemas.named("WebhookDelivery", |_| {
-            schema::object("An event on its way to an endpoint", Self::fields())
-        })
+        schemas.component("WebhookDelivery", |_| schema::object("An event on its way to an endpoint", Self::fields()))
     }
 }
 
 /// A page of deliveries.
 #[derive(Debug, Serialize)]
-pub struct DeliveryList {
-    pub(super) deliveries: Vec<DeliveryView>,
+pub struct WebhookDeliveryList {
+    pub(super) deliveries: Vec<WebhookDeliveryView>,
     pub(super) has_more: bool,
     pub(super) next_cursor: Option<String>,
 }
 
-impl Describe for DeliveryList {
+impl ToSchema for WebhookDeliveryList {
     fn schema(schemas: &mut Schemas) -> Value {
-        let entry = DeliveryView::schema(schemas);
-        schemas.named("WebhookDeliveryList", |_| schema::page("deliveries", entry))
+        let entry = WebhookDeliveryView::schema(schemas);
+        schemas.component("WebhookDeliveryList", |_| schema::list_page("deliveries", entry))
     }
 }
 
 /// An attempt.
 #[derive(Debug, Serialize)]
-struct AttemptView {
+struct WebhookAttemptView {
     n: u32,
-    at: Moment,
+    at: JsonTimestamp,
     response_status: Option<u16>,
     response_body: String,
     duration_ms: u32,
@@ -227,39 +225,43 @@ struct AttemptView {
 
 /// A delivery with all that is known of it.
 #[derive(Debug, Serialize)]
-struct WholeDelivery {
+struct WebhookDeliveryDetail {
     #[serde(flatten)]
-    delivery: DeliveryView,
+    delivery: WebhookDeliveryView,
     payload: Option<Box<RawValue>>,
-    attempts: Vec<AttemptView>,
+    attempts: Vec<WebhookAttemptView>,
 }
 
 /// A delivery by itself, whole.
 #[derive(Debug, Serialize)]
-pub struct OneDelivery {
-    delivery: WholeDelivery,
+pub struct WebhookDeliveryResponse {
+    delivery: WebhookDeliveryDetail,
 }
 
-impl OneDelivery {
-    pub(super) fn of(delivery: &Delivery, body: Option<&[u8]>, attempts: Vec<DeliveryAttempt>) -> Self {
+impl WebhookDeliveryResponse {
+    pub(super) fn from_delivery(
+        delivery: &WebhookDelivery,
+        body: Option<&[u8]>,
+        attempts: Vec<WebhookDeliveryAttempt>,
+    ) -> Self {
         let body = body.and_then(|body| std::str::from_utf8(body).ok());
         let payload = body.and_then(|body| RawValue::from_string(body.to_owned()).ok());
-        let attempts = attempts.into_iter().map(|attempt| AttemptView {
+        let attempts = attempts.into_iter().map(|attempt| WebhookAttemptView {
             n: attempt.number,
-            at: Moment(attempt.at),
+            at: JsonTimestamp(attempt.at),
             response_status: attempt.response_status,
             response_body: attempt.response_body,
             duration_ms: attempt.duration_ms,
             error: attempt.error,
         });
-        let delivery = DeliveryView::of(delivery);
-        Self { delivery: WholeDelivery { delivery, payload, attempts: attempts.collect() } }
+        let delivery = WebhookDeliveryView::from_delivery(delivery);
+        Self { delivery: WebhookDeliveryDetail { delivery, payload, attempts: attempts.collect() } }
     }
 }
 
-impl Describe for OneDelivery {
+impl ToSchema for WebhookDeliveryResponse {
     fn schema(schemas: &mut Schemas) -> Value {
-        let whole = schemas.named("WholeWebhookDelivery", |_| {
+        let whole = schemas.component("WholeWebhookDelivery", |_| {
             let attempt = schema::object(
                 "An attempt",
                 [
@@ -271,7 +273,7 @@ impl Describe for OneDelivery {
                     ("error", schema::nullable_string("Why nothing was answered")),
                 ],
             );
-            let mut fields = DeliveryView::fields();
+            let mut fields = WebhookDeliveryView::fields();
             fields.push((
                 "payload",
                 json!({"type": ["object", "null"],
@@ -280,22 +282,22 @@ impl Describe for OneDelivery {
             fields.push(("attempts", schema::list(attempt, "The attempts, oldest first")));
             schema::object("A delivery with what is posted and each attempt", fields)
         });
-        schemas.named("OneWebhookDelivery", |_| schema::object("A delivery", [("delivery", whole)]))
+        schemas.component("OneWebhookDelivery", |_| schema::object("A delivery", [("delivery", whole)]))
     }
 }
 
 /// A delivery that was queued.
 #[derive(Debug, Serialize)]
-pub struct QueuedDelivery {
-    pub(super) delivery: DeliveryView,
+pub struct QueuedDeliveryResponse {
+    pub(super) delivery: WebhookDeliveryView,
 }
 
-impl Describe for QueuedDelivery {
-    const DONE: StatusCode = StatusCode::ACCEPTED;
+impl ToSchema for QueuedDeliveryResponse {
+    const SUCCESS_STATUS: StatusCode = StatusCode::ACCEPTED;
 
     fn schema(schemas: &mut Schemas) -> Value {
-        let delivery = DeliveryView::schema(schemas);
-        schemas.named("QueuedWebhookDelivery", |_| {
+        let delivery = WebhookDeliveryView::schema(schemas);
+        schemas.component("QueuedWebhookDelivery", |_| {
             schema::object("A delivery that is on its way", [("delivery", delivery)])
         })
     }
@@ -303,25 +305,23 @@ impl Describe for QueuedDelivery {
 
 /// How many deliveries were queued.
 #[derive(Debug, Serialize)]
-pub struct QueuedDeliveries {
+pub struct QueuedDeliveriesResponse {
     pub(super) queued: u64,
-    pub(super) next_since: Option<Moment>,
+    pub(super) next_since: Option<JsonTimestamp>,
 }
 
-impl Describe for QueuedDeliveries {
-    const DONE: StatusCode = StatusCode::ACCEPTED;
+impl ToSchema for QueuedDeliveriesResponse {
+    const SUCCESS_STATUS: StatusCode = StatusCode::ACCEPTED;
 
     fn schema(schemas: &mut Schemas) -> Value {
-        schemas.named("QueuedWebhookDeliveries", |_| {
+        schemas.component("QueuedWebhookDeliveries", |_| {
             schema::object(
                 "Deliveries that are on their way",
                 [
                     ("queued", schema::count("How many")),
                     (
                         "next_since",
-                        schema::nullable_time(
-                            "Where there were too many for one request: `since` of the next",
-                        ),
+                        schema::nullable_time("Where there were too many for one request: `since` of the next"),
                     ),
                 ],
             )

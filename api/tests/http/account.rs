@@ -3,7 +3,7 @@
 use crate::world::World;
 use http::{Method, StatusCode};
 use mail::account::{Account, Plan};
-use mail::credential::Scope;
+use mail::credential::ApiKeyScope;
 use serde_json::{Value, json};
 use store::engine::Batch;
 
@@ -46,10 +46,10 @@ async fn the_account_its_limits_and_its_usage() {
     }
 
     // Without a domain all is sandbox; a sending key is not told.
-    let other = world.account(2, Scope::Full).await;
+    let other = world.account(2, ApiKeyScope::Full).await;
     let told = world.get_as(&other, "/account").await.json();
     assert_eq!((&told["account"]["access_level"], &told["usage"]["domains"]), (&json!("sandbox"), &json!(0)));
-    let sending = world.account(3, Scope::Sending).await;
+    let sending = world.account(3, ApiKeyScope::Sending).await;
     assert_eq!(world.get_as(&sending, "/account").await.status, StatusCode::FORBIDDEN);
     let session = world.session(2).await;
     let same = world.browse(&session, Method::GET, "/api/account", &Value::Null).await.json();
@@ -60,10 +60,9 @@ async fn the_account_its_limits_and_its_usage() {
 /// The sandbox sender is the operator's: whoever uses it before its domain is verified can do nothing about that.
 #[tokio::test]
 async fn a_sandbox_that_is_not_set_up_says_so() {
-    let world =
-        World::with_hall(|parts| parts.sandbox_sender = Some("hi@sandbox.test".parse().unwrap())).await;
+    let world = World::with_hall(|parts| parts.sandbox_sender = Some("hi@sandbox.test".parse().unwrap())).await;
     assert_eq!(
-        world.hall.sandbox_fault().await.unwrap().map(ToString::to_string).as_deref(),
+        world.hall.unverified_sandbox_domain().await.unwrap().map(ToString::to_string).as_deref(),
         Some("sandbox.test")
     );
     let mail = json!({"from": "hi@sandbox.test", "to": "owner1@example.com", "subject": "s", "text": "t"});

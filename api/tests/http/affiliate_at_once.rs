@@ -2,16 +2,16 @@
 //! what others are about to change.
 
 use ::affiliate::links::LinkDraft;
-use ::affiliate::office::{Office, nothing_beside};
+use ::affiliate::office::{AffiliateService, no_extension};
 use ::affiliate::partners::{PartnerChange, PartnerDraft};
-use ::affiliate::referrals::{Bringer, ReferralDraft};
-use ::affiliate::refusal::Refusal;
+use ::affiliate::referrals::{PartnerSelector, ReferralDraft};
+use ::affiliate::refusal::AffiliateError;
 use futures_util::future::join_all;
 use http::{Method, StatusCode};
-use mail::affiliate::partner::{LINKS_MAX, PartnerSource, PartnerStatus, Token};
+use mail::affiliate::partner::{LINKS_MAX, PartnerLinkToken, PartnerSource, PartnerStatus};
 use mail::id::{AccountId, PartnerId};
 use serde_json::json;
-use store::engine::{Options, Store};
+use store::engine::{RedbOptions, Store};
 
 use crate::affiliate_ledger::event;
 use crate::affiliate_program::{owner, set_up};
@@ -19,7 +19,7 @@ use crate::world::{World, hall};
 
 struct Shop {
     world: World,
-    office: Office,
+    office: AffiliateService,
     account: AccountId,
     _directory: tempfile::TempDir,
 }
@@ -27,10 +27,10 @@ struct Shop {
 impl Shop {
     async fn open() -> Self {
         let directory = tempfile::tempdir().unwrap();
-        let options = Options { segment_bytes: 4 << 20, ..Options::new(directory.path().join("store")) };
+        let options = RedbOptions { segment_bytes: 4 << 20, ..RedbOptions::new(directory.path().join("store")) };
         let world = World::in_hall(hall(Store::open(&options).unwrap()).await).await;
         set_up(&world, 1).await;
-        let office = Office::new(world.hall.clone());
+        let office = AffiliateService::new(world.hall.clone());
         let account = world.tenant().await.account().id;
         Self { world, office, account, _directory: directory }
     }
@@ -44,7 +44,7 @@ impl Shop {
             website: None,
             country: None,
             campaign: None,
-            token: Some(Token::exactly(name).unwrap()),
+            token: Some(PartnerLinkToken::parse(name).unwrap()),
             status: PartnerStatus::Active,
             paypal_email: None,
             tags: Vec::new(),
@@ -54,11 +54,11 @@ impl Shop {
             send_invite: false,
             terms_accepted: false,
         };
-        self.office.create_partner(self.account, &draft, &nothing_beside).await.unwrap().partner.id
+        self.office.create_partner(self.account, &draft, &no_extension).await.unwrap().partner.id
     }
 
     /// One partner becomes another one's recruiter.
-    async fn recruit(&self, whose: PartnerId, parent: PartnerId) -> Result<(), Refusal> {
+    async fn recruit(&self, whose: PartnerId, parent: PartnerId) -> Result<(), AffiliateError> {
         let change = PartnerChange { parent: Some(Some(parent)), ..PartnerChange::default() };
         self.office.change_partner((self.account, whose), None, &change).await.map(|_| ())
     }
@@ -90,16 +90,16 @@ async fn a_partner_has_as_many_links_as_it_may_have() {
     let shop = Shop::open().await;
     let ada = shop.partner("ada").await;
     let link = async |number: usize| {
-        let token = Token::exactly(&format!("ada-{number}")).unwrap();
+        let token = PartnerLinkToken::parse(&format!("ada-{number}")).unwrap();
         let draft = LinkDraft { token, destination_url: None, label: None };
-        shop.office.create_link((shop.account, ada), &draft, &nothing_beside).await
+        shop.office.create_link((shop.account, ada), &draft, &no_extension).await
     };
     let made = join_all((0..75).map(link)).await;
     assert_eq!(made.iter().filter(|made| made.is_ok()).count(), LINKS_MAX - 1);
     for refused in made.iter().filter_map(|made| made.as_ref().err()) {
-        assert!(matches!(refused, Refusal::Fields(_)), "{refused:?}");
+        assert!(matches!(refused, AffiliateError::Fields(_)), "{refused:?}");
     }
-    assert_eq!(shop.office.links(shop.account, ada).await.unwrap().len(), LINKS_MAX);
+    assert_eq!(shop.office.list_links(shop.account, ada).await.unwrap().len(), LINKS_MAX);
     shop.close().await;
 }
 
@@ -118,12 +118,12 @@ async fn nobody_brings_more_than_are_looked_at() {
         let partner = shop.partner(name).await;
         let lead = async |number: usize| {
             let draft = ReferralDraft {
-                by: Bringer::Id(partner),
+                partner: PartnerSelector::Id(partner),
                 email: format!("{name}{number}@example.net").parse().unwrap(),
                 customer: None,
                 sub_id: None,
             };
-            shop.office.refer(shop.account, &draft, &nothing_beside).await.unwrap().referral
+            shop.office.record_referral(shop.account, &draft, &no_extension).await.unwrap().referral
         };
         let leads = join_all((0..75).map(lead)).await;
         let looked_at = leads.iter().filter(|lead| lead.is_frozen()).count();
@@ -140,12 +140,12 @@ async fn an_invoice_that_comes_while_its_partner_is_deleted_is_taken_back() {
         let name = format!("p{number}");
         let partner = shop.partner(&name).await;
         let draft = ReferralDraft {
-            by: Bringer::Id(partner),
+            partner: PartnerSelector::Id(partner),
             email: format!("{name}@example.net").parse().unwrap(),
             customer: Some(format!("cus_{name}")),
             sub_id: None,
         };
-        shop.office.refer(shop.account, &draft, &nothing_beside).await.unwrap();
+        shop.office.record_referral(shop.account, &draft, &no_extension).await.unwrap();
         let now = shop.world.hall.clock().now().as_second();
         let invoice = json!({
             "id": format!("in_{name}"), "object": "invoice", "customer": format!("cus_{name}"), "currency": "usd",
@@ -154,14 +154,11 @@ async fn an_invoice_that_comes_while_its_partner_is_deleted_is_taken_back() {
         });
         let paid = event(&shop.world, (&format!("evt_{name}"), "invoice.paid"), &invoice).to_string();
         let ledger = shop.office.ledger();
-        let hear = ledger.take(shop.account, paid.as_bytes());
+        let hear = ledger.ingest(shop.account, paid.as_bytes());
         let delete = shop.office.delete_partner((shop.account, partner), None);
         // While the commit of the first is under way, the second reads what was before.
-        let deleted = if number % 2 == 0 {
-            futures_util::join!(hear, delete).1
-        } else {
-            futures_util::join!(delete, hear).0
-        };
+        let deleted =
+            if number % 2 == 0 { futures_util::join!(hear, delete).1 } else { futures_util::join!(delete, hear).0 };
         deleted.unwrap();
     }
     shop.audit().await;

@@ -4,7 +4,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::Duration;
 
-use affiliate::office::Office;
+use affiliate::office::AffiliateService;
 use http::{Method, StatusCode};
 use serde_json::{Value, json};
 use store::task::PARTITIONS;
@@ -69,11 +69,8 @@ pub(crate) async fn play(known: Known, silent_for: usize) -> (String, Arc<Atomic
                 while let Ok(Some(first)) = lines.next_line().await {
                     while lines.next_line().await.ok().flatten().is_some_and(|line| !line.is_empty()) {}
                     let path = first.split(' ').nth(1).unwrap_or_default().to_owned();
-                    let number = if path == "/v1/account" {
-                        usize::MAX
-                    } else {
-                        counted.fetch_add(1, Ordering::Relaxed)
-                    };
+                    let number =
+                        if path == "/v1/account" { usize::MAX } else { counted.fetch_add(1, Ordering::Relaxed) };
                     let found = known.iter().position(|(start, _)| path.starts_with(start));
                     let times = found.map(|place| (place, turns[place].fetch_add(1, Ordering::Relaxed)));
                     let (status, body) = match times {
@@ -107,8 +104,7 @@ pub(crate) async fn connected(
     world.hall.clock().advance(Duration::from_secs(60));
     let (address, asked) = play(known(), silent_for).await;
     world.hall.clock().advance(Duration::from_secs(60));
-    let connection =
-        json!({"webhook_secrets": ["whsec_one"], "api_base": address, "restricted_key": "rk_live_1"});
+    let connection = json!({"webhook_secrets": ["whsec_one"], "api_base": address, "restricted_key": "rk_live_1"});
     let answer = owner(world, &who, Method::PUT, ("/processor", connection)).await;
     assert_eq!(answer.status, StatusCode::OK, "{answer:?}");
     (who, asked)
@@ -116,8 +112,8 @@ pub(crate) async fn connected(
 
 /// Goes on with back-fills until none does.
 async fn go_on(world: &World) {
-    let office = Office::new(world.hall.clone());
-    while office.backfill_some(0..=PARTITIONS - 1, world.hall.clock().now()).await.unwrap() {}
+    let office = AffiliateService::new(world.hall.clone());
+    while office.backfill_due(0..=PARTITIONS - 1, world.hall.clock().now()).await.unwrap() {}
 }
 
 /// Begins a back-fill, and goes on with it.
@@ -138,8 +134,7 @@ async fn the_past_is_read_oldest_first() {
     let known = || {
         let newest = invoice(&world, ("in_2", "cus_1"), 1_000);
         let oldest = invoice(&world, ("in_1", "cus_1"), 4_900);
-        let customer =
-            json!({"id": "cus_1", "object": "customer", "email": "Grace@example.net", "metadata": {}});
+        let customer = json!({"id": "cus_1", "object": "customer", "email": "Grace@example.net", "metadata": {}});
         vec![
             ("/v1/account", json!({"id": "acct_1", "object": "account"})),
             ("/v1/customers/cus_1", customer),
@@ -158,17 +153,12 @@ async fn the_past_is_read_oldest_first() {
     let path = format!("/backfill/{}", begun["id"].as_str().unwrap());
     let done = owner(&world, &who, Method::GET, (&path, json!({}))).await.json()["backfill"].clone();
     assert_eq!(done["status"], "done", "{done}");
-    assert_eq!(
-        (&done["invoices_seen"], &done["lines_written"], &done["error"]),
-        (&json!(2), &json!(2), &Value::Null)
-    );
+    assert_eq!((&done["invoices_seen"], &done["lines_written"], &done["error"]), (&json!(2), &json!(2), &Value::Null));
     let lines = all(&world, "/affiliate-commissions").await;
     let amounts: Vec<_> = lines.iter().map(|line| line["amount_cents"].as_i64().unwrap()).collect();
     assert_eq!(amounts, [200, 980], "the newest first, as it was written");
     // Once more changes nothing.
-    let again =
-        owner(&world, &who, Method::POST, ("/backfill", json!({"silent": true, "since": 1_790_000_000})))
-            .await;
+    let again = owner(&world, &who, Method::POST, ("/backfill", json!({"silent": true, "since": 1_790_000_000}))).await;
     assert_eq!(again.status, StatusCode::ACCEPTED);
     go_on(&world).await;
     assert_eq!(all(&world, "/affiliate-commissions").await.len(), 2);
@@ -222,13 +212,11 @@ async fn nothing_of_the_past_is_passed_over() {
         let mut too_old = invoice(&world, ("in_0", "cus_1"), 1_000);
         too_old["created"] = json!(since - 40 * 86_400);
         too_old["status_transitions"]["paid_at"] = json!(since - 39 * 86_400);
-        let (gone, other) =
-            (invoice(&world, ("in_2", "cus_gone"), 2_000), invoice(&world, ("in_3", "cus_2"), 3_000));
+        let (gone, other) = (invoice(&world, ("in_2", "cus_gone"), 2_000), invoice(&world, ("in_3", "cus_2"), 3_000));
         let mut last = invoice(&world, ("in_4", "cus_1"), 4_000);
         // The clock is moved on by a minute before it is asked for.
         last["created"] = json!(world.hall.clock().now().as_second() + 60);
-        let customer =
-            |id: &str| json!({"id": id, "object": "customer", "email": "grace@example.net", "metadata": {}});
+        let customer = |id: &str| json!({"id": id, "object": "customer", "email": "grace@example.net", "metadata": {}});
         let note = json!({"id": "cn_1", "object": "credit_note", "invoice": "in_4", "currency": "usd",
             "status": "issued", "post_payment_amount": 2_000, "out_of_band_amount": 2_000});
         vec![
@@ -272,8 +260,7 @@ async fn what_cannot_be_booked_is_said() {
     assert_eq!(ended["status"], "failed", "{ended}");
     let why = ended["error"].as_str().unwrap();
     assert!(why.contains("in_1") && why.contains("amount_paid"), "{why}");
-    let failed =
-        owner(&world, &who, Method::GET, ("/processor/events?status=failed", json!({}))).await.json();
+    let failed = owner(&world, &who, Method::GET, ("/processor/events?status=failed", json!({}))).await.json();
     assert_eq!(failed["data"][0]["id"], "asked_in_1", "{failed}");
     let processor = owner(&world, &who, Method::GET, ("", json!({}))).await.json()["processor"].clone();
     assert_eq!((&processor["failed_events"], &processor["last_event_at"]), (&json!(1), &Value::Null));
@@ -302,17 +289,9 @@ async fn what_was_asked_is_in_the_error() {
 #[tokio::test]
 async fn a_definitive_answer_ends_it_at_once() {
     for (path, status, why) in [
-        (
-            "/v1/invoices",
-            401,
-            "the processor does not take the key: it answered /v1/invoices with status 401 (no)",
-        ),
+        ("/v1/invoices", 401, "the processor does not take the key: it answered /v1/invoices with status 401 (no)"),
         ("/v1/invoices", 404, "the processor answered /v1/invoices with status 404 (no)"),
-        (
-            "/v1/checkout",
-            403,
-            "answered /v1/checkout/sessions with status 403: the key may not read checkout sessions",
-        ),
+        ("/v1/checkout", 403, "answered /v1/checkout/sessions with status 403: the key may not read checkout sessions"),
     ] {
         let world = World::start().await;
         let known = || vec![("/v1/account", json!({"id": "acct_1"})), (path, json!(status))];
@@ -350,8 +329,7 @@ async fn a_processor_that_filters_nothing_is_read() {
             "currency": "usd", "created": now, "metadata": {"stx": "false"}});
         let refunded = json!({"id": "ch_in_1", "object": "charge", "amount": 4_000, "amount_refunded": 1_000,
             "currency": "usd", "created": now, "metadata": {}});
-        let customer =
-            json!({"id": "cus_1", "object": "customer", "email": "Grace@example.net", "metadata": {}});
+        let customer = json!({"id": "cus_1", "object": "customer", "email": "Grace@example.net", "metadata": {}});
         vec![
             ("/v1/account", json!({"id": "acct_1", "object": "account"})),
             ("/v1/customers/cus_1", customer),
@@ -421,11 +399,11 @@ async fn what_the_key_may_not_see_is_not_compared() {
     let (who, asked) = connected(&world, known, 0).await;
     let done = back_fill(&world, &who, world.hall.clock().now().as_second() - 3_600).await;
     assert_eq!(done["status"], "done", "{done}");
-    let (office, before) = (Office::new(world.hall.clone()), asked.load(Ordering::Relaxed));
+    let (office, before) = (AffiliateService::new(world.hall.clone()), asked.load(Ordering::Relaxed));
     world.hall.clock().advance(Duration::from_secs(29 * 86_400 + 3_600));
     for status in ["pending", "pending", "reversed"] {
         let now = world.hall.clock().now();
-        office.ledger().compare_due(0..=PARTITIONS - 1, now, &office).await.unwrap();
+        office.ledger().reconcile_due(0..=PARTITIONS - 1, now, &office).await.unwrap();
         assert_eq!(all(&world, "/affiliate-commissions").await[0]["status"], status);
         world.hall.clock().advance(Duration::from_secs(601));
     }
@@ -449,8 +427,7 @@ async fn charges_are_asked_about_before_a_run_is_shown() {
         };
         let lost = json!([{"id": "dp_1", "object": "dispute", "charge": "ch_3", "status": "lost", "amount": 10_000,
             "currency": "usd"}]);
-        let customer =
-            json!({"id": "cus_1", "object": "customer", "email": "grace@example.net", "metadata": {}});
+        let customer = json!({"id": "cus_1", "object": "customer", "email": "grace@example.net", "metadata": {}});
         // Which payment paid it, neither it nor an event says.
         let mut silent = invoice(&world, ("in_4", "cus_1"), 10_000);
         silent["charge"] = Value::Null;
@@ -477,11 +454,11 @@ async fn charges_are_asked_about_before_a_run_is_shown() {
     go_on(&world).await;
     let lines = all(&world, "/affiliate-commissions").await;
     assert!(lines.len() == 4 && lines.iter().all(|line| line["status"] == "pending"), "{lines:?}");
-    let office = Office::new(world.hall.clone());
+    let office = AffiliateService::new(world.hall.clone());
     // Each waits for its answer, which is asked for a day before its hold ends.
     world.hall.clock().advance(Duration::from_secs(29 * 86_400 + 3_600));
     let (ledger, now) = (office.ledger(), world.hall.clock().now());
-    ledger.compare_due(0..=PARTITIONS - 1, now, &office).await.unwrap();
+    ledger.reconcile_due(0..=PARTITIONS - 1, now, &office).await.unwrap();
     let status = |lines: &[Value]| lines.iter().map(|line| line["status"].clone()).collect::<Vec<_>>();
     let lines = all(&world, "/affiliate-commissions").await;
     assert_eq!(status(&lines), ["reversed", "reversed", "pending", "reversed"], "newest first");
@@ -515,7 +492,7 @@ async fn more_than(asked: &AtomicUsize, before: usize) {
 async fn a_window_that_ends_the_process_is_given_up() {
     let world = World::start().await;
     let (who, asked, path) = begun(&world, Vec::new()).await;
-    let office = Office::new(world.hall.clone());
+    let office = AffiliateService::new(world.hall.clone());
     let mut begun = 0;
     for _ in 0..10 {
         let (before, now) = (asked.load(Ordering::Relaxed), world.hall.clock().now());
@@ -523,7 +500,7 @@ async fn a_window_that_ends_the_process_is_given_up() {
             biased;
             () = more_than(&asked, before) => begun += 1,
             // There was none to begin with, or only its end was noted.
-            _ = office.backfill_some(0..=PARTITIONS - 1, now) => {}
+            _ = office.backfill_due(0..=PARTITIONS - 1, now) => {}
         }
         world.hall.clock().advance(Duration::from_secs(301));
     }
@@ -541,10 +518,10 @@ async fn a_window_that_ends_the_process_is_given_up() {
 async fn who_stops_well_has_not_failed() {
     let world = World::start().await;
     let (who, asked, path) = begun(&world, Vec::new()).await;
-    let office = Office::new(world.hall.clone());
+    let office = AffiliateService::new(world.hall.clone());
     for _ in 0..4 {
         let before = asked.load(Ordering::Relaxed);
-        office.keep_backfilling(more_than(&asked, before)).await;
+        office.run_backfills(more_than(&asked, before)).await;
     }
     go_on(&world).await;
     let done = owner(&world, &who, Method::GET, (&path, json!({}))).await.json()["backfill"].clone();
@@ -571,8 +548,7 @@ async fn an_object_that_is_too_large_is_named_and_the_others_are_booked() {
     let ended = owner(&world, &who, Method::GET, (&path, json!({}))).await.json()["backfill"].clone();
     assert_eq!(ended["status"], "failed", "{ended}");
     assert!(ended["error"].as_str().unwrap().contains("in_large is larger than 65536 bytes"), "{ended}");
-    let failed =
-        owner(&world, &who, Method::GET, ("/processor/events?status=failed", json!({}))).await.json();
+    let failed = owner(&world, &who, Method::GET, ("/processor/events?status=failed", json!({}))).await.json();
     assert_eq!(failed["data"][0]["id"], "asked_in_large", "{failed}");
     let lines = all(&world, "/affiliate-commissions").await;
     assert_eq!(lines.len(), 1, "{lines:?}");
@@ -586,9 +562,8 @@ async fn a_window_that_is_too_large_is_cut() {
     let world = World::start().await;
     let now = world.hall.clock().now().as_second();
     let filler = "x".repeat(60 << 10);
-    let charges: Vec<Value> = (0..100)
-        .map(|nth| json!({"id": format!("ch_{nth}"), "created": now - 3_000, "filler": filler}))
-        .collect();
+    let charges: Vec<Value> =
+        (0..100).map(|nth| json!({"id": format!("ch_{nth}"), "created": now - 3_000, "filler": filler})).collect();
     let refunds: Vec<Value> = (0..100)
         .map(|nth| {
             json!({"id": format!("re_{nth}"), "created": now - 60, "amount": 1, "currency": "usd",

@@ -133,10 +133,7 @@ async fn campaigns_that_will_not_do_are_refused() {
         (json!({"name": "n", "commission_bps": "2000"}), "commission_bps"),
         (json!({"name": "n", "commission_type": "flat"}), "commission_flat_cents"),
         (json!({"name": "n", "commission_flat_cents": 5}), "commission_type"),
-        (
-            json!({"name": "n", "commission_type": "flat", "commission_flat_cents": -5}),
-            "commission_flat_cents",
-        ),
+        (json!({"name": "n", "commission_type": "flat", "commission_flat_cents": -5}), "commission_flat_cents"),
         (json!({"name": "n", "commission_duration": "always"}), "commission_duration"),
         (json!({"name": "n", "recurring_months": 0}), "recurring_months"),
         (json!({"name": "n", "commission_duration": "once", "recurring_months": 3}), "recurring_months"),
@@ -191,10 +188,7 @@ async fn campaigns_change_and_rest() {
     let now = "2026-01-01T00:00:00.000Z";
     let stays = patch(&default, json!({"archived_at": now})).await;
     assert_eq!((stays.status, stays.code()), (StatusCode::CONFLICT, "conflict".to_owned()));
-    assert_eq!(
-        patch(&other, json!({"archived_at": now})).await.json()["campaign"]["archived_at"],
-        json!(now)
-    );
+    assert_eq!(patch(&other, json!({"archived_at": now})).await.json()["campaign"]["archived_at"], json!(now));
     let names = async |path: &str| -> Vec<Value> {
         let listed = world.get(path).await.json();
         listed["data"].as_array().unwrap().iter().map(|one| one["name"].clone()).collect()

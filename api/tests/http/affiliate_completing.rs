@@ -50,8 +50,7 @@ async fn a_refund_of_an_unknown_payment_finds_its_invoice() {
     let why = failed.json()["data"][0]["error"].as_str().unwrap().to_owned();
     assert!(why.contains("may not read invoice payments"), "{why}");
     assert_eq!(all(&world, "/affiliate-commissions").await[0]["status"], "pending");
-    let replayed =
-        owner(&world, &who, Method::POST, ("/processor/events/evt_2/replay", json!({}))).await.json();
+    let replayed = owner(&world, &who, Method::POST, ("/processor/events/evt_2/replay", json!({}))).await.json();
     assert_eq!(replayed["event"]["status"], "done", "{replayed}");
     let line = all(&world, "/affiliate-commissions").await[0].clone();
     assert_eq!((&line["status"], &line["reverse_reason"]), (&json!("reversed"), &json!("refund")));

@@ -42,10 +42,8 @@ async fn a_list_is_tried_and_then_taken_in() {
     let outline = |shown: &Value| -> Vec<(u64, String, String)> {
         let rows = shown.as_array().unwrap().iter();
         let text = |row: &Value, name: &str| row[name].as_str().unwrap_or_default().to_owned();
-        rows.map(|row| {
-            (row["row"].as_u64().unwrap(), text(row, "email"), text(row, "token") + &text(row, "reason"))
-        })
-        .collect()
+        rows.map(|row| (row["row"].as_u64().unwrap(), text(row, "email"), text(row, "token") + &text(row, "reason")))
+            .collect()
     };
     let rows = |rows: &[(u64, &str, &str)]| -> Vec<(u64, String, String)> {
         rows.iter().map(|(row, email, what)| (*row, (*email).to_owned(), (*what).to_owned())).collect()
@@ -65,10 +63,7 @@ async fn a_list_is_tried_and_then_taken_in() {
         (9, "two@example.org", "invalid_parent_email"),
         (10, "dan@example.org", "invalid_campaign"),
     ]);
-    assert_eq!(
-        (outline(&tried["partners"]), outline(&tried["skipped"])),
-        (partners.clone(), skipped.clone())
-    );
+    assert_eq!((outline(&tried["partners"]), outline(&tried["skipped"])), (partners.clone(), skipped.clone()));
     assert_eq!(tried["partners"][0]["id"], Value::Null);
     assert_eq!(tried["ignored_columns"], json!([]));
     assert_eq!(all(&world, "/affiliates").await.len(), 1, "nothing is written");
@@ -95,17 +90,10 @@ async fn columns_of_other_programs_are_read_or_named() {
     let who = set_up(&world, 1).await;
     let list = "Name,E-Mail,PayPal,Total earned\nŁukasz Żak,l@example.org,pay@example.org,12\n";
     let done = import(&world, &who, ("", list)).await.json();
-    assert_eq!(
-        (&done["imported"], &done["ignored_columns"]),
-        (&json!(1), &json!(["Total earned"])),
-        "{done}"
-    );
+    assert_eq!((&done["imported"], &done["ignored_columns"]), (&json!(1), &json!(["Total earned"])), "{done}");
     let found = world.get("/affiliates?email=l@example.org").await.json()["data"][0].clone();
     assert_eq!((&found["first_name"], &found["last_name"]), (&json!("Łukasz"), &json!("Żak")));
-    assert_eq!(
-        (&found["payout_method"], &found["links"][0]["token"]),
-        (&json!("paypal"), &json!("lukasz-zak"))
-    );
+    assert_eq!((&found["payout_method"], &found["links"][0]["token"]), (&json!("paypal"), &json!("lukasz-zak")));
     world.end().await;
 }
 

@@ -84,8 +84,7 @@ async fn what_connected_accounts_sell_is_none_of_the_programs() {
     anothers["account"] = json!("acct_connected");
     assert_eq!(tell(&world, &program, &anothers).await.json()["status"], "ignored");
     // What is told of partners' own accounts is told of those.
-    let account =
-        json!({"id": "acct_connected", "object": "account", "capabilities": {"transfers": "active"}});
+    let account = json!({"id": "acct_connected", "object": "account", "capabilities": {"transfers": "active"}});
     let mut updated = event(&world, ("evt_2", "account.updated"), &account);
     updated["account"] = json!("acct_connected");
     let heard = tell(&world, &program, &updated).await.json();
@@ -131,9 +130,7 @@ async fn a_paid_invoice_is_a_commission() {
     ] {
         assert_eq!(all(&world, &format!("/affiliate-commissions?{query}")).await.len(), found, "{query}");
     }
-    for query in
-        ["status=gone", "currency=dollar", "affiliate_id=x", "referral_id=aff_1", "created_after=soon"]
-    {
+    for query in ["status=gone", "currency=dollar", "affiliate_id=x", "referral_id=aff_1", "created_after=soon"] {
         let refused = world.get(&format!("/affiliate-commissions?{query}")).await;
         assert_eq!(
             (refused.status, refused.code()),
@@ -188,8 +185,7 @@ async fn what_a_deleted_partner_earned_is_not_brought_back() {
     let who = world.session(1).await;
     let path = format!("/affiliate-commissions/{id}");
     let partner = world.get(&path).await.json()["commission"]["affiliate_id"].clone();
-    let deleted =
-        world.call(Method::DELETE, &format!("/affiliates/{}", partner.as_str().unwrap()), &Value::Null).await;
+    let deleted = world.call(Method::DELETE, &format!("/affiliates/{}", partner.as_str().unwrap()), &Value::Null).await;
     assert_eq!(deleted.status, StatusCode::OK, "{deleted:?}");
     let before = world.get(&path).await;
     let line = before.json()["commission"].clone();
@@ -232,7 +228,8 @@ async fn who_is_not_the_processor_is_not_heard() {
     }
     assert_eq!(post(&world, &program, (&good, &body)).await.json()["status"], "done");
     assert_eq!(post(&world, &program, (&good, &body)).await.json()["status"], "duplicate");
-    let other_mode = json!({"id": "evt_2", "type": "invoice.paid", "created": 1, "livemode": false, "data": {"object": {}}});
+    let other_mode =
+        json!({"id": "evt_2", "type": "invoice.paid", "created": 1, "livemode": false, "data": {"object": {}}});
     let ignored = tell(&world, &program, &other_mode).await;
     assert_eq!((ignored.status, &ignored.json()["status"]), (StatusCode::OK, &json!("ignored")));
     world.hall.clock().advance(Duration::from_secs(301));
@@ -249,10 +246,7 @@ async fn what_cannot_be_read_is_kept_and_tried_again() {
     let mut wrong = invoice(&world, ("in_1", "cus_1"), 100);
     wrong["amount_paid"] = json!("a lot");
     let failed = tell(&world, &program, &event(&world, ("evt_1", "invoice.paid"), &wrong)).await;
-    assert_eq!(
-        (failed.status, failed.code()),
-        (StatusCode::INTERNAL_SERVER_ERROR, "internal_error".to_owned())
-    );
+    assert_eq!((failed.status, failed.code()), (StatusCode::INTERNAL_SERVER_ERROR, "internal_error".to_owned()));
     let garbage = tell(&world, &program, &json!("no event")).await;
     assert_eq!(garbage.status, StatusCode::INTERNAL_SERVER_ERROR);
     let unheard = event(&world, ("evt_3", "price.created"), &json!({"id": "price_1"}));
@@ -300,10 +294,7 @@ async fn the_owner_decides_of_referrals() {
     let listed = call(Method::GET, "/reviews?status=rejected".to_owned()).await.json();
     assert_eq!(listed["data"][0]["referral_id"], referral);
     let allowed = call(Method::POST, format!("/reviews/{referral}/allow")).await.json();
-    assert_eq!(
-        (&allowed["referral"]["status"], &allowed["review"]["status"]),
-        (&json!("active"), &json!("allowed"))
-    );
+    assert_eq!((&allowed["referral"]["status"], &allowed["review"]["status"]), (&json!("active"), &json!("allowed")));
     let line = world.get(&format!("/affiliate-commissions/{id}")).await.json()["commission"].clone();
     assert_eq!(line["status"], "reversed", "its reversed lines stay so");
     let audit = call(Method::GET, "/audit".to_owned()).await.json();

@@ -53,8 +53,7 @@ async fn a_partner_is_touched_only_as_it_was_seen() {
         with_header(&world, &who, (Method::PUT, &payout, pay.clone()), ("if-match", version)).await
     };
     assert!(is_stale(&set(&seen).await));
-    let inside =
-        owner(&world, &who, Method::GET, (payout.trim_end_matches("/payout-method"), json!({}))).await;
+    let inside = owner(&world, &who, Method::GET, (payout.trim_end_matches("/payout-method"), json!({}))).await;
     assert_eq!(inside.json()["payout_destination"], Value::Null);
     assert_eq!(delete(&link, &now).await.status, StatusCode::OK);
     // One of several is enough.
@@ -125,10 +124,7 @@ async fn a_login_link_is_made_once_with_a_key() {
     let made = make(&ada, json!({})).await;
     assert_eq!(made.status, StatusCode::OK, "{made:?}");
     let again = make(&ada, json!({})).await;
-    assert_eq!(
-        (again.json(), &again.headers["idempotent-replayed"]),
-        (made.json(), &"true".parse().unwrap())
-    );
+    assert_eq!((again.json(), &again.headers["idempotent-replayed"]), (made.json(), &"true".parse().unwrap()));
     assert_eq!(make(&bob, json!({})).await.code(), "idempotency_conflict");
     // Another link takes its place: it is not handed out again.
     let path = format!("/affiliates/{}/login-link", ada["id"].as_str().unwrap());
@@ -139,7 +135,7 @@ async fn a_login_link_is_made_once_with_a_key() {
     // What lets somebody in is not in the store for everybody to read.
     let secret = made.json()["url"].as_str().unwrap().rsplit('/').next().unwrap().to_owned();
     let everything = store::engine::Key::new()..vec![0xff; 40].into();
-    let rows = world.hall.store().scan(everything, store::engine::Order::Ascending, 100_000).await.unwrap();
+    let rows = world.hall.store().scan(everything, store::engine::ScanOrder::Ascending, 100_000).await.unwrap();
     assert!(rows.len() > 10 && rows.iter().all(|(_, row)| !String::from_utf8_lossy(row).contains(&secret)));
     world.end().await;
 }
@@ -175,8 +171,8 @@ async fn what_an_owner_does_is_done_once_with_a_key() {
 
 /// What is kept under the keys of an owner: the rows, as they are.
 async fn kept(world: &World) -> Vec<Value> {
-    let space = store::key::range_of(&[store::key::Space::Idempotency as u8]);
-    let rows = world.hall.store().scan(space, store::engine::Order::Ascending, 1_000).await.unwrap();
+    let space = store::key::prefix_range(&[store::key::Space::Idempotency as u8]);
+    let rows = world.hall.store().scan(space, store::engine::ScanOrder::Ascending, 1_000).await.unwrap();
     rows.iter().map(|(_, row)| serde_json::from_slice(row).unwrap()).collect()
 }
 
@@ -189,9 +185,7 @@ async fn what_an_owner_does_is_kept_with_its_answer() {
     let partner = drafted["payouts"][1]["affiliate_id"].as_str().unwrap().to_owned();
     let suspended = world.call(Method::POST, &format!("/affiliates/{partner}/suspend"), &json!({})).await;
     assert_eq!(suspended.status, StatusCode::OK, "{suspended:?}");
-    let run =
-        owner(&world, &who, Method::GET, (&format!("/payout-runs/{id}"), json!({}))).await.json()["run"]
-            .clone();
+    let run = owner(&world, &who, Method::GET, (&format!("/payout-runs/{id}"), json!({}))).await.json()["run"].clone();
     let acts = [
         (format!("/payout-runs/{id}/approve"), json!({"rev": run["rev"], "totals": run["totals"]})),
         (format!("/payouts/{payout}/fail"), json!({"reason": "The account is closed"})),
@@ -199,23 +193,20 @@ async fn what_an_owner_does_is_kept_with_its_answer() {
     ];
     for (number, (path, body)) in acts.iter().enumerate() {
         let key = format!("key-{number}");
-        let post = async || {
-            with_header(&world, &who, (Method::POST, path, body.clone()), ("idempotency-key", &key)).await
-        };
+        let post =
+            async || with_header(&world, &who, (Method::POST, path, body.clone()), ("idempotency-key", &key)).await;
         let first = post().await;
         assert_eq!(first.status, StatusCode::OK, "{path}: {first:?}");
         let again = post().await;
         assert_eq!((again.json(), &again.headers["etag"]), (first.json(), &first.headers["etag"]), "{path}");
         assert_eq!(again.headers["idempotent-replayed"], "true");
         // Whoever does it by another key is refused, and keeps none.
-        let other =
-            with_header(&world, &who, (Method::POST, path, body.clone()), ("idempotency-key", "other"));
+        let other = with_header(&world, &who, (Method::POST, path, body.clone()), ("idempotency-key", "other"));
         assert!(other.await.status.is_client_error(), "{path}");
         assert_eq!(kept(&world).await.len(), number + 1, "{path}");
     }
     // A key is one operation's.
-    let other =
-        with_header(&world, &who, (Method::POST, "/go-live", json!({})), ("idempotency-key", "key-2"));
+    let other = with_header(&world, &who, (Method::POST, "/go-live", json!({})), ("idempotency-key", "key-2"));
     assert_eq!(other.await.code(), "idempotency_conflict");
     world.end().await;
 }
@@ -226,9 +217,8 @@ async fn a_draft_that_was_cut_off_is_the_one_that_is_answered() {
     let (who, first) = drafted(&world).await;
     let cancel = format!("/payout-runs/{}/cancel", first["run"]["id"].as_str().unwrap());
     assert_eq!(owner(&world, &who, Method::POST, (&cancel, json!({}))).await.status, StatusCode::OK);
-    let draft = async || {
-        with_header(&world, &who, (Method::POST, "/payout-runs", json!({})), ("idempotency-key", "k")).await
-    };
+    let draft =
+        async || with_header(&world, &who, (Method::POST, "/payout-runs", json!({})), ("idempotency-key", "k")).await;
     let runs = async || {
         let runs = owner(&world, &who, Method::GET, ("/payout-runs", json!({}))).await.json();
         runs["data"].as_array().unwrap().clone()
@@ -245,17 +235,14 @@ async fn a_draft_that_was_cut_off_is_the_one_that_is_answered() {
     assert_eq!((&again.json()["run"]["status"], runs().await.len()), (&json!("cancelled"), 2));
     // From now on it is that answer.
     let third = draft().await;
-    assert_eq!(
-        (third.json(), &third.headers["idempotent-replayed"]),
-        (again.json(), &"true".parse().unwrap())
-    );
+    assert_eq!((third.json(), &third.headers["idempotent-replayed"]), (again.json(), &"true".parse().unwrap()));
     world.end().await;
 }
 
 /// Leaves of a draft's key what its first commit kept.
 async fn begun_only(world: &World, run: &str) {
-    let space = store::key::range_of(&[store::key::Space::Idempotency as u8]);
-    let rows = world.hall.store().scan(space, store::engine::Order::Ascending, 10).await.unwrap();
+    let space = store::key::prefix_range(&[store::key::Space::Idempotency as u8]);
+    let rows = world.hall.store().scan(space, store::engine::ScanOrder::Ascending, 10).await.unwrap();
     let (at, row) = rows.last().unwrap().clone();
     let mut used: Value = serde_json::from_slice(&row).unwrap();
     used[1]["outcome"] = json!({"partly": {"answer": run, "open": [0]}});

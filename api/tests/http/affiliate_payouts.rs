@@ -4,7 +4,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
-use ::affiliate::office::Office;
+use ::affiliate::office::AffiliateService;
 use http::{Method, StatusCode};
 use serde_json::{Value, json};
 use store::task::PARTITIONS;
@@ -100,8 +100,7 @@ async fn a_draft_pays_by_the_methods_that_are_allowed() {
     let path = format!("/payout-runs/{}", drafted["run"]["id"].as_str().unwrap());
     let shown = async || owner(&world, &who, Method::GET, (&path, json!({}))).await.json();
     let bank = json!({"method": "bank", "destination": "DE02"});
-    let method =
-        format!("/partners/{}/payout-method", drafted["payouts"][0]["affiliate_id"].as_str().unwrap());
+    let method = format!("/partners/{}/payout-method", drafted["payouts"][0]["affiliate_id"].as_str().unwrap());
     assert_eq!(owner(&world, &who, Method::PUT, (&method, bank)).await.status, StatusCode::OK);
     let before = shown().await;
     let set = json!({"allowed_methods": ["bank", "wise"]});
@@ -162,10 +161,7 @@ async fn a_run_is_drafted_approved_and_paid() {
     // The API sees drafts, and cannot say that they are paid.
     let payouts = all(&world, "/affiliate-payouts").await;
     let ada = payouts.iter().find(|one| one["amount_cents"] == 2_000).unwrap().clone();
-    assert_eq!(
-        (&ada["status"], &ada["method"], &ada["run_id"]),
-        (&json!("draft"), &json!("paypal"), &run["id"])
-    );
+    assert_eq!((&ada["status"], &ada["method"], &ada["run_id"]), (&json!("draft"), &json!("paypal"), &run["id"]));
     let paid_path = format!("/affiliate-payouts/{}/mark-paid", ada["id"].as_str().unwrap());
     let reference = json!({"reference": "BATCH-1"});
     let early = world.call(Method::POST, &paid_path, &reference).await;
@@ -212,12 +208,9 @@ async fn payouts_of_an_approved_run_are_paid_or_fail() {
         let refused = world.get(&format!("/affiliate-payouts?{query}")).await;
         assert_eq!(refused.code(), "validation_error", "{query}");
     }
-    for wrong in [
-        json!({}),
-        json!({"reference": ""}),
-        json!({"reference": "  "}),
-        json!({"reference": "x".repeat(201)}),
-    ] {
+    for wrong in
+        [json!({}), json!({"reference": ""}), json!({"reference": "  "}), json!({"reference": "x".repeat(201)})]
+    {
         let refused = world.call(Method::POST, &paid_path, &wrong).await;
         assert!(refused.json()["error"]["details"]["fields"]["reference"].is_string(), "{wrong} {refused:?}");
     }
@@ -265,9 +258,8 @@ async fn files_are_what_each_way_of_paying_takes() {
     let drafted = owner(&world, &who, Method::POST, ("/payout-runs", json!({}))).await.json();
     approve(&world, &who, &drafted["run"]).await;
     let id = drafted["run"]["id"].as_str().unwrap();
-    let get = async |path: &str| {
-        owner(&world, &who, Method::GET, (&format!("/payout-runs/{id}/{path}"), json!({}))).await
-    };
+    let get =
+        async |path: &str| owner(&world, &who, Method::GET, (&format!("/payout-runs/{id}/{path}"), json!({}))).await;
     let file = get("csv?method=paypal").await;
     assert_eq!(file.headers["content-type"], "text/csv; charset=utf-8");
     let text = String::from_utf8(file.body.to_vec()).unwrap();
@@ -310,8 +302,7 @@ async fn nobody_to_pay_is_no_run() {
     assert_eq!(nobody.json(), json!({"run": null, "payouts": [], "skipped": []}));
     let ada = seller(&world, "ada", None).await;
     sell(&world, &program, ("ada", 1), 10_000).await;
-    let skipped =
-        json!([{"affiliate_id": ada, "currency": "usd", "amount_cents": 2_000, "reason": "not_ready"}]);
+    let skipped = json!([{"affiliate_id": ada, "currency": "usd", "amount_cents": 2_000, "reason": "not_ready"}]);
     assert_eq!(draft().await.json(), json!({"run": null, "payouts": [], "skipped": skipped}));
     assert_eq!(owner(&world, &who, Method::GET, ("/payout-runs", json!({}))).await.json()["data"], json!([]));
     for wrong in ["yesterday", ""] {
@@ -370,10 +361,7 @@ async fn who_is_suspended_leaves_the_draft() {
     assert_eq!(world.call(Method::POST, &path, &json!({})).await.status, StatusCode::OK);
     let path = format!("/payout-runs/{}", drafted["run"]["id"].as_str().unwrap());
     let shown = owner(&world, &who, Method::GET, (&path, json!({}))).await.json();
-    assert_eq!(
-        (&shown["run"]["totals"], shown["payouts"].as_array().unwrap().len()),
-        (&json!({"usd": 400}), 1)
-    );
+    assert_eq!((&shown["run"]["totals"], shown["payouts"].as_array().unwrap().len()), (&json!({"usd": 400}), 1));
     assert!(shown["run"]["rev"].as_u64() > drafted["run"]["rev"].as_u64());
     let skipped = &shown["skipped"][0];
     assert_eq!((&skipped["amount_cents"], &skipped["reason"]), (&json!(2_000), &json!("not_active")));
@@ -388,8 +376,7 @@ async fn a_cancelled_run_is_gone_with_its_payouts() {
     let world = World::start().await;
     let (who, drafted) = drafted(&world).await;
     let id = drafted["run"]["id"].as_str().unwrap();
-    let cancelled =
-        owner(&world, &who, Method::POST, (&format!("/payout-runs/{id}/cancel"), json!({}))).await;
+    let cancelled = owner(&world, &who, Method::POST, (&format!("/payout-runs/{id}/cancel"), json!({}))).await;
     assert_eq!(cancelled.json()["run"]["status"], "cancelled");
     let payout = format!("/affiliate-payouts/{}", drafted["payouts"][0]["id"].as_str().unwrap());
     assert_eq!(world.get(&payout).await.code(), "not_found");
@@ -406,7 +393,7 @@ async fn a_cancelled_run_is_gone_with_its_payouts() {
 async fn another_account_has_none_of_it() {
     let world = World::start().await;
     let (_, drafted) = drafted(&world).await;
-    world.account(2, mail::credential::Scope::Full).await;
+    world.account(2, mail::credential::ApiKeyScope::Full).await;
     let other = set_up(&world, 2).await;
     let id = drafted["run"]["id"].as_str().unwrap();
     let payout = drafted["payouts"][0]["id"].as_str().unwrap();
@@ -427,7 +414,7 @@ async fn another_account_has_none_of_it() {
 /// No key of the API's moves a run (I12): what it may do with payouts are these.
 #[test]
 fn no_key_moves_a_run() {
-    let keyed: Vec<_> = api::operations::table()
+    let keyed: Vec<_> = api::operations::operation_table()
         .iter()
         .filter(|operation| operation.scope().is_some() && operation.path.contains("payout"))
         .map(|operation| operation.id)
@@ -499,8 +486,8 @@ async fn the_processor_is_asked_for_transfers() {
     let path = format!("/affiliate-payouts/{payout}");
     let refused = world.call(Method::POST, &format!("{path}/mark-paid"), &json!({"reference": "r"})).await;
     assert_eq!((refused.status, refused.code()), (StatusCode::FORBIDDEN, "forbidden".to_owned()));
-    let (office, now) = (Office::new(world.hall.clone()), world.hall.clock().now());
-    office.ledger().go_on_with_payouts(0..=PARTITIONS - 1, now, &office).await.unwrap();
+    let (office, now) = (AffiliateService::new(world.hall.clone()), world.hall.clock().now());
+    office.ledger().run_due_jobs(0..=PARTITIONS - 1, now, &office).await.unwrap();
     let paid = world.get(&path).await.json()["payout"].clone();
     assert_eq!((&paid["status"], &paid["processor_transfer_id"]), (&json!("paid"), &json!("tr_1")));
     let asked = asked.lock().unwrap().clone();
@@ -542,10 +529,10 @@ async fn what_one_account_may_have_paid_no_other_one_pays() {
     let drafted = owner(&world, &who, Method::POST, ("/payout-runs", json!({}))).await.json();
     approve(&world, &who, &drafted["run"]).await;
     let path = format!("/affiliate-payouts/{}", drafted["payouts"][0]["id"].as_str().unwrap());
-    let office = Office::new(world.hall.clone());
+    let office = AffiliateService::new(world.hall.clone());
     let go_on = async || {
         let now = world.hall.clock().now();
-        office.ledger().go_on_with_payouts(0..=PARTITIONS - 1, now, &office).await.unwrap();
+        office.ledger().run_due_jobs(0..=PARTITIONS - 1, now, &office).await.unwrap();
         world.get(&path).await.json()["payout"]["status"].clone()
     };
     let transfers = |nth: usize| {
@@ -572,8 +559,7 @@ async fn a_file_of_results_marks_payouts() {
     let world = World::start().await;
     let (who, drafted) = drafted(&world).await;
     let run = drafted["run"].clone();
-    let ids: Vec<&str> =
-        drafted["payouts"].as_array().unwrap().iter().map(|one| one["id"].as_str().unwrap()).collect();
+    let ids: Vec<&str> = drafted["payouts"].as_array().unwrap().iter().map(|one| one["id"].as_str().unwrap()).collect();
     let file = format!(
         "Transaction ID,Transaction Status,Unique ID,Reason\r\n8AB,Completed,{0},\r\n9CD,Returned,{1},closed\r\n\
          1,Completed,none,\r\n2,Perhaps,{1},\r\n",

@@ -3,7 +3,7 @@
 use std::time::Duration;
 
 use http::{Method, StatusCode};
-use mail::delivery::DeliveryStatus;
+use mail::delivery::WebhookDeliveryStatus;
 use mail::id::{AccountId, PartnerId};
 use serde_json::{Value, json};
 
@@ -11,13 +11,13 @@ use crate::affiliate_program::{owner, set_up};
 use crate::affiliates::partner;
 use crate::webhooks::Receiver;
 use crate::world::{Signed, World};
-use ::affiliate::office::Office;
-use ::affiliate::postbacks::Sent;
+use ::affiliate::office::AffiliateService;
+use ::affiliate::postbacks::PostbackDelivery;
 
 struct Program {
     world: World,
     who: Signed,
-    office: Office,
+    office: AffiliateService,
     account: AccountId,
 }
 
@@ -25,14 +25,13 @@ impl Program {
     async fn start() -> Self {
         let world = World::working().await;
         let who = set_up(&world, 1).await;
-        let (office, account) = (Office::new(world.hall.clone()), world.tenant().await.account().id);
+        let (office, account) = (AffiliateService::new(world.hall.clone()), world.tenant().await.account().id);
         Self { world, who, office, account }
     }
 
     /// A partner whose events go to this address, and what they are signed with.
     async fn partner(&self, token: &str, url: &str) -> (PartnerId, String) {
-        let made =
-            partner(&self.world, json!({"email": format!("{token}@example.org"), "token": token})).await;
+        let made = partner(&self.world, json!({"email": format!("{token}@example.org"), "token": token})).await;
         let id = made["id"].as_str().unwrap().to_owned();
         self.change(&id, json!({"postback_url": url})).await;
         let path = format!("/partners/{id}");
@@ -54,10 +53,10 @@ impl Program {
     }
 
     /// The log of a partner, once `passes` holds for it.
-    async fn log(&self, partner: PartnerId, passes: impl Fn(&[Sent]) -> bool) -> Vec<Sent> {
+    async fn log(&self, partner: PartnerId, passes: impl Fn(&[PostbackDelivery]) -> bool) -> Vec<PostbackDelivery> {
         loop {
-            let settled = self.world.hall.settled();
-            let (log, _) = self.office.postbacks((self.account, partner), None, 50).await.unwrap();
+            let settled = self.world.hall.next_outcome();
+            let (log, _) = self.office.list_postbacks((self.account, partner), None, 50).await.unwrap();
             if passes(&log) {
                 return log;
             }
@@ -66,7 +65,7 @@ impl Program {
     }
 }
 
-fn is_done(status: DeliveryStatus) -> impl Fn(&[Sent]) -> bool {
+fn is_done(status: WebhookDeliveryStatus) -> impl Fn(&[PostbackDelivery]) -> bool {
     move |log| log.first().is_some_and(|sent| sent.delivery.status == status)
 }
 
@@ -93,7 +92,7 @@ async fn a_partner_is_told_of_its_own_and_sees_nobodys_address() {
     program.refer("ada", "alan@example.net").await;
     assert_eq!(adas.next().await.json()["data"]["referral"]["email"], json!("alan@example.net"));
     let log = program.log(ada, |log| log.len() == 2 && log.iter().all(|sent| sent.attempts.len() == 1)).await;
-    assert!(log.iter().all(|sent| sent.delivery.status == DeliveryStatus::Delivered));
+    assert!(log.iter().all(|sent| sent.delivery.status == WebhookDeliveryStatus::Delivered));
     assert_eq!(log[0].attempts[0].response_status, Some(200));
     program.world.end().await;
 }
@@ -106,8 +105,7 @@ async fn the_owner_sees_the_rows_that_the_partner_sees() {
     for email in ["grace@example.net", "alan@example.net"] {
         program.refer("ada", email).await;
     }
-    let log =
-        program.log(ada, |log| log.len() == 2 && log.iter().all(|sent| !sent.attempts.is_empty())).await;
+    let log = program.log(ada, |log| log.len() == 2 && log.iter().all(|sent| !sent.attempts.is_empty())).await;
     let path = format!("/partners/{ada}/postbacks");
     let list = async |query: &str| {
         let path = format!("{path}{query}");
@@ -130,10 +128,9 @@ async fn the_owner_sees_the_rows_that_the_partner_sees() {
     assert_eq!((&first["has_more"], &first["data"][0]), (&json!(true), &all["data"][0]));
     let second = list(&format!("?limit=1&cursor={}", first["next_cursor"].as_str().unwrap())).await;
     assert_eq!((&second["has_more"], &second["data"][0]), (&json!(false), &all["data"][1]));
-    for (path, status) in [
-        ("/partners/aff_x/postbacks", StatusCode::NOT_FOUND),
-        (&format!("{path}?cursor=x"), StatusCode::BAD_REQUEST),
-    ] {
+    for (path, status) in
+        [("/partners/aff_x/postbacks", StatusCode::NOT_FOUND), (&format!("{path}?cursor=x"), StatusCode::BAD_REQUEST)]
+    {
         assert_eq!(owner(&program.world, &program.who, Method::GET, (path, json!({}))).await.status, status);
     }
     program.world.end().await;
@@ -142,18 +139,17 @@ async fn the_owner_sees_the_rows_that_the_partner_sees() {
 #[tokio::test]
 async fn a_postback_is_tried_four_times_and_delays_no_other() {
     let program = Program::start().await;
-    let (mut adas, mut bobs) =
-        (Receiver::start(&["410 Gone", "500 No"]).await, Receiver::start(&["200 OK"]).await);
+    let (mut adas, mut bobs) = (Receiver::start(&["410 Gone", "500 No"]).await, Receiver::start(&["200 OK"]).await);
     let (ada, _) = program.partner("ada", &adas.url()).await;
     program.partner("bob", &bobs.url()).await;
     // What is gone is not tried again; the address stays, and the next event goes there.
     program.refer("ada", "one@example.net").await;
     adas.next().await;
-    program.log(ada, is_done(DeliveryStatus::Failed)).await;
+    program.log(ada, is_done(WebhookDeliveryStatus::Failed)).await;
     program.refer("ada", "two@example.net").await;
     let first = adas.next().await;
     for (attempt, wait) in [(1, 5), (2, 30), (3, 120)] {
-        let was_booked = move |log: &[Sent]| log.first().is_some_and(|sent| sent.attempts.len() == attempt);
+        let was_booked = move |log: &[PostbackDelivery]| log.first().is_some_and(|sent| sent.attempts.len() == attempt);
         let log = program.log(ada, was_booked).await;
         let due = log[0].delivery.next_attempt_at.unwrap().duration_since(log[0].attempts[attempt - 1].at);
         assert!(due.as_secs() >= wait && due.as_secs() < wait + 60, "attempt {attempt}: {due:?}");
@@ -166,7 +162,7 @@ async fn a_postback_is_tried_four_times_and_delays_no_other() {
             (first.body.as_str(), first.header("webhook-id"))
         );
     }
-    let log = program.log(ada, is_done(DeliveryStatus::Failed)).await;
+    let log = program.log(ada, is_done(WebhookDeliveryStatus::Failed)).await;
     assert_eq!((log[0].attempts.len(), log[1].attempts.len()), (4, 1));
     program.world.end().await;
 }
@@ -177,19 +173,16 @@ async fn an_address_is_tried_by_hand_and_taken_away() {
     let mut adas = Receiver::start(&["302 Found", "204 No Content"]).await;
     let (ada, secret) = program.partner("ada", &adas.url()).await;
     let of = (program.account, ada);
-    program.office.try_postback(of).await.unwrap();
+    program.office.send_test_postback(of).await.unwrap();
     let told = adas.next().await;
     assert!(told.is_signed_with(&secret));
-    assert_eq!(
-        (&told.json()["type"], &told.json()["data"]["test"]),
-        (&json!("referral.created"), &json!(true))
-    );
-    let log = program.log(ada, is_done(DeliveryStatus::Failed)).await;
+    assert_eq!((&told.json()["type"], &told.json()["data"]["test"]), (&json!("referral.created"), &json!(true)));
+    let log = program.log(ada, is_done(WebhookDeliveryStatus::Failed)).await;
     assert_eq!((log[0].attempts.len(), log[0].attempts[0].response_status), (1, Some(302)), "no redirects");
     program.change(&ada.to_string(), json!({"postback_url": null})).await;
-    assert!(program.office.try_postback(of).await.is_err());
+    assert!(program.office.send_test_postback(of).await.is_err());
     program.refer("ada", "grace@example.net").await;
-    program.world.hall.tell().await.unwrap();
-    assert_eq!(program.office.postbacks(of, None, 50).await.unwrap().0.len(), 1, "nothing is made");
+    program.world.hall.dispatch_outbox().await.unwrap();
+    assert_eq!(program.office.list_postbacks(of, None, 50).await.unwrap().0.len(), 1, "nothing is made");
     program.world.end().await;
 }

@@ -4,7 +4,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicU16, Ordering};
 
 use http::{Method, StatusCode};
-use mail::credential::Scope;
+use mail::credential::ApiKeyScope;
 use serde_json::{Value, json};
 use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
 use tokio::net::TcpListener;
@@ -14,12 +14,7 @@ use crate::world::{Answered, BASE_URL, Signed, World};
 pub(crate) const PROGRAM: &str = "/dashboard/api/affiliate-program";
 
 /// A call of the owner's.
-pub(crate) async fn owner(
-    world: &World,
-    who: &Signed,
-    method: Method,
-    (path, body): (&str, Value),
-) -> Answered {
+pub(crate) async fn owner(world: &World, who: &Signed, method: Method, (path, body): (&str, Value)) -> Answered {
     world.browse(who, method, &format!("{PROGRAM}{path}"), &body).await
 }
 
@@ -51,8 +46,7 @@ async fn a_program_is_enabled_filled_and_goes_live() {
     assert_eq!(wrong.status, StatusCode::BAD_REQUEST);
     let fields = wrong.json()["error"]["details"]["fields"].clone();
     assert!(fields["website_url"].is_string() && fields["currency"].is_string(), "{fields}");
-    let unknown =
-        call(Method::POST, "", json!({"website_url": "https://shop.example", "currency": "zzz"})).await;
+    let unknown = call(Method::POST, "", json!({"website_url": "https://shop.example", "currency": "zzz"})).await;
     let why = unknown.json()["error"]["details"]["fields"]["currency"].clone();
     assert_eq!(why, "`zzz` is no currency that is in use (ISO 4217)");
     let enable = json!({"website_url": "https://shop.example", "currency": "EUR", "mode": "test"});
@@ -155,10 +149,7 @@ async fn settings_are_set_all_or_none() {
         (json!({"attribution": "first_click", "velocity_per_hour": 0}), "velocity_per_hour"),
         (json!({"attribution": "first_click", "min_payout": {"dollars": 1}}), "min_payout"),
         (json!({"attribution": "first_click", "allowed_methods": []}), "allowed_methods"),
-        (
-            json!({"attribution": "first_click", "allowed_origins": ["https://a.example/path"]}),
-            "allowed_origins",
-        ),
+        (json!({"attribution": "first_click", "allowed_origins": ["https://a.example/path"]}), "allowed_origins"),
         (json!({"attribution": "first_click", "mail_from": "a@elsewhere.example"}), "mail_from"),
         (json!({"attribution": "first_click", "metadata_key": "a b"}), "metadata_key"),
         (json!({"attribution": "middle_click"}), "attribution"),
@@ -171,10 +162,7 @@ async fn settings_are_set_all_or_none() {
         assert_eq!(set(settled).await.status, StatusCode::CONFLICT);
     }
     let shown = owner(&world, &who, Method::GET, ("", json!({}))).await.json();
-    assert_eq!(
-        (&shown["program"]["attribution"], &shown["program"]["rev"]),
-        (&json!("last_click"), &json!(rev))
-    );
+    assert_eq!((&shown["program"]["attribution"], &shown["program"]["rev"]), (&json!("last_click"), &json!(rev)));
     let cleared = set(json!({"mail_from": null, "terms_url": null, "portal_domain": null})).await;
     assert_eq!(cleared.json()["program"]["mail_from"], Value::Null);
     world.end().await;
@@ -184,7 +172,7 @@ async fn settings_are_set_all_or_none() {
 async fn the_owner_alone_sets_it_up() {
     let world = World::start().await;
     let who = set_up(&world, 1).await;
-    world.account(2, Scope::Full).await;
+    world.account(2, ApiKeyScope::Full).await;
     let other = world.session(2).await;
     for (method, path) in [
         (Method::POST, ""),
@@ -210,11 +198,8 @@ async fn the_owner_alone_sets_it_up() {
             assert_eq!((forged.status, forged.code()), (StatusCode::FORBIDDEN, "forbidden".to_owned()));
         }
         let elsewhere = world.browse(&other, method.clone(), &path, &json!({})).await;
-        let status = if path == PROGRAM && method == Method::POST {
-            StatusCode::BAD_REQUEST
-        } else {
-            StatusCode::NOT_FOUND
-        };
+        let status =
+            if path == PROGRAM && method == Method::POST { StatusCode::BAD_REQUEST } else { StatusCode::NOT_FOUND };
         assert_eq!(elsewhere.status, status, "{method} {path}");
     }
     world.end().await;
@@ -249,8 +234,7 @@ async fn a_key_is_tried_before_it_is_kept() {
     let call = async |method, path, body| owner(&world, &who, method, (path, body)).await;
     call(Method::POST, "", json!({"website_url": "https://shop.example", "currency": "usd"})).await;
     let status = Arc::new(AtomicU16::new(200));
-    let padded =
-        Box::leak(json!({"id": "acct_9", "settings": "x".repeat(20_000)}).to_string().into_boxed_str());
+    let padded = Box::leak(json!({"id": "acct_9", "settings": "x".repeat(20_000)}).to_string().into_boxed_str());
     let base = processor(Arc::clone(&status), padded).await;
     let with = |base: &str| json!({"webhook_secrets": ["whsec_one"], "api_base": base, "restricted_key": "rk_test_1"});
     let connected = call(Method::PUT, "/processor", with(&base)).await;
@@ -263,10 +247,9 @@ async fn a_key_is_tried_before_it_is_kept() {
     // A redirect is no answer, and is not followed.
     for refused in [401, 302, 500] {
         status.store(refused, Ordering::Relaxed);
-        for answer in [
-            call(Method::PUT, "/processor", with(&base)).await,
-            call(Method::POST, "/processor/test", json!({})).await,
-        ] {
+        for answer in
+            [call(Method::PUT, "/processor", with(&base)).await, call(Method::POST, "/processor/test", json!({})).await]
+        {
             assert_eq!(answer.status, StatusCode::UNPROCESSABLE_ENTITY, "{answer:?}");
             assert_eq!(answer.code(), "upstream_error");
         }
@@ -283,12 +266,12 @@ async fn a_key_is_tried_before_it_is_kept() {
 
 #[tokio::test]
 async fn the_operator_asks_the_same_in_the_owners_stead() {
-    use api::operator::{Ask, ask};
+    use api::operator::{OwnerRequest, call_as_owner};
     let world = World::start().await;
-    let owner = async |email: &str| store::access::by_operator_as_owner(world.hall.store(), email).await;
+    let owner = async |email: &str| store::access::operator_tenant_as_owner(world.hall.store(), email).await;
     let ask = async |method, target: &str, body: Value| {
-        let asked = Ask { method, target: format!("{PROGRAM}{target}"), body: body.to_string().into() };
-        let (status, body) = ask(&world.room, owner("owner1@example.com").await.unwrap(), asked).await;
+        let asked = OwnerRequest { method, target: format!("{PROGRAM}{target}"), body: body.to_string().into() };
+        let (status, body) = call_as_owner(&world.room, owner("owner1@example.com").await.unwrap(), asked).await;
         (status.as_u16(), serde_json::from_slice::<Value>(&body).unwrap())
     };
     let (status, refused) = ask(Method::GET, "", json!({})).await;

@@ -72,8 +72,7 @@ async fn a_claim_that_lapsed_passes_on() {
 async fn who_brings_itself_earns_nothing() {
     let world = World::start().await;
     set_up(&world, 1).await;
-    partner(&world, json!({"email": "a.da@gmail.com", "token": "ada", "paypal_email": "pay@example.org"}))
-        .await;
+    partner(&world, json!({"email": "a.da@gmail.com", "token": "ada", "paypal_email": "pay@example.org"})).await;
     for email in ["ADA+shop@googlemail.com", "a.da@gmail.com", "pay+x@example.org"] {
         let told = tell(&world, &json!({"token": "ada", "email": email})).await;
         let referral = told.json()["referral"].clone();
@@ -125,10 +124,7 @@ async fn referrals_that_will_not_do_are_refused_in_order() {
     owner(&world, &who, Method::POST, ("/pause", json!({}))).await;
     // What is wrong goes before the pause, the pause before who is not there.
     assert_eq!(refused(json!({"token": "none"})).await, (400, "validation_error".to_owned()));
-    assert_eq!(
-        refused(json!({"email": "g@example.net", "token": "none"})).await,
-        (409, "conflict".to_owned())
-    );
+    assert_eq!(refused(json!({"email": "g@example.net", "token": "none"})).await, (409, "conflict".to_owned()));
     for path in ["/affiliates", "/affiliate-campaigns", "/affiliate-referrals"] {
         assert_eq!(world.get(path).await.status, StatusCode::OK, "a paused program is read");
     }
@@ -165,17 +161,10 @@ async fn referrals_are_listed_by_what_one_asks() {
     assert_eq!(emails("?email=P5%40example.net").await, ["p5@example.net"]);
     let between = format!("?created_after={}&created_before={}", times[40], times[60]);
     assert_eq!(emails(&between).await, expected(&|n| (40..60).contains(&n)));
-    assert_eq!(
-        emails(&format!("{of_ada}&created_before={}", times[9])).await,
-        expected(&|n| n % 3 == 0 && n < 9)
-    );
+    assert_eq!(emails(&format!("{of_ada}&created_before={}", times[9])).await, expected(&|n| n % 3 == 0 && n < 9));
     for bad in ["status=gone", "source=sky", "affiliate_id=x", "email=x", "created_after=soon", "limit=x"] {
         let answer = world.get(&format!("/affiliate-referrals?{bad}")).await;
-        assert_eq!(
-            (answer.status, answer.code()),
-            (StatusCode::BAD_REQUEST, "validation_error".to_owned()),
-            "{bad}"
-        );
+        assert_eq!((answer.status, answer.code()), (StatusCode::BAD_REQUEST, "validation_error".to_owned()), "{bad}");
     }
     let partners = world.get("/affiliates?limit=1").await.json();
     let foreign = format!("/affiliate-referrals?cursor={}", partners["next_cursor"].as_str().unwrap());
@@ -214,20 +203,14 @@ async fn what_happens_is_told() {
     world.call(Method::PATCH, &path, &json!({"company": "Engines"})).await;
     world.call(Method::PATCH, &path, &json!({"company": "Engines"})).await;
     world.call(Method::POST, &format!("{path}/suspend"), &json!({"reason": "spam"})).await;
-    world.hall.tell().await.unwrap();
+    world.hall.dispatch_outbox().await.unwrap();
     let told = world.get("/webhook-events?limit=50").await.json();
     let told = told["events"].as_array().or(told["data"].as_array()).unwrap().clone();
     let mut kinds: Vec<&str> = told.iter().map(|one| one["type"].as_str().unwrap()).collect();
     kinds.sort_unstable();
     assert_eq!(
         kinds,
-        [
-            "affiliate.approved",
-            "affiliate.created",
-            "affiliate.updated",
-            "affiliate.updated",
-            "referral.created"
-        ]
+        ["affiliate.approved", "affiliate.created", "affiliate.updated", "affiliate.updated", "referral.created"]
     );
     for event in &told {
         assert_eq!(event["data"]["affiliate_id"], ada["id"], "{event}");

@@ -88,8 +88,7 @@ impl Shop {
     /// The referrals that there are, the newest first, once there are so many.
     async fn referrals(&self, count: usize) -> Vec<Value> {
         for _ in 0..200 {
-            let found =
-                self.world.get("/affiliate-referrals").await.json()["data"].as_array().unwrap().clone();
+            let found = self.world.get("/affiliate-referrals").await.json()["data"].as_array().unwrap().clone();
             if found.len() >= count {
                 return found;
             }
@@ -113,12 +112,9 @@ async fn the_script_is_the_same_for_all_and_kept() {
     assert_eq!(got.headers["cross-origin-resource-policy"], "cross-origin");
     assert!(got.headers["cache-control"].to_str().unwrap().starts_with("public, max-age="));
     let tag = got.headers["etag"].to_str().unwrap().to_owned();
-    for (known, status) in [
-        (tag.clone(), 304),
-        (format!("W/{tag}"), 304),
-        (format!("\"x\", {tag}"), 304),
-        ("\"x\"".to_owned(), 200),
-    ] {
+    for (known, status) in
+        [(tag.clone(), 304), (format!("W/{tag}"), 304), (format!("\"x\", {tag}"), 304), ("\"x\"".to_owned(), 200)]
+    {
         let request = Request::get("/stx.js").header("host", "t").header("if-none-match", &known);
         let again = world.send(request.body(Full::default()).unwrap()).await;
         assert_eq!((again.status.as_u16(), again.body.is_empty()), (status, status == 304), "{known}");
@@ -189,9 +185,7 @@ async fn of_a_token_that_nobody_has_nothing_is_kept() {
     ] {
         assert!(nobody(&shop.tell(&body).await), "{body}");
     }
-    for machine in
-        ["Googlebot/2.1 (+http://www.google.com/bot.html)", "WhatsApp/2.23", "facebookexternalhit/1.1"]
-    {
+    for machine in ["Googlebot/2.1 (+http://www.google.com/bot.html)", "WhatsApp/2.23", "facebookexternalhit/1.1"] {
         let headers = [("origin", ORIGIN), ("user-agent", machine)];
         assert!(nobody(&shop.send("/affiliate/visits", &headers, &shop.visit_of("ada")).await), "{machine}");
     }
@@ -224,10 +218,8 @@ async fn below_the_sites_own_address_the_server_sets_cookies() {
     ] {
         let mut body = shop.visit_of("ada");
         body["domain"] = json!(domain);
-        let told =
-            shop.send("/affiliate/visits", &[("origin", origin), ("user-agent", FIREFOX)], &body).await;
-        let cookies: Vec<_> =
-            told.headers.get_all("set-cookie").iter().map(|c| c.to_str().unwrap()).collect();
+        let told = shop.send("/affiliate/visits", &[("origin", origin), ("user-agent", FIREFOX)], &body).await;
+        let cookies: Vec<_> = told.headers.get_all("set-cookie").iter().map(|c| c.to_str().unwrap()).collect();
         assert_eq!(cookies.len(), if sets { 3 } else { 0 }, "{origin} {domain}: {cookies:?}");
         if !sets {
             continue;
@@ -254,8 +246,7 @@ async fn below_the_sites_own_address_the_server_sets_cookies() {
 async fn sign_ups_are_leads_and_nobody_learns_of_whom() {
     let shop = Shop::open().await;
     let visit = shop.tell(&shop.visit_of("ada")).await.json()["referral"].clone();
-    let heard =
-        |answer: &Answered| (answer.status, answer.json()) == (StatusCode::ACCEPTED, json!({"ok": true}));
+    let heard = |answer: &Answered| (answer.status, answer.json()) == (StatusCode::ACCEPTED, json!({"ok": true}));
     let page = [("origin", ORIGIN), ("user-agent", FIREFOX)];
     let body = json!({"key": shop.key, "referral": visit, "email": "Grace@Example.net", "visitor": VISITOR});
     let with = |name: &str, value: Value| {
@@ -349,39 +340,28 @@ async fn a_link_is_followed_without_a_script() {
         .and_then(|visit| visit.strip_suffix(rest))
         .unwrap_or_else(|| panic!("{before}"));
     // The script takes it over, on whatever domain.
-    let over = json!({"key": key, "visitor": VISITOR, "token": visit, "param": "stx_ref", "url": "https://shop.example/"});
+    let over =
+        json!({"key": key, "visitor": VISITOR, "token": visit, "param": "stx_ref", "url": "https://shop.example/"});
     assert_eq!(shop.tell(&over).await.json()["referral"], json!(visit));
     let plain = "https://shop.example/pricing?plan=pro#top";
     let bare = |path: String| async move { path };
     for (method, path, headers, place) in [
         (Method::HEAD, format!("/r/podcast?key={key}"), vec![("user-agent", FIREFOX)], plain),
         (Method::GET, format!("/r/podcast?key={key}"), vec![("user-agent", "bingbot/2.0; x")], plain),
-        (
-            Method::GET,
-            format!("/r/podcast?key={key}"),
-            vec![("user-agent", FIREFOX), ("purpose", "prefetch")],
-            plain,
-        ),
+        (Method::GET, format!("/r/podcast?key={key}"), vec![("user-agent", FIREFOX), ("purpose", "prefetch")], plain),
         (Method::GET, format!("/r/nobody?key={key}"), vec![("user-agent", FIREFOX)], "https://shop.example"),
         (Method::GET, format!("/r/%00%ff?key={key}"), vec![("user-agent", FIREFOX)], "https://shop.example"),
     ] {
         let mut all = vec![("host", "t")];
         all.extend(headers);
         let led = shop.follow(method, &bare(path.clone()).await, &all).await;
-        assert_eq!(
-            (led.status, to(&led).trim_end_matches('/')),
-            (StatusCode::FOUND, place),
-            "{path} {all:?}"
-        );
+        assert_eq!((led.status, to(&led).trim_end_matches('/')), (StatusCode::FOUND, place), "{path} {all:?}");
     }
     for path in ["/r/podcast", "/r/podcast?key=pk_x", "/r/podcast?key="] {
         assert_eq!(shop.follow(Method::GET, path, &person).await.status, StatusCode::NOT_FOUND, "{path}");
         let accepts = [("host", "t"), ("user-agent", FIREFOX), ("accept", "text/html")];
         let page = shop.follow(Method::GET, path, &accepts).await;
-        assert!(
-            page.status == StatusCode::NOT_FOUND
-                && page.headers["content-type"] == "text/html; charset=utf-8"
-        );
+        assert!(page.status == StatusCode::NOT_FOUND && page.headers["content-type"] == "text/html; charset=utf-8");
     }
     shop.set(json!({"portal_domain": "partners.example.com"})).await;
     let portal = [("host", "Partners.example.com:8443"), ("user-agent", FIREFOX)];
@@ -391,11 +371,11 @@ async fn a_link_is_followed_without_a_script() {
     let led = shop.follow_by_http2("http://partners.example.com/r/podcast").await;
     assert!(to(&led).contains("stx_ref=vis_"), "{led:?}");
     // Of the clicks those of people count, and of none whoever only looked.
-    let office = ::affiliate::office::Office::new(shop.world.hall.clone());
+    let office = ::affiliate::office::AffiliateService::new(shop.world.hall.clone());
     let partner: mail::id::PartnerId = id.parse().unwrap();
     let account = shop.world.tenant().await.account().id;
-    let links = office.links(account, partner).await.unwrap();
-    let counts = office.clicks_of(partner, &links).await.unwrap();
+    let links = office.list_links(account, partner).await.unwrap();
+    let counts = office.count_clicks_of_links(partner, &links).await.unwrap();
     assert_eq!(counts.iter().sum::<u64>(), 3, "{counts:?}");
     shop.world.end().await;
 }
@@ -404,7 +384,7 @@ async fn a_link_is_followed_without_a_script() {
 async fn two_programs_cannot_have_one_host() {
     let shop = Shop::open().await;
     shop.set(json!({"portal_domain": "partners.example.com", "banned_referrers": ["coupons.example"]})).await;
-    shop.world.account(2, mail::credential::Scope::Full).await;
+    shop.world.account(2, mail::credential::ApiKeyScope::Full).await;
     let other = shop.world.session(2).await;
     let enable = json!({"website_url": "https://other.example", "currency": "usd"});
     assert_eq!(owner(&shop.world, &other, Method::POST, ("", enable)).await.status, StatusCode::CREATED);

@@ -2,7 +2,7 @@
 
 use http::{Method, StatusCode};
 use http_body_util::Full;
-use mail::credential::Scope;
+use mail::credential::ApiKeyScope;
 use serde_json::{Value, json};
 
 use crate::affiliate_program::{PROGRAM, owner, set_up};
@@ -114,9 +114,7 @@ async fn partners_join() {
     assert_eq!(ada["links"][0]["is_primary"], json!(true));
     let path = format!("/affiliates/{}", ada["id"].as_str().unwrap());
     assert_eq!(world.get(&path).await.json()["affiliate"], ada);
-    let second =
-        partner(&world, json!({"email": "l@example.org", "first_name": "Ada", "last_name": "Lovelace"}))
-            .await;
+    let second = partner(&world, json!({"email": "l@example.org", "first_name": "Ada", "last_name": "Lovelace"})).await;
     assert_eq!(second["links"][0]["token"], json!("ada-lovelace-2"));
     world.end().await;
 }
@@ -143,15 +141,11 @@ async fn partners_change() {
     assert_eq!((&now["last_name"], &now["company"]), (&Value::Null, &json!("Engines")));
     assert_eq!((&now["links"][0]["token"], &now["email"]), (&json!("Countess"), &ada["email"]));
     assert_eq!(now["parent_affiliate_id"], second["id"]);
-    let inside =
-        owner(&world, &who, Method::GET, (&path.replace("/affiliates", "/partners"), json!({}))).await;
+    let inside = owner(&world, &who, Method::GET, (&path.replace("/affiliates", "/partners"), json!({}))).await;
     let inside = inside.json();
     assert_eq!(inside["commission_override"], json!({"commission_type": "percent", "commission_bps": 4000}));
     assert_eq!((&inside["notes"], &inside["payout_destination"]), (&Value::Null, &json!("pay@example.org")));
-    assert_eq!(
-        (&inside["postback_url"], &inside["email_opt_out"]),
-        (&json!("http://127.0.0.1:9/p"), &json!(true))
-    );
+    assert_eq!((&inside["postback_url"], &inside["email_opt_out"]), (&json!("http://127.0.0.1:9/p"), &json!(true)));
     assert!(inside["postback_secret"].as_str().unwrap().starts_with("whsec_"));
     // The old token leads nobody any more, and is free.
     partner(&world, json!({"email": "t@example.org", "token": "ada-lovelace"})).await;
@@ -221,16 +215,8 @@ async fn changes_that_will_not_do_are_refused() {
         (&path, json!({"tags": vec!["t"; 21]}), "tags"),
         (&path, json!({"tags": [""]}), "tags"),
         (&path, json!({"postback_url": "ftp://example.org"}), "postback_url"),
-        (
-            &path,
-            json!({"commission_override": {"commission_bps": 10_001}}),
-            "commission_override.commission_bps",
-        ),
-        (
-            &path,
-            json!({"commission_override": {"commission_type": "flat"}}),
-            "commission_override.commission_type",
-        ),
+        (&path, json!({"commission_override": {"commission_bps": 10_001}}), "commission_override.commission_bps"),
+        (&path, json!({"commission_override": {"commission_type": "flat"}}), "commission_override.commission_type"),
         (&path, json!({"commission_override": 1}), "commission_override"),
         (&path, json!({"token": "a b"}), "token"),
         // These are taken by the creation, or by a request of their own.
@@ -258,12 +244,10 @@ async fn what_will_not_do_is_told_field_by_field() {
     let refused = world.call(Method::POST, "/affiliates", &body).await;
     assert_eq!((refused.status, refused.code()), (StatusCode::BAD_REQUEST, "validation_error".to_owned()));
     let fields = refused.json()["error"]["details"]["fields"].clone();
-    for field in ["email", "status", "token", "country", "tags", "send_invite", "paypal_email", "first_name"]
-    {
+    for field in ["email", "status", "token", "country", "tags", "send_invite", "paypal_email", "first_name"] {
         assert!(fields[field].is_string(), "{field}: {fields}");
     }
-    for (body, field) in
-        [(json!({}), "email"), (json!({"email": "a@example.org", "campaign_id": "x"}), "campaign_id")]
+    for (body, field) in [(json!({}), "email"), (json!({"email": "a@example.org", "campaign_id": "x"}), "campaign_id")]
     {
         let refused = world.call(Method::POST, "/affiliates", &body).await;
         assert!(refused.json()["error"]["details"]["fields"][field].is_string(), "{refused:?}");
@@ -307,11 +291,7 @@ async fn partners_are_moved_where_it_fits() {
         match ends {
             Some(ends) => {
                 let after = moved.json()["affiliate"].clone();
-                assert_eq!(
-                    (moved.status, &after["status"]),
-                    (StatusCode::OK, &json!(ends)),
-                    "{begins} {action}"
-                );
+                assert_eq!((moved.status, &after["status"]), (StatusCode::OK, &json!(ends)), "{begins} {action}");
                 assert_eq!(after["approved_at"].is_string(), begins == "active" || ends == "active");
             }
             None => assert_eq!(
@@ -323,8 +303,7 @@ async fn partners_are_moved_where_it_fits() {
     }
     let made = partner(&world, json!({"email": "back@example.org"})).await;
     let id = made["id"].as_str().unwrap();
-    let suspended =
-        world.call(Method::POST, &format!("/affiliates/{id}/suspend"), &json!({"reason": "spam"})).await;
+    let suspended = world.call(Method::POST, &format!("/affiliates/{id}/suspend"), &json!({"reason": "spam"})).await;
     assert_eq!(suspended.json()["affiliate"]["status"], json!("suspended"));
     let back = owner(&world, &who, Method::POST, (&format!("/partners/{id}/reactivate"), json!({}))).await;
     assert_eq!(back.json()["affiliate"]["status"], json!("active"));
@@ -414,8 +393,7 @@ async fn partners_are_listed_page_by_page() {
     let session = world.browse(&who, Method::GET, "/api/affiliates?limit=1", &Value::Null).await;
     assert_eq!(session.status, StatusCode::OK);
     let campaigns = world.get("/affiliate-campaigns").await.json();
-    let counts: Vec<_> =
-        campaigns["data"].as_array().unwrap().iter().map(|one| &one["affiliate_count"]).collect();
+    let counts: Vec<_> = campaigns["data"].as_array().unwrap().iter().map(|one| &one["affiliate_count"]).collect();
     assert_eq!(counts, [115, 115]);
     world.end().await;
 }
@@ -454,9 +432,8 @@ async fn links_are_given_and_taken() {
     assert_eq!((full.status, full.code()), (StatusCode::BAD_REQUEST, "validation_error".to_owned()));
     let listed = all(&world, &path).await;
     assert_eq!((listed.len(), &listed[0]["token"]), (50, &json!("t-47")));
-    let delete = async |id: &Value| {
-        world.call(Method::DELETE, &format!("{path}/{}", id.as_str().unwrap()), &json!({})).await
-    };
+    let delete =
+        async |id: &Value| world.call(Method::DELETE, &format!("{path}/{}", id.as_str().unwrap()), &json!({})).await;
     let primary = delete(&ada["links"][0]["id"]).await;
     assert_eq!((primary.status, primary.code()), (StatusCode::FORBIDDEN, "forbidden".to_owned()));
     assert_eq!(delete(&link["id"]).await.json(), json!({"ok": true}));
@@ -488,8 +465,7 @@ async fn who_is_deleted_is_gone_and_its_tokens_rest() {
     let back = partner(&world, json!({"email": "ada@example.org", "first_name": "Ada"})).await;
     assert_eq!(back["links"][0]["token"], json!("ada-2"));
     for token in ["ada", "MORE"] {
-        let taken =
-            world.call(Method::POST, "/affiliates", &json!({"email": "b@example.org", "token": token})).await;
+        let taken = world.call(Method::POST, "/affiliates", &json!({"email": "b@example.org", "token": token})).await;
         assert_eq!(taken.status, StatusCode::CONFLICT);
     }
     world.hall.clock().advance(std::time::Duration::from_secs(90 * 24 * 3600 + 1));
@@ -517,8 +493,7 @@ async fn what_comes_with_a_key_is_done_once() {
     let body = json!({"email": "ada@example.org", "token": "ada", "status": "pending"});
     let first = once("/affiliates", "k1", body.clone()).await;
     let again =
-        once("/affiliates", "k1", json!({"token": "ada", "status": "pending", "email": "ada@example.org"}))
-            .await;
+        once("/affiliates", "k1", json!({"token": "ada", "status": "pending", "email": "ada@example.org"})).await;
     assert_eq!((first.status, again.status), (StatusCode::CREATED, StatusCode::CREATED));
     assert_eq!((first.json(), &first.headers["etag"]), (again.json(), &again.headers["etag"]));
     assert_eq!(again.headers["idempotent-replayed"], "true");
@@ -526,10 +501,7 @@ async fn what_comes_with_a_key_is_done_once() {
     assert_eq!((other.status, other.code()), (StatusCode::CONFLICT, "idempotency_conflict".to_owned()));
     assert_eq!(once("/affiliates", "k2", body).await.code(), "conflict");
     // What was refused leaves the key free.
-    assert_eq!(
-        once("/affiliates", "k2", json!({"email": "b@example.org"})).await.status,
-        StatusCode::CREATED
-    );
+    assert_eq!(once("/affiliates", "k2", json!({"email": "b@example.org"})).await.status, StatusCode::CREATED);
     let path = format!("/affiliates/{}", first.json()["affiliate"]["id"].as_str().unwrap());
     let approve = format!("{path}/approve");
     let approved = once(&approve, "k1", json!({})).await;
@@ -548,10 +520,7 @@ async fn what_comes_with_a_key_is_done_once() {
         assert_eq!((first.status, again.status), (status, status), "{key}");
         assert_eq!(first.json(), again.json());
     }
-    assert_eq!(
-        once("/affiliates", "", json!({"email": "c@example.org"})).await.code(),
-        "invalid_idempotency_key"
-    );
+    assert_eq!(once("/affiliates", "", json!({"email": "c@example.org"})).await.code(), "invalid_idempotency_key");
     world.end().await;
 }
 
@@ -583,7 +552,7 @@ async fn of_two_with_one_address_one_is_first() {
 async fn what_is_another_accounts_is_not_there() {
     let world = World::start().await;
     set_up(&world, 1).await;
-    let other = world.account(2, Scope::Full).await;
+    let other = world.account(2, ApiKeyScope::Full).await;
     let theirs = set_up(&world, 2).await;
     let ada = partner(&world, json!({"email": "ada@example.org", "token": "ada"})).await;
     let told = json!({"token": "ada", "email": "grace@example.net"});
@@ -605,11 +574,7 @@ async fn what_is_another_accounts_is_not_there() {
         (Method::GET, format!("/affiliate-referrals/{}", id(&referral))),
     ] {
         let answer = world.call_as(&other, method.clone(), &path, &json!({})).await;
-        assert_eq!(
-            (answer.status, answer.code()),
-            (StatusCode::NOT_FOUND, "not_found".to_owned()),
-            "{method} {path}"
-        );
+        assert_eq!((answer.status, answer.code()), (StatusCode::NOT_FOUND, "not_found".to_owned()), "{method} {path}");
     }
     for told in [told.clone(), json!({"affiliate_id": ada["id"], "email": "grace@example.net"})] {
         let answer = world.call_as(&other, Method::POST, "/affiliate-referrals", &told).await;

@@ -4,7 +4,7 @@ use std::time::Duration;
 
 use crate::world::World;
 use http::{Method, StatusCode};
-use mail::credential::Scope;
+use mail::credential::ApiKeyScope;
 use mail::id::DomainId;
 use serde_json::{Value, json};
 use store::engine::Batch;
@@ -25,10 +25,7 @@ async fn a_key_is_shown_once_and_works_by_both_prefixes() {
     let world = World::start().await;
     let (key, secret) = create(&world, &json!({"name": " CI ", "scope": "sending"})).await;
     assert!(key["id"].as_str().unwrap().starts_with("key_"));
-    assert_eq!(
-        (&key["name"], &key["scope"], &key["enabled"]),
-        (&json!("CI"), &json!("sending"), &json!(true))
-    );
+    assert_eq!((&key["name"], &key["scope"], &key["enabled"]), (&json!("CI"), &json!("sending"), &json!(true)));
     for null in ["domain_id", "last_used_at", "last_used_ip", "expires_at"] {
         assert_eq!(key[null], Value::Null, "{null}");
     }
@@ -80,7 +77,8 @@ async fn what_is_wrong_is_named() {
 async fn a_key_is_used_from_where_and_until_when_it_may() {
     let world = World::start().await;
     let expires_at = (world.hall.clock().now() + Duration::from_secs(3600)).to_string();
-    let body = json!({"name": "n", "scope": "full", "allowed_ips": ["127.0.0.0/8", "2001:db8::1"], "expires_at": expires_at});
+    let body =
+        json!({"name": "n", "scope": "full", "allowed_ips": ["127.0.0.0/8", "2001:db8::1"], "expires_at": expires_at});
     let (key, secret) = create(&world, &body).await;
     assert_eq!(key["allowed_ips"], json!(["127.0.0.0/8", "2001:db8::1"]));
     assert_eq!(world.get_as(&secret, "/emails").await.status, StatusCode::OK);
@@ -142,7 +140,7 @@ async fn a_key_that_is_bound_to_a_domain_reaches_what_is_that_domains() {
     let body = json!({"name": "bound", "scope": "full", "domain_id": domain});
     let (key, secret) = create(&world, &body).await;
     assert_eq!(key["domain_id"], json!(domain));
-    let tenant = world.hall.by_api_key(&secret, None).await.unwrap();
+    let tenant = world.hall.authenticate_api_key(&secret, None).await.unwrap();
     assert_eq!(tenant.bound_to(), Some(domain));
     let mail = |from: &str| json!({"from": from, "to": "b@example.net", "subject": "s", "text": "t"});
     let sent = world.call_as(&secret, Method::POST, "/emails", &mail("a@example.com")).await;
@@ -182,7 +180,7 @@ async fn lists_are_paged_and_other_accounts_are_not_there() {
         }
     }
     assert_eq!(names, ["3", "2", "1", "0", "test"]);
-    let other = world.account(2, Scope::Full).await;
+    let other = world.account(2, ApiKeyScope::Full).await;
     let own = world.get("/api-keys").await.json()["api_keys"][0].clone();
     for (method, path) in [
         (Method::GET, path(&own)),

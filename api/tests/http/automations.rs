@@ -4,11 +4,11 @@ use std::time::Duration;
 
 use http::{Method, StatusCode};
 use jiff::Timestamp;
-use mail::credential::Scope;
+use mail::credential::ApiKeyScope;
 use mail::id::{AccountId, ProductEventId};
-use mail::signal::Signal;
-use queue::accept::Hall;
-use queue::automations::Reaction;
+use mail::signal::TriggerEvent;
+use queue::accept::Intake;
+use queue::automations::SignalEffects;
 use serde_json::{Value, json};
 use store::engine::Batch;
 
@@ -20,15 +20,15 @@ async fn post(world: &World, path: &str, body: Value) -> Answered {
 
 /// What happens in the product: as `POST /events` has it heard.
 async fn hear(
-    hall: &Hall,
+    hall: &Intake,
     account: AccountId,
     name: &str,
     who: (Option<&str>, Option<&str>),
     data: Value,
-) -> Reaction {
+) -> SignalEffects {
     let now = hall.clock().now();
     loop {
-        let signal = Signal {
+        let signal = TriggerEvent {
             account,
             name,
             id: ProductEventId::new(now, hall.entropy().u128()).to_bytes(),
@@ -38,7 +38,7 @@ async fn hear(
             at: now,
         };
         let mut batch = Batch::intake();
-        let reaction = hall.automations().react(&signal, &mut batch).await.unwrap();
+        let reaction = hall.automations().apply_event(&signal, &mut batch).await.unwrap();
         let partitions = store::run::due::partitions_of(&batch);
         if hall.store().commit(batch).await.is_ok() {
             hall.automations().wake(&partitions);
@@ -64,14 +64,14 @@ impl<'a> Product<'a> {
 
     async fn says_of(&self, name: &str, who: (Option<&str>, Option<&str>), data: Value) -> (u64, u64, u64) {
         let reaction = hear(&self.world.hall, self.account, name, who, data).await;
-        self.world.hall.run_due().await;
+        self.world.hall.run_due_automations().await;
         (reaction.matched, reaction.resumed, reaction.cancelled)
     }
 
     async fn passes(&self, time: &str) {
-        let span = mail::automation::span::Span::read(time).unwrap();
+        let span = mail::automation::span::TimeSpan::parse(time).unwrap();
         self.world.hall.clock().advance(Duration::from_secs(span.seconds()));
-        self.world.hall.run_due().await;
+        self.world.hall.run_due_automations().await;
     }
 
     async fn runs(&self, automation: &str) -> Vec<Value> {
@@ -121,8 +121,7 @@ async fn the_worked_example_runs_to_its_end() {
     let world = World::start().await;
     let product = Product::of(&world).await;
     template(&world, "welcome", "Hi {{name}}").await;
-    template(&world, "trial-ending", "It ends, {{event.data.name}}: {{wait.received}} {{wait.data.how}}")
-        .await;
+    template(&world, "trial-ending", "It ends, {{event.data.name}}: {{wait.received}} {{wait.data.how}}").await;
     let id = active(
         &world,
         json!({"event": "user.created", "cancel_on_events": ["subscription.started"]}),
@@ -145,10 +144,7 @@ async fn the_worked_example_runs_to_its_end() {
     assert_eq!(product.counts(&id).await, [0, 1, 0, 0, 0]);
 
     // Another's activation is none of it.
-    assert_eq!(
-        product.says_of("user.activated", (Some("8"), Some("b@example.net")), json!({})).await,
-        (0, 0, 0)
-    );
+    assert_eq!(product.says_of("user.activated", (Some("8"), Some("b@example.net")), json!({})).await, (0, 0, 0));
     assert_eq!(product.says("user.activated", json!({"how": "click"})).await, (0, 1, 0));
     let run = product.runs(&id).await.remove(0);
     assert_eq!((&run["status"], &run["current_step_index"]), (&json!("waiting"), &json!(3)), "{run}");
@@ -160,10 +156,7 @@ async fn the_worked_example_runs_to_its_end() {
     assert_eq!(product.counts(&id).await, [0, 0, 1, 0, 0]);
     let last = run["steps"][4]["output"]["email_id"].as_str().unwrap();
     let email = world.get(&format!("/emails/{last}")).await.json()["email"].clone();
-    assert_eq!(
-        (&email["html"], &email["to"]),
-        (&json!("It ends, Ada: true click"), &json!(["b@example.net"]))
-    );
+    assert_eq!((&email["html"], &email["to"]), (&json!("It ends, Ada: true click"), &json!(["b@example.net"])));
 
     is_told_step_by_step(&product.told(&run).await);
     world.end().await;
@@ -258,10 +251,7 @@ async fn an_event_about_emails_that_there_is_not_is_a_slip() {
         assert!(told.json()["error"]["details"]["fields"]["name"].is_string(), "{told:?}");
     }
     // One of the product's own may be called so.
-    assert_eq!(
-        made(json!({"event": "email.verified"}), "email.clicked").await.status,
-        StatusCode::BAD_REQUEST
-    );
+    assert_eq!(made(json!({"event": "email.verified"}), "email.clicked").await.status, StatusCode::BAD_REQUEST);
     let told = world.post("/events", r#"{"name": "email.verified", "user_id": "7"}"#).await;
     assert_eq!(told.status, StatusCode::ACCEPTED);
     let answer = made(json!({"event": "email.verified"}), "email.clicked").await;
@@ -283,8 +273,7 @@ async fn definitions_are_checked() {
     for field in ["name", "trigger.event", "steps[1].duration"] {
         assert!(fields[field].is_string(), "{field}: {fields}");
     }
-    let texts =
-        json!({"name": "S", "trigger": {"event": "a"}, "steps": [{"type": "sms", "to": "1", "body": "x"}]});
+    let texts = json!({"name": "S", "trigger": {"event": "a"}, "steps": [{"type": "sms", "to": "1", "body": "x"}]});
     let answer = post(&world, "/automations", texts).await;
     assert!(answer.json()["error"]["details"]["steps[0]"].as_str().unwrap().contains("[sms]"), "{answer:?}");
 
@@ -336,16 +325,10 @@ async fn definitions_are_kept_and_changed() {
     assert_eq!((&versions["versions"][0]["version"], &versions["has_more"]), (&json!(2), &json!(true)));
     let cursor = versions["next_cursor"].as_str().unwrap();
     let versions = world.get(&format!("{path}/versions?limit=1&cursor={cursor}")).await.json();
-    assert_eq!(
-        (&versions["versions"][0]["steps"][0]["text"], &versions["has_more"]),
-        (&json!("one"), &json!(false))
-    );
+    assert_eq!((&versions["versions"][0]["steps"][0]["text"], &versions["has_more"]), (&json!("one"), &json!(false)));
 
     let copy = world.post(&format!("{path}/duplicate"), "").await.json()["automation"].clone();
-    assert_eq!(
-        (&copy["name"], &copy["status"], &copy["version"]),
-        (&json!("C (copy)"), &json!("draft"), &json!(1))
-    );
+    assert_eq!((&copy["name"], &copy["status"], &copy["version"]), (&json!("C (copy)"), &json!("draft"), &json!(1)));
     let listed = async |query: &str| {
         let list = world.get(&format!("/automations?{query}")).await.json();
         list["automations"]
@@ -371,8 +354,7 @@ async fn who_may_enter_again() {
     let world = World::start().await;
     let product = Product::of(&world).await;
     let steps = json!([{"type": "delay", "duration": "1h"}]);
-    for (reentry, expected) in [("always", [1, 1, 1]), ("once", [1, 0, 0]), ("while_not_running", [1, 0, 1])]
-    {
+    for (reentry, expected) in [("always", [1, 1, 1]), ("once", [1, 0, 0]), ("while_not_running", [1, 0, 1])] {
         let trigger = json!({"event": reentry, "reentry": reentry});
         active(&world, trigger, steps.clone()).await;
         let mut matched = Vec::new();
@@ -384,11 +366,7 @@ async fn who_may_enter_again() {
         }
         assert_eq!(matched, expected, "{reentry}");
         // Another person is another; the same address without an id is the same.
-        assert_eq!(
-            product.says_of(reentry, (Some("9"), Some("b@example.net")), json!({})).await.0,
-            1,
-            "{reentry}"
-        );
+        assert_eq!(product.says_of(reentry, (Some("9"), Some("b@example.net")), json!({})).await.0, 1, "{reentry}");
     }
     // Many at the same time are one.
     let trigger = json!({"event": "rush", "reentry": "once"});
@@ -426,13 +404,10 @@ async fn filters_branches_and_timeouts() {
     assert_eq!(one["status"], "waiting");
     product.passes("1h").await;
     let one = product.runs(&id).await.remove(1);
-    assert_eq!(
-        (&one["current_step_index"], &one["steps"][2]["status"]),
-        (&json!(3), &json!("skipped")),
-        "{one}"
-    );
+    assert_eq!((&one["current_step_index"], &one["steps"][2]["status"]), (&json!(3), &json!("skipped")), "{one}");
     for (on_timeout, status) in [("stop", "completed"), ("fail", "failed")] {
-        let wait = json!([{"type": "wait_for_event", "event": "x", "timeout": "1h", "on_timeout": on_timeout}, letter("x")]);
+        let wait =
+            json!([{"type": "wait_for_event", "event": "x", "timeout": "1h", "on_timeout": on_timeout}, letter("x")]);
         let id = active(&world, json!({"event": on_timeout}), wait).await;
         product.says(on_timeout, json!({})).await;
         product.passes("1h").await;
@@ -447,12 +422,8 @@ async fn runs_hold_go_on_and_are_cancelled() {
     let world = World::start().await;
     let product = Product::of(&world).await;
     let trigger = json!({"event": "a", "cancel_on_events": ["stop"]});
-    let id = active(
-        &world,
-        trigger,
-        json!([{"type": "delay", "duration": "1h"}, {"type": "delay", "duration": "1h"}]),
-    )
-    .await;
+    let id = active(&world, trigger, json!([{"type": "delay", "duration": "1h"}, {"type": "delay", "duration": "1h"}]))
+        .await;
     let path = format!("/automations/{id}");
     product.says("a", json!({})).await;
     post(&world, &path, json!({"action": "pause"})).await;
@@ -463,7 +434,7 @@ async fn runs_hold_go_on_and_are_cancelled() {
     // An edit makes another version; the run stays on its own.
     post(&world, &path, json!({"steps": [letter("x")]})).await;
     post(&world, &path, json!({"action": "activate"})).await;
-    world.hall.run_due().await;
+    world.hall.run_due_automations().await;
     let run = product.runs(&id).await.remove(0);
     assert_eq!((&run["current_step_index"], &run["automation_version"]), (&json!(1), &json!(1)), "{run}");
     assert_eq!(product.says_of("stop", (Some("8"), None), json!({})).await, (0, 0, 0));
@@ -485,7 +456,7 @@ async fn runs_hold_go_on_and_are_cancelled() {
     let answer = post(&world, &path, json!({"action": "cancel_runs"})).await;
     let counts = &answer.json()["automation"]["counts"];
     assert_eq!((&counts["waiting"], &counts["cancelled"]), (&json!(0), &json!(4)), "{answer:?}");
-    world.hall.run_due().await;
+    world.hall.run_due_automations().await;
     assert_eq!(product.counts(&id).await, [0, 0, 0, 0, 4]);
     for (query, count) in [
         ("status=cancelled", 4),
@@ -499,15 +470,15 @@ async fn runs_hold_go_on_and_are_cancelled() {
     }
     product.says("a", json!({})).await;
     post(&world, &path, json!({"action": "archive"})).await;
-    world.hall.run_due().await;
+    world.hall.run_due_automations().await;
     assert_eq!(product.counts(&id).await, [0, 0, 0, 0, 5]);
     assert_eq!(product.says("a", json!({})).await, (0, 0, 0));
     // Deleted, nothing of it is left.
     world.call(Method::DELETE, &path, &json!({})).await;
-    world.hall.run_due().await;
+    world.hall.run_due_automations().await;
     let (account, automation) = (product.account, id.parse().unwrap());
-    assert!(store::run::oldest(world.hall.store(), (account, automation), None, 9).await.unwrap().is_empty());
-    assert!(store::automation::heard(world.hall.store(), account).await.unwrap().unwrap().is_empty());
+    assert!(store::run::list_oldest(world.hall.store(), (account, automation), None, 9).await.unwrap().is_empty());
+    assert!(store::automation::list_trigger_events(world.hall.store(), account).await.unwrap().unwrap().is_empty());
     world.end().await;
 }
 
@@ -516,17 +487,13 @@ async fn what_cannot_be_sent_is_told_in_the_run() {
     let world = World::start().await;
     let product = Product::of(&world).await;
     post(&world, "/suppressions", json!({"email": "gone@example.net"})).await;
-    let id = active(&world, json!({"event": "a"}), json!([letter("Hi {{event.data.name}}"), letter("more")]))
-        .await;
+    let id = active(&world, json!({"event": "a"}), json!([letter("Hi {{event.data.name}}"), letter("more")])).await;
     let run = async |who: Option<&str>, data: Value| {
         product.says_of("a", (None, who), data).await;
         product.runs(&id).await.remove(0)
     };
     let skipped = run(Some("gone@example.net"), json!({"name": "x"})).await;
-    assert_eq!(
-        (&skipped["status"], &skipped["steps"][0]["output"]["suppressed"]),
-        (&json!("completed"), &json!(true))
-    );
+    assert_eq!((&skipped["status"], &skipped["steps"][0]["output"]["suppressed"]), (&json!("completed"), &json!(true)));
     let missing = run(Some("b@example.net"), json!({})).await;
     assert_eq!(missing["status"], "failed");
     assert!(missing["error"].as_str().unwrap().contains("event.data.name"), "{missing}");
@@ -549,15 +516,18 @@ async fn what_cannot_be_sent_is_told_in_the_run() {
 async fn events_about_emails_start_runs_but_not_endlessly() {
     let world = World::start().await;
     let product = Product::of(&world).await;
-    let sent =
-        active(&world, json!({"event": "email.sent"}), json!([letter("again, {{event.data.subject}}")]))
-            .await;
-    let other = active(&world, json!({"event": "email.sent", "filter": {"all": [{"field": "event.data.subject", "op": "eq", "value": "Hi"}]}}), json!([letter("b")])).await;
+    let sent = active(&world, json!({"event": "email.sent"}), json!([letter("again, {{event.data.subject}}")])).await;
+    let other = active(
+        &world,
+        json!({"event": "email.sent", "filter": {"all": [{"field": "event.data.subject", "op": "eq", "value": "Hi"}]}}),
+        json!([letter("b")]),
+    )
+    .await;
     let mail = json!({"from": "ada@example.com", "to": "b@example.net", "subject": "first", "text": "t"});
     post(&world, "/emails", mail).await;
     for _ in 0..6 {
-        world.hall.tell().await.unwrap();
-        world.hall.run_due().await;
+        world.hall.dispatch_outbox().await.unwrap();
+        world.hall.run_due_automations().await;
     }
     // The first starts one run; its mail starts one of the other; the mail of that starts none of both.
     let (one, two) = (product.runs(&sent).await, product.runs(&other).await);
@@ -582,14 +552,14 @@ async fn a_run_survives_its_process() {
         .await;
         hear(&world.hall, product.account, "a", (Some("7"), Some("b@example.net")), json!({})).await;
         let cut = world.hall.clone();
-        let running = tokio::spawn(async move { cut.run_due().await });
+        let running = tokio::spawn(async move { cut.run_due_automations().await });
         for _ in 0..patience {
             tokio::task::yield_now().await;
         }
         running.abort();
         let _ = running.await;
         let next = hall(store.clone()).await;
-        next.run_due().await;
+        next.run_due_automations().await;
         let run = product.runs(&id).await.remove(0);
         assert_eq!(run["status"], "completed", "{patience}: {run}");
         assert_eq!(product.told(&run).await.len(), 5, "{patience}");
@@ -609,7 +579,7 @@ async fn many_that_wait_go_on_in_slices() {
     for _ in 0..1_100 {
         hear(&world.hall, product.account, "a", (Some("7"), None), json!({})).await;
     }
-    world.hall.run_due().await;
+    world.hall.run_due_automations().await;
     assert_eq!(product.counts(&id).await, [0, 1_100, 0, 0, 0]);
     assert_eq!(product.says("go", json!({})).await, (0, 1_100, 0));
     assert_eq!(product.counts(&id).await, [0, 0, 1_100, 0, 0]);
@@ -628,7 +598,7 @@ async fn accounts_do_not_see_each_other() {
     let id = active(&world, json!({"event": "a"}), json!([{"type": "delay", "duration": "1h"}])).await;
     product.says("a", json!({})).await;
     let run = product.runs(&id).await.remove(0)["id"].as_str().unwrap().to_owned();
-    let other = world.account(2, Scope::Full).await;
+    let other = world.account(2, ApiKeyScope::Full).await;
     assert_eq!(world.get_as(&other, "/automations").await.json()["automations"], json!([]));
     for (method, path) in [
         (Method::GET, format!("/automations/{id}")),
@@ -645,7 +615,7 @@ async fn accounts_do_not_see_each_other() {
         assert_eq!((answer.status, answer.code().as_str()), (StatusCode::NOT_FOUND, "not_found"), "{path}");
     }
     let theirs = AccountId::new(Timestamp::from_second(1_700_000_000).unwrap(), 2);
-    assert_eq!(hear(&world.hall, theirs, "a", (Some("7"), None), json!({})).await, Reaction::default());
+    assert_eq!(hear(&world.hall, theirs, "a", (Some("7"), None), json!({})).await, SignalEffects::default());
     assert_eq!(product.counts(&id).await, [0, 1, 0, 0, 0]);
     world.end().await;
 }

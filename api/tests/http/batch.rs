@@ -41,12 +41,10 @@ async fn each_email_has_its_own_fate() {
         let answer = post(&world, &[], body).await;
         assert_eq!(answer.status, StatusCode::OK, "{:?}", answer.body);
         let data = answer.json()["data"].as_array().unwrap().clone();
-        let shown =
-            |n: usize| (data[n]["index"].as_u64().unwrap(), data[n]["status"].as_str().unwrap().to_owned());
+        let shown = |n: usize| (data[n]["index"].as_u64().unwrap(), data[n]["status"].as_str().unwrap().to_owned());
         assert_eq!(
             [0, 1, 2, 3, 4].map(shown),
-            [(0, "sent"), (1, "failed"), (2, "sent"), (3, "failed"), (4, "sent")]
-                .map(|(n, s)| (n, s.to_owned()))
+            [(0, "sent"), (1, "failed"), (2, "sent"), (3, "failed"), (4, "sent")].map(|(n, s)| (n, s.to_owned()))
         );
         assert!(data[0]["id"].as_str().unwrap().starts_with("msg_") && data[0].get("error").is_none());
         assert_eq!(data[1]["id"], Value::Null);
@@ -73,8 +71,7 @@ async fn all_or_none_where_asked_for() {
     let blocked = mail("blocked@example.net");
     let suppress = json!({"email": "blocked@example.net"}).to_string();
     assert_eq!(world.post("/suppressions", suppress).await.status, StatusCode::OK);
-    let (good, bad_request, forbidden) =
-        (mail("a@example.net"), StatusCode::BAD_REQUEST, StatusCode::FORBIDDEN);
+    let (good, bad_request, forbidden) = (mail("a@example.net"), StatusCode::BAD_REQUEST, StatusCode::FORBIDDEN);
     for (batch, status, code, told) in [
         (json!([good, unfit]), bad_request, "validation_error", "subject"),
         (json!([good, foreign, foreign]), forbidden, "domain_not_verified", "not verified"),
@@ -88,15 +85,10 @@ async fn all_or_none_where_asked_for() {
         assert!(details["errors"][0]["message"].as_str().unwrap().contains(told), "{details}");
     }
     // Each is told by its place, as the answer to it alone would be.
-    let both =
-        post(&world, &STRICT, json!([blocked, good, foreign])).await.json()["error"]["details"].clone();
+    let both = post(&world, &STRICT, json!([blocked, good, foreign])).await.json()["error"]["details"].clone();
     let told: Vec<_> =
         both["errors"].as_array().unwrap().iter().map(|e| (e["index"].clone(), e["code"].clone())).collect();
-    assert_eq!(
-        told,
-        [(json!(0), json!("validation_error")), (json!(2), json!("domain_not_verified"))],
-        "{both}"
-    );
+    assert_eq!(told, [(json!(0), json!("validation_error")), (json!(2), json!("domain_not_verified"))], "{both}");
     assert_eq!(both["errors"][1]["details"], json!({"domain": "elsewhere.example"}));
     assert_eq!(count(&world).await, 0);
     let good = post(&world, &STRICT, json!([mail("a@example.net"), mail("b@example.net")])).await;
@@ -115,10 +107,7 @@ async fn all_or_none_says_what_the_plan_or_the_recipients_say() {
     let suppress = json!({"email": "b@example.net"}).to_string();
     assert_eq!(world.post("/suppressions", suppress).await.status, StatusCode::OK);
     let blocked = post(&world, &STRICT, json!([mail("a@example.net"), mail("b@example.net")])).await;
-    assert_eq!(
-        (blocked.status, blocked.code().as_str()),
-        (StatusCode::UNPROCESSABLE_ENTITY, "validation_error")
-    );
+    assert_eq!((blocked.status, blocked.code().as_str()), (StatusCode::UNPROCESSABLE_ENTITY, "validation_error"));
     let details = blocked.json()["error"]["details"].clone();
     assert_eq!(details["suppressed"], json!(["b@example.net"]));
     // No email is left that says so.
@@ -166,11 +155,7 @@ async fn what_refuses_the_batch_whole() {
         (json!({}), "emails"),
     ] {
         let answer = post(&world, &[], body.clone()).await;
-        assert_eq!(
-            (answer.status, answer.code().as_str()),
-            (StatusCode::BAD_REQUEST, "validation_error"),
-            "{body}"
-        );
+        assert_eq!((answer.status, answer.code().as_str()), (StatusCode::BAD_REQUEST, "validation_error"), "{body}");
         assert!(answer.json()["error"]["details"]["fields"][field].is_string(), "{field}: {:?}", answer.body);
     }
     assert_eq!(post(&world, &[], json!("x")).await.status, StatusCode::BAD_REQUEST);
@@ -193,8 +178,7 @@ async fn a_key_covers_the_whole_batch() {
     assert_eq!(count(&world).await, 1);
     // The same key for another operation is another key.
     let single = world.request(Method::POST, "/emails").header("content-type", "application/json");
-    let single =
-        single.header("idempotency-key", "k").body(Full::new(mail("a@example.net").to_string().into()));
+    let single = single.header("idempotency-key", "k").body(Full::new(mail("a@example.net").to_string().into()));
     assert_eq!(world.send(single.unwrap()).await.status, StatusCode::OK);
     world.end().await;
 }
@@ -256,8 +240,7 @@ fn keyed(to: &str, key: &str) -> Value {
 #[tokio::test]
 async fn an_email_of_a_batch_may_have_a_key_of_its_own() {
     let world = World::start().await;
-    let first =
-        entries(&post(&world, &[], json!([keyed("a@example.net", "1"), mail("b@example.net")])).await);
+    let first = entries(&post(&world, &[], json!([keyed("a@example.net", "1"), mail("b@example.net")])).await);
     assert!(first[0].get("replayed").is_none());
     let mut later = keyed("c@example.net", "2");
     later["scheduled_at"] = json!("2999-01-01T00:00:00Z");
@@ -299,8 +282,7 @@ async fn an_email_of_a_batch_may_have_a_key_of_its_own() {
 #[tokio::test]
 async fn of_many_batches_with_one_email_in_common_one_sends_it() {
     let worlds = World::pair().await;
-    let batch =
-        |n: usize| json!([keyed("a@example.net", "common"), keyed("b@example.net", &format!("own {n}"))]);
+    let batch = |n: usize| json!([keyed("a@example.net", "common"), keyed("b@example.net", &format!("own {n}"))]);
     let answers = join_all((0..8).map(|n| post(&worlds[n % 2], &[], batch(n)))).await;
     let mut common: Vec<String> = Vec::new();
     for answer in &answers {

@@ -32,8 +32,7 @@ async fn account(world: &World) -> Account {
 
 async fn post(world: &World, secret: &str, body: &str) -> Answered {
     let signature = sign(secret, world.hall.clock().now(), body.as_bytes());
-    let request =
-        http::Request::post("/billing/stripe").header("host", "test").header("stripe-signature", signature);
+    let request = http::Request::post("/billing/stripe").header("host", "test").header("stripe-signature", signature);
     world.send(request.body(Full::new(body.to_owned().into())).unwrap()).await
 }
 
@@ -110,7 +109,7 @@ async fn a_customer_with_the_owners_address_pays_for_the_account() {
     tell(&world, "customer.deleted", json!({"id": "cus_1", "object": "customer"}), json!(null)).await;
     assert!(may_send(&world).await);
     // The other one pays for somebody else: as metadata say.
-    world.account(2, mail::credential::Scope::Full).await;
+    world.account(2, mail::credential::ApiKeyScope::Full).await;
     let other = store::account::find(world.hall.store(), "owner2@example.com").await.unwrap().unwrap();
     let mut moved = customer("cus_2", json!("pm_2"));
     moved["metadata"] = json!({"account_id": other.id});

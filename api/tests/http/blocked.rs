@@ -20,19 +20,15 @@ async fn a_suppressed_recipient_keeps_the_email_back_and_it_says_so() {
     let made = world.post("/suppressions", json!({"email": "Gone@example.net"}).to_string()).await;
     assert_eq!(made.status, StatusCode::OK, "{made:?}");
     let refused = world.post("/emails", mail(json!(["gone@example.net", "b@example.net"]), json!({}))).await;
-    assert_eq!(
-        (refused.status, refused.code().as_str()),
-        (StatusCode::UNPROCESSABLE_ENTITY, "validation_error")
-    );
+    assert_eq!((refused.status, refused.code().as_str()), (StatusCode::UNPROCESSABLE_ENTITY, "validation_error"));
     let details = refused.json()["error"]["details"].clone();
     assert_eq!(details["suppressed"], json!(["gone@example.net"]));
     let blocked = show(&world, &details["email_id"]).await;
     assert_eq!((&blocked["status"], &blocked["last_event"]), (&json!("failed"), &json!("email.suppressed")));
     assert_eq!((&blocked["sent_at"], &blocked["text"]), (&Value::Null, &json!("t")));
-    let states: Vec<_> =
-        blocked["recipients"].as_array().unwrap().iter().map(|r| r["status"].clone()).collect();
+    let states: Vec<_> = blocked["recipients"].as_array().unwrap().iter().map(|r| r["status"].clone()).collect();
     assert_eq!(states, [json!("suppressed"), json!("failed")]);
-    let used = world.hall.used(&world.tenant().await).await.unwrap();
+    let used = world.hall.plan_usage(&world.tenant().await).await.unwrap();
     assert_eq!(used.month, 0, "what is blocked uses up nothing");
     // The others get it when the sender wishes so.
     let skip = json!({"on_suppressed": "skip"});
@@ -40,7 +36,7 @@ async fn a_suppressed_recipient_keeps_the_email_back_and_it_says_so() {
     assert_eq!(sent.status, StatusCode::OK, "{sent:?}");
     assert!(sent.json()["warnings"][0].as_str().unwrap().contains("gone@example.net"));
     assert_eq!(show(&world, &sent.json()["id"]).await["status"], "sent");
-    assert_eq!(world.hall.used(&world.tenant().await).await.unwrap().month, 1);
+    assert_eq!(world.hall.plan_usage(&world.tenant().await).await.unwrap().month, 1);
     let nobody = world.post("/emails", mail(json!("gone@example.net"), skip)).await;
     assert_eq!(nobody.status, StatusCode::UNPROCESSABLE_ENTITY);
     // In a batch it is one entry's fate.
@@ -57,8 +53,7 @@ async fn an_opt_out_counts_for_its_category_alone() {
     let world = World::start().await;
     let body = json!({"email": "b@example.net", "category": "newsletter"}).to_string();
     assert_eq!(world.post("/category-opt-outs", body).await.status, StatusCode::OK);
-    let refused =
-        world.post("/emails", mail(json!("b@example.net"), json!({"category": "newsletter"}))).await;
+    let refused = world.post("/emails", mail(json!("b@example.net"), json!({"category": "newsletter"}))).await;
     assert_eq!(refused.status, StatusCode::UNPROCESSABLE_ENTITY, "{refused:?}");
     let error = refused.json()["error"].clone();
     assert_eq!(error["message"], "Recipients opted out of this category");
@@ -89,11 +84,11 @@ async fn managed_unsubscribe_puts_its_link_everywhere_and_the_link_works() {
     assert_eq!(shown["html"].as_str().unwrap().trim(), "<a href=\"{{unsubscribe_url}}\">leave</a>");
     assert_eq!((&shown["headers"], &shown["unsubscribe"]), (&json!({}), &json!(true)));
     let raw = world.get(&format!("/emails/{}/raw", id.as_str().unwrap())).await;
-    let message = mail::contents::Contents::of(&raw.body);
+    let message = mail::contents::ParsedBody::parse(&raw.body);
     let link = message.text.unwrap().trim().strip_prefix("Leave: ").unwrap().to_owned();
     assert!(link.starts_with("https://api.example.test/u/"), "{link}");
     assert!(message.html.unwrap().contains(&format!("href=\"{link}\"")));
-    let header = mail::message::read(&raw.body).unwrap();
+    let header = mail::message::parse_header(&raw.body).unwrap();
     assert_eq!(header.facts.subject, format!("Leave: {link}"));
     let wanted = mail::unsubscribe::headers(&link).map(|(name, value)| (name.to_owned(), value));
     assert_eq!(message.headers, wanted);
@@ -119,8 +114,7 @@ async fn managed_unsubscribe_puts_its_link_everywhere_and_the_link_works() {
         assert_eq!(String::from_utf8_lossy(&raw.body).contains("\r\nList-Unsubscribe:"), has, "{more}");
     }
     // A header of the customer's own, without managed unsubscribe, is theirs; a token that nothing replaces is told.
-    let more =
-        json!({"headers": {"List-Unsubscribe": "<mailto:x@example.com>"}, "text": "{{unsubscribe_url}}"});
+    let more = json!({"headers": {"List-Unsubscribe": "<mailto:x@example.com>"}, "text": "{{unsubscribe_url}}"});
     let sent = world.post("/emails", mail(json!("d@example.net"), more)).await.json();
     assert!(sent["warnings"][0].as_str().unwrap().contains("`unsubscribe: true`"), "{sent}");
     assert_eq!(show(&world, &sent["id"]).await["headers"]["List-Unsubscribe"], "<mailto:x@example.com>");

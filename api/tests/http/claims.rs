@@ -4,7 +4,7 @@ use std::time::Duration;
 
 use http::{Method, StatusCode};
 use mail::account::Plan;
-use mail::credential::Scope;
+use mail::credential::ApiKeyScope;
 use serde_json::{Value, json};
 
 use crate::world::{World, domains};
@@ -31,7 +31,7 @@ fn names(page: &Value) -> Vec<&str> {
 #[tokio::test]
 async fn claims_are_listed_and_given_up() {
     let (world, names_server) = World::with_names("").await;
-    let other = world.account(2, Scope::Full).await;
+    let other = world.account(2, ApiKeyScope::Full).await;
     let mut made = Vec::new();
     for number in 0..3 {
         made.push(claim(&world, &other, &format!("d{number}.test")).await);
@@ -56,8 +56,7 @@ async fn claims_are_listed_and_given_up() {
     names_server.set(&format!("_service.d0.test TXT \"{value}\"\n"));
     let looked = call(Method::POST, &path(&made[0], "/verify")).await.json();
     assert_eq!(looked["claim"]["status"], json!("cancelled"));
-    let anew =
-        world.call_as(&other, Method::POST, "/domains/claims", &json!({"name": "d0.test"})).await.json();
+    let anew = world.call_as(&other, Method::POST, "/domains/claims", &json!({"name": "d0.test"})).await.json();
     assert_ne!(anew["claim"]["id"], made[0]["id"]);
     let done = call(Method::POST, &path(&anew["claim"], "/verify")).await.json();
     assert_eq!(done["claim"]["status"], json!("completed"));
@@ -69,10 +68,10 @@ async fn claims_are_listed_and_given_up() {
 #[tokio::test]
 async fn what_cannot_be_completed_expires() {
     let (world, names_server) = World::with_names("").await;
-    let other = world.account(2, Scope::Full).await;
+    let other = world.account(2, ApiKeyScope::Full).await;
     let unproven = claim(&world, &other, "a.test").await;
     let full = claim(&world, &other, "b.test").await;
-    world.hall.enrolment().change_account("owner2@example.com", |a| a.plan = Plan::Free).await.unwrap();
+    world.hall.account_provisioning().change_account("owner2@example.com", |a| a.plan = Plan::Free).await.unwrap();
     let call = async |method: Method, path: &str| world.call_as(&other, method, path, &json!({})).await;
     let added = world.call_as(&other, Method::POST, "/domains", &json!({"name": "own.test"})).await;
     assert_eq!(added.status, StatusCode::OK);
@@ -90,8 +89,7 @@ async fn what_cannot_be_completed_expires() {
     assert_eq!(status(&full).await["status"], json!("expired"));
     let late = call(Method::POST, &path(&full, "/cancel")).await;
     assert_eq!(late.json()["error"]["details"]["status"], json!("expired"));
-    let anew =
-        world.call_as(&other, Method::POST, "/domains/claims", &json!({"name": "b.test"})).await.json();
+    let anew = world.call_as(&other, Method::POST, "/domains/claims", &json!({"name": "b.test"})).await.json();
     assert_eq!(anew["claim"]["status"], json!("pending"));
 }
 
@@ -105,10 +103,10 @@ async fn the_account_that_has_the_domain_is_written_to() {
         parts.domains = domains(server.address, false);
     })
     .await;
-    let other = world.account(2, Scope::Full).await;
+    let other = world.account(2, ApiKeyScope::Full).await;
     let claim = claim(&world, &other, "acme.test").await;
     // They have had it verified.
-    world.hall.domains().force(&"acme.test".parse().unwrap()).await.unwrap();
+    world.hall.domains().force_verify(&"acme.test".parse().unwrap()).await.unwrap();
     let value = claim["record"]["value"].as_str().unwrap();
     server.set(&format!("_service.acme.test TXT \"{value}\"\n"));
     for _ in 0..2 {
@@ -118,7 +116,7 @@ async fn the_account_that_has_the_domain_is_written_to() {
     let letters = async || world.get("/emails?to=owner1@example.com").await.json()["emails"].clone();
     // The process that found the record died before it could send the letter.
     assert_eq!(letters().await, json!([]));
-    world.hall.start();
+    world.hall.start_jobs();
     let sent = async {
         loop {
             let letters = letters().await;

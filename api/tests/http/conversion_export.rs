@@ -4,8 +4,8 @@ use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
 use http::StatusCode;
-use queue::courier::http::{Poster, PosterSettings, UrlRules};
-use queue::product_events::{ExportSettings, Exporter};
+use queue::courier::http::{HttpClient, HttpClientSettings, UrlRules};
+use queue::product_events::{ConversionExportSettings, ConversionExporter};
 use serde_json::{Value, json};
 use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
 use tokio::net::TcpListener;
@@ -39,33 +39,33 @@ async fn platform(statuses: Vec<u16>) -> (String, Arc<Mutex<Vec<(String, Value)>
     (url, heard)
 }
 
-fn exporter(url: String) -> Exporter {
-    let settings = dns::lookup::Settings {
+fn exporter(url: String) -> ConversionExporter {
+    let settings = dns::lookup::ResolverSettings {
         servers: vec!["127.0.0.1:9".parse().unwrap()],
-        ..dns::lookup::Settings::default()
+        ..dns::lookup::ResolverSettings::default()
     };
     let rules = UrlRules { allow_private: true, allow_http: true };
     let resolver = dns::lookup::Resolver::new(&settings).unwrap();
-    let poster = Poster::new(resolver, PosterSettings { rules, ..PosterSettings::default() }).unwrap();
-    Exporter::new(ExportSettings { url, token: Some("hush".into()), email_hash: true }, poster)
+    let poster = HttpClient::new(resolver, HttpClientSettings { rules, ..HttpClientSettings::default() }).unwrap();
+    ConversionExporter::new(ConversionExportSettings { url, token: Some("hush".into()), email_hash: true }, poster)
 }
 
 #[tokio::test]
 async fn a_conversion_is_told_until_it_is_taken() {
     let (world, (url, heard)) = (World::start().await, platform(vec![500, 429, 204, 400]).await);
     let events = world.hall.product_events();
-    events.export_to(exporter(url));
+    events.set_exporter(exporter(url));
     let tell = async |id: &str, more: Value| {
         let mut data = json!({"id": id});
         data.as_object_mut().unwrap().extend(more.as_object().unwrap().clone());
         let event = json!({"name": "user.created", "email": "Grace@example.net", "data": data});
         let answer = world.post("/events", event.to_string()).await;
         assert_eq!(answer.status, StatusCode::ACCEPTED);
-        events.count().await.unwrap();
+        events.aggregate().await.unwrap();
     };
     let try_after = async |seconds: u64| {
         world.hall.clock().advance(Duration::from_secs(seconds));
-        events.export().await.unwrap()
+        events.export_due_now().await.unwrap()
     };
     // Not credited to a click: nobody is told.
     tell("u0", json!({})).await;
@@ -81,10 +81,7 @@ async fn a_conversion_is_told_until_it_is_taken() {
     let heard = heard.lock().unwrap().clone();
     assert_eq!(heard.len(), 4);
     let (head, body) = &heard[0];
-    assert!(
-        head.starts_with("post /conversions http/1.1") && head.contains("authorization: bearer hush"),
-        "{head}"
-    );
+    assert!(head.starts_with("post /conversions http/1.1") && head.contains("authorization: bearer hush"), "{head}");
     // printf grace@example.net | sha256sum
     assert_eq!(body["email_sha256"], "fa412966147ffb5f96d882bda59443f129f2ae48b8dfa946c74fd0131b08f36a");
     let wanted = (json!("sign_up"), json!("g"), json!(5.0), json!("EUR"));
@@ -92,9 +89,7 @@ async fn a_conversion_is_told_until_it_is_taken() {
         (&body["kind"], &body["gclid"], &body["value"], &body["currency"]),
         (&wanted.0, &wanted.1, &wanted.2, &wanted.3)
     );
-    assert!(
-        head.contains(&format!("idempotency-key: {}", body["id"].as_str().unwrap().to_ascii_lowercase()))
-    );
+    assert!(head.contains(&format!("idempotency-key: {}", body["id"].as_str().unwrap().to_ascii_lowercase())));
     assert!(body["id"].as_str().unwrap().starts_with("ae_") && body["occurred_at"].is_string());
     assert!(heard[1].1 == *body && heard[2].1 == *body, "the same each time");
     assert_eq!(heard[3].1["wbraid"], "w");

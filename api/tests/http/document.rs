@@ -4,14 +4,14 @@ use std::collections::BTreeSet;
 use std::path::Path;
 
 use crate::world::World;
-use api::operations::{Action, table};
-use api::problem::Code;
+use api::operations::{OperationHandler, operation_table};
+use api::problem::ErrorCode;
 use http::Request;
 use http_body_util::Full;
 
 #[test]
 fn the_document_is_the_golden_one() {
-    let text = api::openapi::text(&table(), "https://api.example.test");
+    let text = api::openapi::render(&operation_table(), "https://api.example.test");
     let file = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/golden/openapi.json");
     if std::env::var_os("UPDATE_GOLDEN").is_some() {
         std::fs::write(&file, &text).unwrap();
@@ -22,11 +22,10 @@ fn the_document_is_the_golden_one() {
 
 #[test]
 fn the_table_names_everything_once() {
-    let table = table();
+    let table = operation_table();
     let ids: BTreeSet<_> = table.iter().map(|operation| operation.id).collect();
     assert_eq!(ids.len(), table.len());
-    let routes: BTreeSet<_> =
-        table.iter().map(|operation| (operation.path, operation.method.as_str())).collect();
+    let routes: BTreeSet<_> = table.iter().map(|operation| (operation.path, operation.method.as_str())).collect();
     assert_eq!(routes.len(), table.len());
     assert!(table.iter().all(|operation| !operation.summary.is_empty()));
 }
@@ -35,7 +34,7 @@ fn the_table_names_everything_once() {
 /// its security, as validators ask.
 #[test]
 fn bodies_are_plain_objects_and_security_is_told() {
-    let document = api::openapi::document(&table(), "https://api.example.test");
+    let document = api::openapi::document(&operation_table(), "https://api.example.test");
     let operations = |part: &str| {
         let paths = document[part].as_object().unwrap().values();
         paths.flat_map(|path| path.as_object().unwrap().values()).cloned().collect::<Vec<_>>()
@@ -57,8 +56,8 @@ fn bodies_are_plain_objects_and_security_is_told() {
 /// What a path names in braces is described, and the other way round.
 #[test]
 fn path_parameters_are_described() {
-    for operation in table() {
-        let takes = (operation.takes)(&mut api::schema::Schemas::default());
+    for operation in operation_table() {
+        let takes = (operation.request_spec)(&mut api::schema::Schemas::default());
         let described: BTreeSet<String> = takes
             .parameters
             .iter()
@@ -79,13 +78,13 @@ fn path_parameters_are_described() {
 #[tokio::test]
 async fn the_examples_are_taken() {
     let world = World::start().await;
-    let document = api::openapi::document(&table(), crate::world::BASE_URL);
+    let document = api::openapi::document(&operation_table(), crate::world::BASE_URL);
     let mut refused = Vec::new();
     let has_one = |o: &&api::operations::Operation| o.body_bytes_max.is_some() && o.scope().is_some();
-    for operation in table().iter().filter(has_one) {
+    for operation in operation_table().iter().filter(has_one) {
         let method = operation.method.as_str().to_lowercase();
-        let example = &document["paths"][operation.path][&method]["requestBody"]["content"]["application/json"]
-            ["example"];
+        let example =
+            &document["paths"][operation.path][&method]["requestBody"]["content"]["application/json"]["example"];
         let path = operation.path.replace("{id}", "msg_01K9ZQ4Y8M3T5V7W2X6B0C1D9E");
         let request = Request::builder()
             .method(operation.method.clone())
@@ -105,32 +104,29 @@ async fn the_examples_are_taken() {
 /// Every answer of an operation has an example, and every error names its codes.
 #[test]
 fn every_answer_is_described() {
-    let document = api::openapi::document(&table(), crate::world::BASE_URL);
-    for operation in table() {
+    let document = api::openapi::document(&operation_table(), crate::world::BASE_URL);
+    for operation in operation_table() {
         let entry = &document["paths"][operation.path][operation.method.as_str().to_lowercase()];
         let answers = entry["responses"].as_object().unwrap();
         assert!(
-            !answers[operation.gives.status.as_str()]["content"][operation.gives.media_type]["example"]
+            !answers[operation.response_spec.status.as_str()]["content"][operation.response_spec.media_type]["example"]
                 .is_null(),
             "{}",
             operation.id
         );
-        let known = !matches!(operation.action, Action::Public(_));
+        let known = !matches!(operation.handler, OperationHandler::Public(_));
         let everywhere = ["400", "431", "500", "503"].into_iter();
         for status in everywhere.chain(["401", "403", "429"].into_iter().filter(|_| known)) {
             assert!(answers.contains_key(status), "{} {status}", operation.id);
         }
         for (status, answer) in answers.iter().filter(|(status, _)| status.as_str() >= "400") {
             let name = answer["$ref"].as_str().unwrap().rsplit('/').next().unwrap();
-            let examples =
-                &document["components"]["responses"][name]["content"]["application/json"]["examples"];
+            let examples = &document["components"]["responses"][name]["content"]["application/json"]["examples"];
             for word in examples.as_object().unwrap().keys() {
                 let example = &document["components"]["examples"][word]["value"]["error"];
                 assert!(word.starts_with(example["code"].as_str().unwrap()), "{word}");
                 assert!(
-                    Code::ALL
-                        .iter()
-                        .any(|code| word.starts_with(code.word) && code.status.to_string() == *status)
+                    ErrorCode::ALL.iter().any(|code| word.starts_with(code.word) && code.status.to_string() == *status)
                 );
             }
         }

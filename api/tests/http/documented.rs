@@ -2,7 +2,7 @@
 
 use std::sync::OnceLock;
 
-use api::operations::table;
+use api::operations::operation_table;
 use http::Method;
 use serde_json::{Map, Value};
 
@@ -26,9 +26,7 @@ pub(crate) fn hold(method: &Method, path: &str, answer: &Answered) {
     let body = content.get(given).or_else(|| content.get(media));
     // A redirect has no body, and HEAD's answer has none.
     assert!(body.is_some() || answer.body.is_empty(), "{method} {path} answers {status} as {given:?}");
-    if let (400.., Some(examples)) =
-        (answer.status.as_u16(), body.and_then(|body| body["examples"].as_object()))
-    {
+    if let (400.., Some(examples)) = (answer.status.as_u16(), body.and_then(|body| body["examples"].as_object())) {
         let code = answer.code();
         let known = examples.keys().any(|name| *name == code || *name == format!("{code}_{status}"));
         assert!(known, "{method} {path} answers {status} {code}, of which the document knows nothing");
@@ -37,7 +35,7 @@ pub(crate) fn hold(method: &Method, path: &str, answer: &Answered) {
 
 fn document() -> &'static Value {
     static DOCUMENT: OnceLock<Value> = OnceLock::new();
-    DOCUMENT.get_or_init(|| api::openapi::document(&table(), BASE_URL))
+    DOCUMENT.get_or_init(|| api::openapi::document(&operation_table(), BASE_URL))
 }
 
 /// What the document says of a call; nothing where it has no such call.

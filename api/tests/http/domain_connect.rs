@@ -10,7 +10,7 @@ use http_body_util::Full;
 use hyper::server::conn::http1;
 use hyper::service::service_fn;
 use hyper_util::rt::TokioIo;
-use provider::{RequestKey, Web};
+use provider::{FetchSettings, RequestKey};
 use rustls::ServerConfig;
 use rustls::pki_types::{PrivateKeyDer, PrivatePkcs8KeyDer};
 use serde_json::{Value, json};
@@ -31,7 +31,7 @@ const TEMPLATE: &str = "/dc/v2/domainTemplates/providers/example.net/services/em
 type Pages = Arc<Mutex<HashMap<&'static str, (u16, String)>>>;
 
 /// A provider that has these pages and no others.
-async fn provider() -> (Web, Pages) {
+async fn provider() -> (FetchSettings, Pages) {
     let pages = Pages::default();
     let issued = rcgen::generate_simple_self_signed([HOST.to_owned()]).unwrap();
     let certificate = issued.cert.der().clone();
@@ -60,7 +60,7 @@ async fn provider() -> (Web, Pages) {
             tokio::spawn(http1::Builder::new().serve_connection(TokioIo::new(stream), answer));
         }
     });
-    (Web { port, authorities: Some(vec![certificate.to_vec()]) }, pages)
+    (FetchSettings { port, authorities: Some(vec![certificate.to_vec()]) }, pages)
 }
 
 async fn connect(world: &World) -> Answered {
@@ -108,10 +108,7 @@ async fn the_customer_is_led_to_the_page_of_their_provider() {
     assert_eq!(answer.status, StatusCode::OK, "{}", answer.json());
     let url = answer.json()["url"].as_str().unwrap().to_owned();
     let (page, query) = url.split_once('?').unwrap();
-    assert_eq!(
-        page,
-        "https://dns.example/page/v2/domainTemplates/providers/example.net/services/email/apply"
-    );
+    assert_eq!(page, "https://dns.example/page/v2/domainTemplates/providers/example.net/services/email/apply");
     let selector = added["domain"]["dkim"]["selector"].as_str().unwrap();
     for part in [
         "domain=acme.test",

@@ -5,7 +5,7 @@ use std::time::Duration;
 
 use http::{Method, StatusCode};
 use mail::account::Plan;
-use mail::credential::Scope;
+use mail::credential::ApiKeyScope;
 use serde_json::{Value, json};
 
 use crate::world::World;
@@ -127,7 +127,7 @@ async fn what_vanishes_is_forgiven_for_three_days_and_found_again_by_itself() {
     let (world, names) = World::with_names("").await;
     let domain = add(&world, &json!({"name": "acme.test"})).await;
     names.set(&zone(&domain));
-    world.hall.start();
+    world.hall.start_jobs();
     let state = async |wanted: &str, degraded: bool| {
         loop {
             let domain = get(&world, "/domains/acme.test").await["domain"].clone();
@@ -235,8 +235,7 @@ async fn names_that_are_nobodys_are_refused() {
         ("rp.example.net", "is a host of this service"),
     ] {
         let refused = world.call(Method::POST, "/domains", &json!({"name": name})).await;
-        let said =
-            refused.json()["error"]["details"]["fields"]["name"].as_str().unwrap_or_default().to_owned();
+        let said = refused.json()["error"]["details"]["fields"]["name"].as_str().unwrap_or_default().to_owned();
         assert!(refused.status == StatusCode::BAD_REQUEST && said.contains(why), "{name}: {said}");
     }
     add(&world, &json!({"name": "acme.github.io"})).await;
@@ -294,8 +293,7 @@ async fn a_key_from_elsewhere_is_taken_over() {
 #[tokio::test]
 async fn settings_are_changed_and_a_domain_is_deleted() {
     let world = World::trusting().await;
-    let domain =
-        add(&world, &json!({"name": "acme.test", "open_tracking": true, "inbound_enabled": true})).await;
+    let domain = add(&world, &json!({"name": "acme.test", "open_tracking": true, "inbound_enabled": true})).await;
     assert_eq!((&domain["status"], &domain["open_tracking"]), (&json!("verified"), &json!(true)));
     assert_eq!(statuses(&domain).last().unwrap().0, "inbound");
     let change = json!({"open_tracking": false, "tls_mode": "enforced", "tracking_host": "links.acme.test"});
@@ -362,39 +360,29 @@ async fn a_plan_includes_so_many_domains() {
 #[tokio::test]
 async fn who_rules_the_dns_claims_a_domain() {
     let (world, names) = World::with_names("").await;
-    let other = world.account(2, Scope::Full).await;
+    let other = world.account(2, ApiKeyScope::Full).await;
     let domain = add(&world, &json!({"name": "acme.test"})).await;
     let again = world.call(Method::POST, "/domains", &json!({"name": "acme.test"})).await;
     assert_eq!((again.status, again.code().as_str()), (StatusCode::CONFLICT, "conflict"));
     names.set(&zone(&domain));
     assert_eq!(post(&world, "/domains/acme.test/verify").await["verified"], json!(true));
 
-    let call =
-        async |method: Method, path: &str, body: &Value| world.call_as(&other, method, path, body).await;
+    let call = async |method: Method, path: &str, body: &Value| world.call_as(&other, method, path, body).await;
     let taken = call(Method::POST, "/domains", &json!({"name": "acme.test"})).await;
     assert_eq!((taken.status, taken.code().as_str()), (StatusCode::CONFLICT, "domain_claimed"));
     let details = taken.json()["error"]["details"].clone();
     assert_eq!(details["claim"]["create"], json!("POST /domains/claims"));
-    let claim =
-        call(Method::POST, "/domains/claims", &json!({"name": "acme.test"})).await.json()["claim"].clone();
+    let claim = call(Method::POST, "/domains/claims", &json!({"name": "acme.test"})).await.json()["claim"].clone();
     assert_eq!(claim["status"], json!("pending"));
     assert_eq!(claim["record"]["value"], details["claim"]["value"]);
     let path = format!("/domains/claims/{}", claim["id"].as_str().unwrap());
     let verify = format!("{path}/verify");
     let early = call(Method::POST, &verify, &json!({})).await.json()["claim"].clone();
-    assert_eq!(
-        (&early["status"], &early["record"]["status"]),
-        (&json!("pending"), &json!("mismatch")),
-        "{early:#}"
-    );
+    assert_eq!((&early["status"], &early["record"]["status"]), (&json!("pending"), &json!("mismatch")), "{early:#}");
     let theirs = world.call(Method::GET, &path, &Value::Null).await;
     assert_eq!(theirs.status, StatusCode::NOT_FOUND, "a claim is its claimant's");
 
-    let both = format!(
-        "{}_service.acme.test TXT \"{}\"\n",
-        zone(&domain),
-        claim["record"]["value"].as_str().unwrap()
-    );
+    let both = format!("{}_service.acme.test TXT \"{}\"\n", zone(&domain), claim["record"]["value"].as_str().unwrap());
     names.set(&both);
     world.hall.clock().advance(FRESH);
     let proven = call(Method::POST, &verify, &json!({})).await.json()["claim"].clone();
@@ -426,7 +414,7 @@ async fn who_rules_the_dns_claims_a_domain() {
 #[tokio::test]
 async fn a_domain_that_was_never_verified_goes_to_whoever_proves_it() {
     let (world, names) = World::with_names("").await;
-    let other = world.account(2, Scope::Full).await;
+    let other = world.account(2, ApiKeyScope::Full).await;
     let body = json!({"name": "acme.test"});
     let free = world.call_as(&other, Method::POST, "/domains/claims", &body).await;
     assert_eq!(free.status, StatusCode::NOT_FOUND, "nobody has it");
@@ -451,8 +439,7 @@ async fn credentials_are_saved_sealed_and_records_published_with_them() {
     let by_saved = json!({"provider": "rfc2136", "use_saved": true});
     let none = world.call(Method::POST, apply, &by_saved).await;
     assert_eq!((none.status, none.code().as_str()), (StatusCode::BAD_REQUEST, "validation_error"));
-    let wrong =
-        world.call(Method::PUT, path, &json!({"credentials": {"server": "x", "colour": "blue"}})).await;
+    let wrong = world.call(Method::PUT, path, &json!({"credentials": {"server": "x", "colour": "blue"}})).await;
     let fields = wrong.json()["error"]["details"]["fields"].clone();
     assert!(fields["credentials.secret"].is_string() && fields["credentials.colour"].is_string(), "{fields}");
     let saved = world.call(Method::PUT, path, &json!({"credentials": credentials})).await;
@@ -460,7 +447,7 @@ async fn credentials_are_saved_sealed_and_records_published_with_them() {
     let listed = get(&world, "/dns-credentials").await;
     assert_eq!(listed["dns_credentials"][0]["provider"], json!("rfc2136"));
     assert!(!listed.to_string().contains(secret) && !saved.json().to_string().contains(secret));
-    let other = world.account(2, Scope::Full).await;
+    let other = world.account(2, ApiKeyScope::Full).await;
     let theirs = world.call_as(&other, Method::GET, "/dns-credentials", &Value::Null).await.json();
     assert_eq!(theirs["dns_credentials"], json!([]));
 
@@ -512,7 +499,7 @@ async fn an_account_has_so_many_questions_asked_and_others_theirs() {
     /// Nobody looks longer than that.
     const ONE_MAX: usize = 100;
     let (world, names) = World::with_names("").await;
-    let other = world.account(2, Scope::Full).await;
+    let other = world.account(2, ApiKeyScope::Full).await;
     for n in 0..60 {
         add(&world, &json!({"domain": format!("d{n}.test")})).await;
     }
@@ -523,18 +510,11 @@ async fn an_account_has_so_many_questions_asked_and_others_theirs() {
     let begun = world.hall.clock().now();
     let answers = futures_util::future::join_all((0..60).map(ask)).await;
     let elapsed_s = world.hall.clock().now().duration_since(begun).as_secs_f64();
-    eprintln!(
-        "QUESTIONS {} {}",
-        names.queries(),
-        answers.iter().filter(|a| a.status == StatusCode::OK).count()
-    );
+    eprintln!("QUESTIONS {} {}", names.queries(), answers.iter().filter(|a| a.status == StatusCode::OK).count());
     let refused = answers.iter().position(|answer| answer.status != StatusCode::OK);
     let number = refused.expect("sixty domains are too many at once");
     let refused = &answers[number];
-    assert_eq!(
-        (refused.status, refused.code().as_str()),
-        (StatusCode::TOO_MANY_REQUESTS, "rate_limit_exceeded")
-    );
+    assert_eq!((refused.status, refused.code().as_str()), (StatusCode::TOO_MANY_REQUESTS, "rate_limit_exceeded"));
     assert!(refused.headers["retry-after"].to_str().unwrap().parse::<u32>().unwrap() >= 1);
     let bound = BURST + ONE_MAX + (elapsed_s * 20.0) as usize;
     assert!(names.queries() <= bound, "{} of {bound}", names.queries());

@@ -4,14 +4,14 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use crate::world::{BASE_URL, World};
-use api::call::Nothing;
-use api::operations::{Action, operation, table};
+use api::call::NoInput;
+use api::operations::{OperationHandler, operation, operation_table};
 use api::problem::Problem;
-use api::room::{Options, Room};
+use api::room::{ApiOptions, AppState};
 use bytes::Bytes;
 use http::{Method, Request, StatusCode};
 use http_body_util::Full;
-use mail::credential::Scope;
+use mail::credential::ApiKeyScope;
 use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
 use tokio::net::{TcpListener, TcpStream};
 use tokio_util::sync::CancellationToken;
@@ -43,10 +43,7 @@ async fn without_a_key_nothing() {
         let answer = world.get_as(key, "/emails").await;
         assert_eq!(answer.status, StatusCode::UNAUTHORIZED);
         let error = &answer.json()["error"];
-        assert_eq!(
-            (error["message"].as_str(), error["code"].as_str()),
-            (Some("Unauthorized"), Some("unauthorized"))
-        );
+        assert_eq!((error["message"].as_str(), error["code"].as_str()), (Some("Unauthorized"), Some("unauthorized")));
         assert_eq!(error["details"]["reason"], reason, "{key}");
         assert_eq!(error["request_id"].as_str(), answer.headers["x-request-id"].to_str().ok());
         assert_eq!(answer.headers["www-authenticate"], "Bearer");
@@ -63,12 +60,11 @@ async fn without_a_key_nothing() {
 #[tokio::test]
 async fn scopes_hold_for_every_operation() {
     let world = World::start().await;
-    let sending = world.account(2, Scope::Sending).await;
-    for operation in table() {
+    let sending = world.account(2, ApiKeyScope::Sending).await;
+    for operation in operation_table() {
         let path = operation.path.replace("{id}", "msg_00000000000000000000000000");
         let ask = |key: Option<&str>| {
-            let mut request =
-                Request::builder().method(operation.method.clone()).uri(&path).header("host", "t");
+            let mut request = Request::builder().method(operation.method.clone()).uri(&path).header("host", "t");
             if let Some(key) = key {
                 request = request.header("authorization", format!("Bearer {key}"));
             }
@@ -78,16 +74,16 @@ async fn scopes_hold_for_every_operation() {
         let sender = world.send(ask(Some(&sending))).await;
         let full = world.send(ask(Some(&world.key))).await;
         let browser = world.get_as(&world.key, &format!("/api{path}")).await;
-        match operation.action {
-            Action::Public(_) => assert!(nobody.status != StatusCode::FORBIDDEN, "{path}"),
-            Action::Keyed(scope, _) | Action::Either(scope, _) => {
+        match operation.handler {
+            OperationHandler::Public(_) => assert!(nobody.status != StatusCode::FORBIDDEN, "{path}"),
+            OperationHandler::ApiKey(scope, _) | OperationHandler::ApiKeyOrSession(scope, _) => {
                 assert_eq!(nobody.status, StatusCode::UNAUTHORIZED, "{path}");
-                assert_eq!(sender.status == StatusCode::FORBIDDEN, scope == Scope::Full, "{path}");
+                assert_eq!(sender.status == StatusCode::FORBIDDEN, scope == ApiKeyScope::Full, "{path}");
                 assert!(![401, 403].contains(&full.status.as_u16()), "{path}");
                 // A key is no session, and what takes no sessions is not there for browsers.
                 assert!([401, 404, 405].contains(&browser.status.as_u16()), "{path}");
             }
-            Action::SignedIn(..) | Action::Owner(_) => {
+            OperationHandler::Session(..) | OperationHandler::Owner(_) => {
                 assert_eq!(nobody.status, StatusCode::UNAUTHORIZED, "{path}");
                 assert_eq!(sender.status, StatusCode::FORBIDDEN, "{path}");
                 assert_eq!(full.status, StatusCode::FORBIDDEN, "{path}");
@@ -106,10 +102,7 @@ async fn wrong_paths_methods_and_types() {
     }
     let request = world.request(Method::DELETE, "/emails").body(Full::default()).unwrap();
     let answer = world.send(request).await;
-    assert_eq!(
-        (answer.status, answer.code().as_str()),
-        (StatusCode::METHOD_NOT_ALLOWED, "method_not_allowed")
-    );
+    assert_eq!((answer.status, answer.code().as_str()), (StatusCode::METHOD_NOT_ALLOWED, "method_not_allowed"));
     assert_eq!(answer.headers["allow"], "GET, HEAD, POST");
     for (name, value) in [("content-type", "text/plain"), ("content-encoding", "br")] {
         let request = world.request(Method::POST, "/emails").header(name, value);
@@ -159,13 +152,13 @@ async fn a_head_that_is_too_large_is_refused() {
 /// A handler's fault ends that request alone.
 #[tokio::test]
 async fn a_panic_is_a_500_and_tells_nothing() {
-    async fn faulty(_: Arc<Room>, _: Nothing) -> Result<api::openapi::Document, Problem> {
+    async fn faulty(_: Arc<AppState>, _: NoInput) -> Result<api::openapi::OpenApiDocument, Problem> {
         panic!("the secret cause")
     }
     let hall = crate::world::hall(crate::world::store().await).await;
-    let mut table = table();
+    let mut table = operation_table();
     table.push(operation(Method::GET, "/faulty", "faulty").public(faulty));
-    let room = Room::with_operations(hall, Options::new(BASE_URL), table);
+    let room = AppState::with_operations(hall, ApiOptions::new(BASE_URL), table);
     let request = Request::get("/faulty").header("host", "test").body(Full::<Bytes>::default()).unwrap();
     let response = api::dispatch::dispatch(room, request).await;
     assert_eq!(response.status(), StatusCode::INTERNAL_SERVER_ERROR);
@@ -216,7 +209,7 @@ async fn the_operators_listener() {
     let address = listener.local_addr().unwrap();
     let stop = CancellationToken::new();
     let health = || Err("fenced: the disk said no".to_owned());
-    let serving = tokio::spawn(api::serve::ops(listener, || "up 1\n".to_owned(), health, stop.clone()));
+    let serving = tokio::spawn(api::serve::serve_ops(listener, || "up 1\n".to_owned(), health, stop.clone()));
     for (path, status, part) in
         [("/metrics", "200", "up 1"), ("/healthz", "503", "the disk said no"), ("/x", "404", "")]
     {
@@ -248,10 +241,7 @@ async fn who_sends_all_of_a_refused_body_first_can_read_why() {
         }
         let mut answer = String::new();
         stream.read_to_string(&mut answer).await.unwrap();
-        assert!(
-            answer.starts_with(&format!("HTTP/1.1 {status} ")) && answer.contains("request_id"),
-            "{answer}"
-        );
+        assert!(answer.starts_with(&format!("HTTP/1.1 {status} ")) && answer.contains("request_id"), "{answer}");
     }
     world.end().await;
 }

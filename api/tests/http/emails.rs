@@ -2,7 +2,7 @@
 
 use crate::world::World;
 use http::StatusCode;
-use mail::credential::Scope;
+use mail::credential::ApiKeyScope;
 use serde_json::{Value, json};
 
 fn mail() -> Value {
@@ -130,14 +130,8 @@ async fn bad_labels_and_files() {
         (json!({"tags": {"a": 1}}), "tags.a"),
         (json!({"tags": {"a:b": "c"}}), "tags.a:b"),
         (json!({"tags": [{"name": "a", "value": "b"}, {"name": "a", "value": "c"}]}), "tags"),
-        (
-            json!({"tags": (0..11).map(|n| json!({"name": n.to_string(), "value": ""})).collect::<Vec<_>>()}),
-            "tags",
-        ),
-        (
-            json!({"tags": (0..11).map(|n| (n.to_string(), json!("x"))).collect::<serde_json::Map<_, _>>()}),
-            "tags",
-        ),
+        (json!({"tags": (0..11).map(|n| json!({"name": n.to_string(), "value": ""})).collect::<Vec<_>>()}), "tags"),
+        (json!({"tags": (0..11).map(|n| (n.to_string(), json!("x"))).collect::<serde_json::Map<_, _>>()}), "tags"),
         (json!({"attachments": {}}), "attachments"),
         (json!({"attachments": [5]}), "attachments[0]"),
         (json!({"attachments": [{"name": "a.txt"}]}), "attachments[0].data"),
@@ -152,15 +146,9 @@ async fn bad_labels_and_files() {
             json!({"attachments": [{"name": "a.txt", "data": "aGk=", "content_type": "x"}]}),
             "attachments[0].content_type",
         ),
-        (
-            json!({"attachments": [{"name": "a.txt", "data": "aGk=", "content_id": "a b"}]}),
-            "attachments[0].content_id",
-        ),
+        (json!({"attachments": [{"name": "a.txt", "data": "aGk=", "content_id": "a b"}]}), "attachments[0].content_id"),
         (json!({"attachments": [{"Name": "a.txt", "data": "aGk="}]}), "attachments[0].Name"),
-        (
-            json!({"attachments": (0..11).map(|n| file(&format!("{n}.txt"))).collect::<Vec<_>>()}),
-            "attachments",
-        ),
+        (json!({"attachments": (0..11).map(|n| file(&format!("{n}.txt"))).collect::<Vec<_>>()}), "attachments"),
         (json!({"category": "x"}), "category"),
         (json!({"scheduledAt": "2020-01-01T00:00:00Z"}), "scheduled_at"),
         (json!({"expires_in": 0}), "expires_in"),
@@ -257,8 +245,7 @@ async fn an_email_is_shown_as_the_contract_says() {
         assert_eq!(&one[name], value, "{name}");
     }
     assert_eq!((&one["category"], &one["counts"]["queued"]), (&json!("product"), &json!(3)));
-    let kinds: Vec<_> =
-        one["recipients"].as_array().unwrap().iter().map(|r| (&r["email"], &r["type"])).collect();
+    let kinds: Vec<_> = one["recipients"].as_array().unwrap().iter().map(|r| (&r["email"], &r["type"])).collect();
     assert_eq!(
         kinds,
         [("b@example.net", "to"), ("c@example.net", "to"), ("d@example.net", "cc")]
@@ -310,7 +297,7 @@ async fn pages_go_through_everything_once() {
 #[tokio::test]
 async fn tenants_do_not_see_each_other() {
     let world = World::start().await;
-    let other = world.account(2, Scope::Full).await;
+    let other = world.account(2, ApiKeyScope::Full).await;
     let id = world.post("/emails", mail().to_string()).await.json()["id"].as_str().unwrap().to_owned();
     for rest in ["", "/events", "/attempts", "/raw"] {
         let path = format!("/emails/{id}{rest}");

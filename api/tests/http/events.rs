@@ -43,15 +43,12 @@ async fn an_event_is_stored_without_its_secrets() {
     let one = world.get(&format!("/events/{id}")).await.json();
     assert_eq!(one["event"], answer["event"]);
     // Another account has no such event.
-    let other = world.account(2, mail::credential::Scope::Full).await;
+    let other = world.account(2, mail::credential::ApiKeyScope::Full).await;
     assert_eq!(world.get_as(&other, &format!("/events/{id}")).await.status, StatusCode::NOT_FOUND);
     assert_eq!(world.get_as(&other, "/events").await.json()["events"], json!([]));
     // Least of all: no address, nobody, nothing.
     let least = told(&world, &json!({"name": "a"})).await["event"].clone();
-    assert_eq!(
-        (&least["user_id"], &least["email"], &least["data"]),
-        (&Value::Null, &Value::Null, &json!({}))
-    );
+    assert_eq!((&least["user_id"], &least["email"], &least["data"]), (&Value::Null, &Value::Null, &json!({})));
     world.end().await;
 }
 
@@ -103,17 +100,14 @@ async fn what_is_wrong_is_named() {
     // As much as may be.
     let full = format!("{{\"name\":\"{}\",\"data\":{}}}", "ä".repeat(100), deep(32));
     assert_eq!(world.post("/events", full).await.status, StatusCode::ACCEPTED);
-    let numbers =
-        "{\"name\":\"a\",\"data\":{\"x\":-0.0,\"y\":18446744073709551616,\"z\":1e-400,\"u\":1e999}}";
+    let numbers = "{\"name\":\"a\",\"data\":{\"x\":-0.0,\"y\":18446744073709551616,\"z\":1e-400,\"u\":1e999}}";
     assert_eq!(world.post("/events", numbers).await.status, StatusCode::ACCEPTED);
     let many: Value = (0..5_000).map(|n| (format!("{n:x}"), Value::Null)).collect();
     assert_eq!(tell(&world, &json!({"name": "a", "data": many})).await.status, StatusCode::ACCEPTED);
     for bad in ["/events/ae_1", "/events/msg_01K9ZQ4Y8M3T5V7W2X6B0C1D9E"] {
         assert_eq!(world.get(bad).await.status, StatusCode::NOT_FOUND, "{bad}");
     }
-    for bad in
-        ["limit=0", "cursor=x", "created_after=soon", &format!("name={}", "x".repeat(201)), "name=a&name=b"]
-    {
+    for bad in ["limit=0", "cursor=x", "created_after=soon", &format!("name={}", "x".repeat(201)), "name=a&name=b"] {
         assert_eq!(world.get(&format!("/events?{bad}")).await.status, StatusCode::BAD_REQUEST, "{bad}");
     }
     world.end().await;
@@ -123,8 +117,7 @@ async fn what_is_wrong_is_named() {
 async fn what_is_told_is_shown_to_the_digit() {
     let world = World::start().await;
     // In its order, too: at once, and when it is looked up.
-    let data =
-        r#"{"z":19.90,"order":12345678901234567890123,"a":[-0,1E+2,{"rate":0.1000}],"token":"REDACTED"}"#;
+    let data = r#"{"z":19.90,"order":12345678901234567890123,"a":[-0,1E+2,{"rate":0.1000}],"token":"REDACTED"}"#;
     let sent = format!(r#"{{"name":"exact","data":{}}}"#, data.replace("\"REDACTED\"", "7.50"));
     let whole = |answer: &Answered| String::from_utf8(answer.body.to_vec()).unwrap();
     let told = world.post("/events", sent).await;
@@ -143,13 +136,11 @@ async fn the_same_is_told_once() {
     assert!(first.headers.get("idempotent-replayed").is_none());
     for at in [&world, &other] {
         // Written another way, it is the same.
-        let again =
-            with_key(at, "k", &json!({"data": {"token": "t", "x": 1}, "type": "a", "userId": "u"})).await;
+        let again = with_key(at, "k", &json!({"data": {"token": "t", "x": 1}, "type": "a", "userId": "u"})).await;
         assert_eq!((again.status, &again.json()), (StatusCode::ACCEPTED, &first.json()));
         assert_eq!(again.headers["idempotent-replayed"], "true");
         // What is stored as the same is not the same.
-        let changed =
-            with_key(at, "k", &json!({"name": "a", "user_id": "u", "data": {"x": 1, "token": "s"}})).await;
+        let changed = with_key(at, "k", &json!({"name": "a", "user_id": "u", "data": {"x": 1, "token": "s"}})).await;
         assert_eq!((changed.status, changed.code().as_str()), (StatusCode::CONFLICT, "idempotency_conflict"));
     }
     // A key is for one operation, and what was refused leaves it free.
@@ -191,9 +182,7 @@ async fn events_are_found_by_each_filter() {
         let (mut seen, mut next) = (Vec::new(), String::new());
         loop {
             let page = world.get(&format!("/events?limit=2{query}{next}")).await.json();
-            seen.extend(
-                page["events"].as_array().unwrap().iter().map(|event| event["data"]["n"].as_u64().unwrap()),
-            );
+            seen.extend(page["events"].as_array().unwrap().iter().map(|event| event["data"]["n"].as_u64().unwrap()));
             assert_eq!(page["has_more"], !page["next_cursor"].is_null());
             match page["next_cursor"].as_str() {
                 Some(cursor) => next = format!("&cursor={cursor}"),
@@ -232,10 +221,7 @@ async fn events_are_found_by_each_filter() {
     let forged = world.browse(&session.forged(), Method::POST, "/api/events", &json!({"name": "c"})).await;
     assert_eq!(forged.status, StatusCode::FORBIDDEN);
     let both = json!({"name": "c", "dry_run": true, "test_send": true, "automation_id": "x"});
-    assert_eq!(
-        world.browse(&session, Method::POST, "/api/events", &both).await.status,
-        StatusCode::BAD_REQUEST
-    );
+    assert_eq!(world.browse(&session, Method::POST, "/api/events", &both).await.status, StatusCode::BAD_REQUEST);
     world.end().await;
 }
 
@@ -251,11 +237,7 @@ async fn conversions_are_recorded_once_and_own_people_do_not_count() {
         created("u1", "grace@example.net", json!({"gclid": "g1", "came_from": "friend"})),
         created("u1", "grace@example.net", json!({"gclid": "g2"})),
         created("u1", "other@example.net", json!({})),
-        created(
-            "u2",
-            "b@example.net",
-            json!({"rnl_ad": "{\"wbraid\":\"w\"}", "value": 5, "currency": "eur"}),
-        ),
+        created("u2", "b@example.net", json!({"rnl_ad": "{\"wbraid\":\"w\"}", "value": 5, "currency": "eur"})),
         created("u3", "c@example.net", json!({"invited": true})),
         created("u4", "d@example.net", json!({"internal": true})),
         // The owner, and a plus-alias of theirs.
@@ -283,8 +265,7 @@ async fn conversions_are_recorded_once_and_own_people_do_not_count() {
     let next = format!("/conversions?limit=2&cursor={}", page["next_cursor"].as_str().unwrap());
     assert_eq!(world.get(&next).await.json()["conversions"].as_array().unwrap().len(), 1);
     let counts = world.get("/events/counts?granularity=hour").await.json();
-    let of =
-        |name: &str| counts["totals"].as_array().unwrap().iter().find(|total| total["name"] == name).unwrap();
+    let of = |name: &str| counts["totals"].as_array().unwrap().iter().find(|total| total["name"] == name).unwrap();
     let created = of("user.created");
     let wanted = (json!(4), json!(1), json!(3), json!(2));
     let shown = (&created["count"], &created["seats"], &created["excluded"], &created["sign_ups"]);
@@ -295,16 +276,9 @@ async fn conversions_are_recorded_once_and_own_people_do_not_count() {
     );
     let one = world.get("/events/counts?name=user.created,none").await.json();
     assert_eq!((one["counts"].as_array().unwrap().len(), one["totals"].as_array().unwrap().len()), (1, 2));
-    assert_eq!(
-        world.get("/events?name=user.created&limit=100").await.json()["events"].as_array().unwrap().len(),
-        8
-    );
+    assert_eq!(world.get("/events?name=user.created&limit=100").await.json()["events"].as_array().unwrap().len(), 8);
     for bad in ["from=x", "granularity=week", "from=2026-01-02&to=2026-01-01", "from=1990-01-01"] {
-        assert_eq!(
-            world.get(&format!("/events/counts?{bad}")).await.status,
-            StatusCode::BAD_REQUEST,
-            "{bad}"
-        );
+        assert_eq!(world.get(&format!("/events/counts?{bad}")).await.status, StatusCode::BAD_REQUEST, "{bad}");
     }
     world.end().await;
 }
@@ -312,8 +286,7 @@ async fn conversions_are_recorded_once_and_own_people_do_not_count() {
 #[tokio::test]
 async fn own_people_do_not_count_where_no_address_says_that_it_is_them() {
     let world = World::start().await;
-    let paid =
-        |user: &str, id: &str| json!({"name": "subscription.started", "user_id": user, "data": {"id": id}});
+    let paid = |user: &str, id: &str| json!({"name": "subscription.started", "user_id": user, "data": {"id": id}});
     for event in [
         // It is known whose user ids these are, …
         json!({"name": "user.created", "user_id": "u1", "email": "owner1+test@example.com"}),
@@ -328,15 +301,10 @@ async fn own_people_do_not_count_where_no_address_says_that_it_is_them() {
         world.hall.clock().advance(Duration::from_millis(5));
     }
     let listed = world.get("/conversions").await.json();
-    let subjects: Vec<_> =
-        listed["conversions"].as_array().unwrap().iter().map(|one| &one["subject_id"]).collect();
+    let subjects: Vec<_> = listed["conversions"].as_array().unwrap().iter().map(|one| &one["subject_id"]).collect();
     assert_eq!(subjects, [&json!("s4")], "{listed}");
     let counts = world.get("/events/counts?name=subscription.started").await.json();
-    assert_eq!(
-        (&counts["totals"][0]["count"], &counts["totals"][0]["excluded"]),
-        (&json!(1), &json!(3)),
-        "{counts}"
-    );
+    assert_eq!((&counts["totals"][0]["count"], &counts["totals"][0]["excluded"]), (&json!(1), &json!(3)), "{counts}");
     world.end().await;
 }
 
@@ -344,8 +312,7 @@ const BROWSER: &str = "Mozilla/5.0 (X11; Linux x86_64; rv:140.0) Gecko/20100101 
 
 async fn visit(world: &World, visitor: &str, url: &str, more: &[(&'static str, &str)]) -> Answered {
     let site = world.tenant().await.account().id;
-    let body =
-        json!({"site": site, "visitor_id": visitor, "url": url, "referrer": "https://search.example/"});
+    let body = json!({"site": site, "visitor_id": visitor, "url": url, "referrer": "https://search.example/"});
     let mut request =
         Request::post("/visits").header("host", "test").header("content-type", "text/plain;charset=UTF-8");
     if more.iter().all(|(name, _)| *name != "user-agent") {
@@ -360,9 +327,8 @@ async fn visit(world: &World, visitor: &str, url: &str, more: &[(&'static str, &
 #[tokio::test]
 async fn visits_lead_to_funnels() {
     let world = World::start().await;
-    let script = world
-        .send(Request::get("/visits.js?site=x").header("host", "test").body(Full::default()).unwrap())
-        .await;
+    let script =
+        world.send(Request::get("/visits.js?site=x").header("host", "test").body(Full::default()).unwrap()).await;
     assert_eq!(script.headers["content-type"], "text/javascript; charset=utf-8");
     assert_eq!(script.headers["cache-control"], "public, max-age=3600");
     assert!(script.body.len() < 4 << 10 && script.body.starts_with(b"//"));
@@ -380,11 +346,7 @@ async fn visits_lead_to_funnels() {
     let counts = world.get("/visits").await.json();
     assert_eq!(counts["totals"][0]["source"], "news");
     assert_eq!((&counts["totals"][0]["visits"], &counts["totals"][0]["visitors"]), (&json!(1), &json!(1)));
-    assert_eq!(
-        (&counts["totals"][1]["visits"], &counts["totals"][1]["visitors"]),
-        (&json!(4), &json!(3)),
-        "{counts}"
-    );
+    assert_eq!((&counts["totals"][1]["visits"], &counts["totals"][1]["visitors"]), (&json!(4), &json!(3)), "{counts}");
     world.hall.clock().advance(Duration::from_millis(5));
     for n in 0..3 {
         let data = json!({"id": format!("u{n}"), "visitor_id": format!("visitor-{n}"), "signup_method": (["x", "y"][n % 2]),
@@ -408,14 +370,10 @@ async fn visits_lead_to_funnels() {
     assert_eq!(funnel["groups"][0]["group"], "search.example");
     assert_eq!(people(&funnel["groups"][0]["steps"]), [2, 1, 0, 0]);
     assert_eq!(people(&funnel["groups"][1]["steps"]), [1, 1, 1, 1]);
-    let by_method =
-        world.get("/funnels?steps=user.created,user.activated&group_by=signup_method").await.json();
+    let by_method = world.get("/funnels?steps=user.created,user.activated&group_by=signup_method").await.json();
     assert_eq!(by_method["funnel"]["groups"][0]["group"], "x");
     let counts = world.get("/visits").await.json();
-    assert_eq!(
-        (&counts["totals"][0]["sign_ups"], &counts["totals"][0]["subscriptions"]),
-        (&json!(1), &json!(1))
-    );
+    assert_eq!((&counts["totals"][0]["sign_ups"], &counts["totals"][0]["subscriptions"]), (&json!(1), &json!(1)));
     assert_eq!(world.get("/conversions").await.json()["conversions"][0]["source"], "news");
     world.end().await;
 }
@@ -423,14 +381,9 @@ async fn visits_lead_to_funnels() {
 #[tokio::test]
 async fn funnels_that_cannot_be() {
     let world = World::start().await;
-    for bad in [
-        "",
-        "steps=",
-        "steps=a,a",
-        "steps=a,b,c,d,e,f,g,h,i,j,k",
-        "steps=a&group_by=b",
-        "steps=a&from=2020-01-01",
-    ] {
+    for bad in
+        ["", "steps=", "steps=a,a", "steps=a,b,c,d,e,f,g,h,i,j,k", "steps=a&group_by=b", "steps=a&from=2020-01-01"]
+    {
         assert_eq!(world.get(&format!("/funnels?{bad}")).await.status, StatusCode::BAD_REQUEST, "{bad}");
     }
     world.end().await;

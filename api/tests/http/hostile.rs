@@ -9,33 +9,33 @@ use std::collections::HashSet;
 use api::emails::send::SendRequest;
 use jiff::Timestamp;
 use mail::compose::compose;
-use mail::draft::Content;
-use mail::message::fields;
+use mail::draft::DraftContent;
+use mail::message::parse_fields;
 use proptest::prelude::*;
 use serde_json::{Value, json};
 
 fn check(body: &[u8]) {
     let Ok(request) = SendRequest::from_json(body) else { return };
-    let Ok(draft) = request.letter.draft() else { return };
-    let Content::Parts(parts) = &draft.content else { panic!("not composed") };
+    let Ok(draft) = request.email.into_draft_without_template() else { return };
+    let DraftContent::Parts(parts) = &draft.content else { panic!("not composed") };
     let mut seen = HashSet::new();
     assert!(!draft.recipients.is_empty());
     for recipient in &draft.recipients {
         assert!(seen.insert(&recipient.address), "{}", recipient.address);
         assert!(
             !recipient.address.to_string().contains(['\r', '\n', ' '])
-                || recipient.address.local().starts_with('"')
+                || recipient.address.local_part().starts_with('"')
         );
     }
     let message = compose(parts, "id@example.com", Timestamp::UNIX_EPOCH);
     let text = String::from_utf8_lossy(&message);
     assert!(!text.replace("\r\n", "").contains(['\r', '\n']), "a bare CR or LF: {text:?}");
-    let (found, _) = fields(&message);
+    let (found, _) = parse_fields(&message);
     for field in &found {
         let name = String::from_utf8_lossy(&message[field.start..field.name_end]).to_lowercase();
         assert!(!name.starts_with("evil"), "{text}");
     }
-    let count = |name: &str| found.iter().filter(|field| field.is(&message, name)).count();
+    let count = |name: &str| found.iter().filter(|field| field.has_name(&message, name)).count();
     for name in ["From", "Subject", "Message-ID", "Date", "MIME-Version"] {
         assert!(count(name) == 1, "{name}: {text}");
     }
@@ -67,8 +67,7 @@ fn value() -> impl Strategy<Value = Value> {
     leaf.prop_recursive(3, 24, 6, |inner| {
         prop_oneof![
             prop::collection::vec(inner.clone(), 0..6).prop_map(Value::from),
-            prop::collection::vec((name(), inner), 0..6)
-                .prop_map(|fields| Value::Object(fields.into_iter().collect())),
+            prop::collection::vec((name(), inner), 0..6).prop_map(|fields| Value::Object(fields.into_iter().collect())),
         ]
     })
 }

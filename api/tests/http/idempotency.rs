@@ -59,8 +59,7 @@ async fn the_same_request_is_known_again_however_it_is_written() {
     assert_eq!(world.post("/templates", publish.to_string()).await.status, StatusCode::OK);
     assert_eq!(world.post("/templates/t/publish", "{}").await.status, StatusCode::OK);
     let plain = |more: Value| {
-        let mut mail =
-            json!({"from": "Ada <ada@example.com>", "to": "b@example.net", "subject": "s", "text": "t"});
+        let mut mail = json!({"from": "Ada <ada@example.com>", "to": "b@example.net", "subject": "s", "text": "t"});
         mail.as_object_mut().unwrap().extend(more.as_object().unwrap().clone());
         mail
     };
@@ -90,22 +89,10 @@ async fn the_same_request_is_known_again_however_it_is_written() {
             plain(json!({"attachments": [{"content": "aGk", "filename": "a.txt"}]})),
             same,
         ),
-        (
-            of_template(json!({"data": "x", "content": 1})),
-            of_template(json!({"content": 1, "data": "x"})),
-            same,
-        ),
+        (of_template(json!({"data": "x", "content": 1})), of_template(json!({"content": 1, "data": "x"})), same),
         // Names of ours mean nothing among the variables.
-        (
-            of_template(json!({"data": "x", "content": "y"})),
-            of_template(json!({"data": "y", "content": "x"})),
-            other,
-        ),
-        (
-            of_template(json!({"data": "1", "content": 1})),
-            of_template(json!({"data": 1, "content": 1})),
-            other,
-        ),
+        (of_template(json!({"data": "x", "content": "y"})), of_template(json!({"data": "y", "content": "x"})), other),
+        (of_template(json!({"data": "1", "content": 1})), of_template(json!({"data": 1, "content": 1})), other),
     ]
     .into_iter()
     .enumerate()
@@ -138,10 +125,7 @@ async fn keys_that_are_none() {
     let world = World::start().await;
     for key in ["", "   ", &"x".repeat(257)] {
         let answer = post(&world, key, mail()).await;
-        assert_eq!(
-            (answer.status, answer.code().as_str()),
-            (StatusCode::BAD_REQUEST, "invalid_idempotency_key")
-        );
+        assert_eq!((answer.status, answer.code().as_str()), (StatusCode::BAD_REQUEST, "invalid_idempotency_key"));
     }
     assert_eq!(post(&world, &"x".repeat(256), mail()).await.status, StatusCode::OK);
     let request = world.request(Method::POST, "/emails").header("content-type", "application/json");
@@ -156,7 +140,7 @@ async fn keys_that_are_none() {
 async fn a_key_is_its_accounts() {
     let mut world = World::start().await;
     assert_eq!(post(&world, "k", mail()).await.status, StatusCode::OK);
-    world.key = world.account(2, mail::credential::Scope::Full).await;
+    world.key = world.account(2, mail::credential::ApiKeyScope::Full).await;
     assert_eq!(post(&world, "k", mail()).await.code(), "domain_not_verified", "it is not replayed to others");
     world.end().await;
 }

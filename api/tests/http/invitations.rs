@@ -2,14 +2,13 @@
 
 use crate::world::{Answered, Signed, World};
 use http::{Method, StatusCode};
-use mail::credential::Scope;
+use mail::credential::ApiKeyScope;
 use mail::user::User;
 use serde_json::{Value, json};
 
 async fn world() -> World {
-    let world =
-        World::with(|options| options.sandbox_sender = Some("onboarding@example.com".parse().unwrap())).await;
-    world.account(2, Scope::Full).await;
+    let world = World::with(|options| options.sandbox_sender = Some("onboarding@example.com".parse().unwrap())).await;
+    world.account(2, ApiKeyScope::Full).await;
     world
 }
 
@@ -22,7 +21,7 @@ async fn links(world: &World, to: &str) -> Vec<String> {
     let account = store::account::find(world.hall.store(), "owner1@example.com").await.unwrap().unwrap();
     let mut links = Vec::new();
     for found in store::email::list(world.hall.store(), account.id, None, 100).await.unwrap() {
-        let raw = store::email::raw(world.hall.store(), account.id, found.email.id).await.unwrap().unwrap();
+        let raw = store::email::get_body(world.hall.store(), account.id, found.email.id).await.unwrap().unwrap();
         let text = String::from_utf8_lossy(&raw).replace("=\r\n", "").replace("=3D", "=");
         let is_theirs = |line: &str| line.starts_with("to:") && line.contains(to);
         if text.to_lowercase().lines().any(is_theirs) {
@@ -34,7 +33,7 @@ async fn links(world: &World, to: &str) -> Vec<String> {
 }
 
 async fn user(world: &World, email: &str) -> Option<User> {
-    store::user::by_email(world.hall.store(), email).await.unwrap()
+    store::user::find_by_email(world.hall.store(), email).await.unwrap()
 }
 
 async fn users(world: &World, session: &Signed) -> Vec<Value> {

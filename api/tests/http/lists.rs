@@ -4,7 +4,7 @@ use std::time::Duration;
 
 use crate::world::World;
 use http::{Method, StatusCode};
-use mail::credential::Scope;
+use mail::credential::ApiKeyScope;
 use mail::event::{Event, EventKind};
 use mail::id::{EmailId, EventId};
 use mail::recipient::RecipientState;
@@ -12,8 +12,7 @@ use serde_json::{Value, json};
 use store::engine::Batch;
 
 async fn send(world: &World, more: Value) -> String {
-    let mut body =
-        json!({"from": "Ann <Ann@Example.com>", "to": "b@example.net", "subject": "s", "text": "t"});
+    let mut body = json!({"from": "Ann <Ann@Example.com>", "to": "b@example.net", "subject": "s", "text": "t"});
     body.as_object_mut().unwrap().extend(more.as_object().unwrap().clone());
     let answer = world.call(Method::POST, "/emails", &body).await;
     assert_eq!(answer.status, StatusCode::OK, "{}", answer.json());
@@ -69,10 +68,8 @@ async fn settle(world: &World, id: &str, state: RecipientState, kind: EventKind)
 #[tokio::test]
 async fn emails_are_found_by_what_they_are() {
     let world = World::start().await;
-    let one =
-        send(&world, json!({"subject": "Your order #12 ships", "tags": {"env": "prod", "n": "a,b"}})).await;
-    let two =
-        send(&world, json!({"to": ["c@example.net", "B@Example.net"], "subject": "Order: yours"})).await;
+    let one = send(&world, json!({"subject": "Your order #12 ships", "tags": {"env": "prod", "n": "a,b"}})).await;
+    let two = send(&world, json!({"to": ["c@example.net", "B@Example.net"], "subject": "Order: yours"})).await;
     let news = json!({"category": "newsletter", "unsubscribe": false, "tags": {"env": "prod"}});
     let three = send(&world, news).await;
     let later = send(&world, json!({"scheduled_at": in_an_hour(&world), "cc": "d@example.net"})).await;
@@ -171,11 +168,7 @@ async fn what_cannot_be_asked_is_named() {
         (many.as_str(), "to"),
     ] {
         let answer = world.get(&format!("/emails?{query}")).await;
-        assert_eq!(
-            (answer.status, answer.code().as_str()),
-            (StatusCode::BAD_REQUEST, "validation_error"),
-            "{query}"
-        );
+        assert_eq!((answer.status, answer.code().as_str()), (StatusCode::BAD_REQUEST, "validation_error"), "{query}");
         assert!(answer.json()["error"]["details"]["fields"][field].is_string(), "{query}: {}", answer.json());
     }
     let cursor = world.get("/emails?to=b@example.net&cursor=x").await;
@@ -187,7 +180,7 @@ async fn what_cannot_be_asked_is_named() {
 async fn another_account_finds_nothing_of_it() {
     let world = World::start().await;
     send(&world, json!({"tags": {"env": "prod"}})).await;
-    let other = world.account(2, Scope::Full).await;
+    let other = world.account(2, ApiKeyScope::Full).await;
     let account = world.tenant().await.account().id;
     let domain = world.domain(account).await.id;
     for query in ["tag=env:prod".to_owned(), "status=sent".to_owned(), format!("domain_id={domain}")] {
@@ -202,14 +195,14 @@ async fn another_account_finds_nothing_of_it() {
 async fn filters_that_lag_say_so() {
     let world = World::start().await;
     let before = world.hall.clock().now();
-    world.hall.tell().await.unwrap();
-    let (late, after) = (world.hall.told_until(), world.hall.clock().now());
+    world.hall.dispatch_outbox().await.unwrap();
+    let (late, after) = (world.hall.dispatched_until(), world.hall.clock().now());
     assert!(late.as_millisecond() >= before.as_millisecond() && late <= after, "{before} {late} {after}");
-    assert_eq!(world.hall.tell_within(Duration::from_secs(60)).await, None);
-    let as_of = Some(api::emails::view::Moment(late));
+    assert_eq!(world.hall.dispatch_outbox_within(Duration::from_secs(60)).await, None);
+    let as_of = Some(api::emails::view::JsonTimestamp(late));
     let list = api::emails::view::EmailList { emails: Vec::new(), has_more: false, next_cursor: None, as_of };
     let shown = serde_json::to_value(&list).unwrap();
-    assert_eq!(shown["as_of"], mail::moment::write(late));
+    assert_eq!(shown["as_of"], mail::moment::to_rfc3339(late));
     let list = api::emails::view::EmailList { as_of: None, ..list };
     assert_eq!(serde_json::to_value(&list).unwrap().get("as_of"), None);
     world.end().await;

@@ -4,7 +4,7 @@ use crate::world::{Answered, World};
 use http::{Method, Request, StatusCode};
 use http_body_util::{BodyExt as _, Full};
 use hyper_util::rt::TokioIo;
-use proxy::proxies::Proxies;
+use proxy::proxies::TrustedProxies;
 use serde_json::{Value, json};
 use tokio::io::AsyncWriteExt as _;
 use tokio::net::TcpStream;
@@ -13,7 +13,7 @@ const PASSWORD: &str = "correct horse battery";
 const EMAIL: &str = "owner1@example.com";
 
 async fn world() -> World {
-    let world = World::with(|options| options.proxies = Proxies::new(&["127.0.0.1".parse().unwrap()])).await;
+    let world = World::with(|options| options.proxies = TrustedProxies::new(&["127.0.0.1".parse().unwrap()])).await;
     let session = world.session(1).await;
     let request = Request::post("/auth/password")
         .header("host", "t")

@@ -4,7 +4,7 @@ use std::time::Duration;
 
 use crate::world::World;
 use http::{Method, StatusCode};
-use mail::credential::Scope;
+use mail::credential::ApiKeyScope;
 use serde_json::{Value, json};
 
 fn column(page: &Value, name: &str) -> Vec<Value> {
@@ -34,10 +34,7 @@ async fn requests_are_found_by_what_became_of_them() {
     assert_eq!(column(&all, "id"), ids);
     assert_eq!(column(&all, "path"), ["/account", "/emails/[redacted]", "/emails", "/emails"]);
     let first = &all["logs"][3];
-    assert_eq!(
-        (&first["operation"], &first["error_code"]),
-        (&json!("send_email"), &json!("validation_error"))
-    );
+    assert_eq!((&first["operation"], &first["error_code"]), (&json!("send_email"), &json!("validation_error")));
     assert!(first["api_key_id"].as_str().unwrap().starts_with("key_") && first["user_id"].is_null());
     for (query, found) in [
         ("method=post", vec![400]),
@@ -55,14 +52,13 @@ async fn requests_are_found_by_what_became_of_them() {
     assert_eq!(column(&later, "path"), ["/account"]);
     let earlier = world.get(&format!("/logs?created_before={time}")).await.json();
     assert_eq!(column(&earlier, "status"), [200, 400]);
-    for bad in ["status=6xx", "status=abc", "created_after=x", "cursor=x", "limit=0", "status=200&status=201"]
-    {
+    for bad in ["status=6xx", "status=abc", "created_after=x", "cursor=x", "limit=0", "status=200&status=201"] {
         assert_eq!(world.get(&format!("/logs?{bad}")).await.status, StatusCode::BAD_REQUEST, "{bad}");
     }
     let one = world.get(&format!("/logs/{}", ids[0])).await.json();
     assert_eq!(one["log"]["id"], ids[0]);
 
-    let other = world.account(2, Scope::Full).await;
+    let other = world.account(2, ApiKeyScope::Full).await;
     assert_eq!(world.get_as(&other, "/logs").await.json()["logs"], json!([]));
     assert_eq!(world.get_as(&other, &format!("/logs/{}", ids[0])).await.status, StatusCode::NOT_FOUND);
     world.end().await;
@@ -100,8 +96,7 @@ async fn pages_hold_all_once() {
 async fn a_session_is_logged_as_its_user() {
     let world = World::start().await;
     let session = world.session(1).await;
-    let made =
-        world.browse(&session, Method::POST, "/api/api-keys", &json!({"name": "n", "scope": "full"})).await;
+    let made = world.browse(&session, Method::POST, "/api/api-keys", &json!({"name": "n", "scope": "full"})).await;
     let secret = made.json()["secret"].as_str().unwrap().to_owned();
     world.browse(&session.forged(), Method::POST, "/api/api-keys", &json!({})).await;
     let logs = world.browse(&session, Method::GET, "/api/logs", &Value::Null).await;

@@ -4,7 +4,7 @@ use std::time::Duration;
 
 use crate::world::World;
 use http::{Method, StatusCode};
-use mail::credential::Scope;
+use mail::credential::ApiKeyScope;
 use mail::event::{Event, EventKind};
 use mail::id::{EmailId, EventId};
 use mail::recipient::Recipient;
@@ -61,8 +61,7 @@ fn at_one(world: &World) {
 
 async fn a_day(world: &World) {
     at_one(world);
-    let tagged =
-        send(world, json!({"tags": {"env": "prod"}, "to": ["b@example.net", "c@example.net"]})).await;
+    let tagged = send(world, json!({"tags": {"env": "prod"}, "to": ["b@example.net", "c@example.net"]})).await;
     let plain = send(world, json!({})).await;
     let later = world.hall.clock().now() + jiff::SignedDuration::from_hours(9);
     send(world, json!({"scheduled_at": later.to_string()})).await;
@@ -122,11 +121,7 @@ async fn rows_are_told_apart_by_what_emails_have_in_common() {
         .collect();
     assert_eq!(
         json!(rows),
-        json!([
-            ["domain", "example.com", 3, 1, 1],
-            ["tag", "env:prod", 2, 1, 0],
-            ["provider", "google.com", 0, 1, 1],
-        ])
+        json!([["domain", "example.com", 3, 1, 1], ["tag", "env:prod", 2, 1, 0], ["provider", "google.com", 0, 1, 1],])
     );
     assert_eq!(by["totals"]["sent"], 3);
     assert_eq!(metrics(&world, "dimensions=template").await["rows"], json!([]));
@@ -159,11 +154,7 @@ async fn a_range_is_of_whole_periods() {
         ("granularity=hour&from=2026-01-01&to=2026-05-01", "from"),
     ] {
         let answer = world.get(&format!("/emails/metrics?{query}")).await;
-        assert_eq!(
-            (answer.status, answer.code().as_str()),
-            (StatusCode::BAD_REQUEST, "validation_error"),
-            "{query}"
-        );
+        assert_eq!((answer.status, answer.code().as_str()), (StatusCode::BAD_REQUEST, "validation_error"), "{query}");
         assert!(answer.json()["error"]["details"]["fields"][field].is_string(), "{query}: {}", answer.json());
     }
     world.end().await;
@@ -173,10 +164,10 @@ async fn a_range_is_of_whole_periods() {
 async fn metrics_are_the_accounts_own_and_for_full_keys() {
     let world = World::start().await;
     send(&world, json!({})).await;
-    let other = world.account(2, Scope::Full).await;
+    let other = world.account(2, ApiKeyScope::Full).await;
     let theirs = world.get_as(&other, "/emails/metrics").await.json();
     assert_eq!(theirs["metrics"]["totals"]["sent"], 0);
-    let sending = world.account(3, Scope::Sending).await;
+    let sending = world.account(3, ApiKeyScope::Sending).await;
     assert_eq!(world.get_as(&sending, "/emails/metrics").await.status, StatusCode::FORBIDDEN);
     world.end().await;
 }

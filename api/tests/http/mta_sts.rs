@@ -1,9 +1,9 @@
 //! The policy of MTA-STS that we publish for domains whose mail comes here.
 
-use api::mta_sts::OwnPolicy;
+use api::mta_sts::OwnMtaStsPolicy;
 use http::{Method, Request};
 use http_body_util::Full;
-use mail::mta_sts::{Mode, Policy};
+use mail::mta_sts::{MtaStsMode, MtaStsPolicy};
 use serde_json::json;
 
 use crate::world::{Answered, World};
@@ -16,7 +16,7 @@ async fn asked_at(world: &World, host: &str) -> Answered {
 #[tokio::test]
 async fn a_policy_is_served_for_the_domains_whose_mail_comes_here() {
     let mx = "mx.service.example".parse().unwrap();
-    let world = World::with(|options| options.mta_sts = Some(OwnPolicy { mode: Mode::Enforce, mx })).await;
+    let world = World::with(|options| options.mta_sts = Some(OwnMtaStsPolicy { mode: MtaStsMode::Enforce, mx })).await;
     let domain = world.domain(world.tenant().await.account().id).await;
     let host = format!("mta-sts.{}", domain.name);
     assert_eq!(asked_at(&world, &host).await.status, 404, "its mail goes elsewhere");
@@ -25,8 +25,8 @@ async fn a_policy_is_served_for_the_domains_whose_mail_comes_here() {
     assert_eq!(patched.status, 200);
     let found = asked_at(&world, &host.to_uppercase()).await;
     assert_eq!(found.headers["content-type"], "text/plain; charset=utf-8");
-    let policy = Policy::read(&found.body).unwrap();
-    assert!(policy.mode == Mode::Enforce && policy.covers(&"mx.service.example".parse().unwrap()));
+    let policy = MtaStsPolicy::parse(&found.body).unwrap();
+    assert!(policy.mode == MtaStsMode::Enforce && policy.covers(&"mx.service.example".parse().unwrap()));
     for host in ["mta-sts.other.example", domain.name.as_str(), "mta-sts.", "127.0.0.1"] {
         assert_eq!(asked_at(&world, host).await.status, 404, "{host}");
     }

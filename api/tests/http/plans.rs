@@ -28,9 +28,9 @@ async fn of_many_at_the_same_time_just_so_many_pass_as_the_plan_has() {
     assert_eq!((&error["details"]["limit"], &error["details"]["cap"]), (&json!("daily"), &json!(100)));
     assert!(error["details"]["resets_at"].as_str().unwrap().ends_with("T00:00:00.000Z"));
     // It is the same after the events were told.
-    world.hall.tell().await.unwrap();
+    world.hall.dispatch_outbox().await.unwrap();
     assert_eq!(world.post("/emails", to(1)).await.code(), "plan_limit");
-    let used = world.hall.used(&world.tenant().await).await.unwrap();
+    let used = world.hall.plan_usage(&world.tenant().await).await.unwrap();
     assert_eq!((used.day, used.month), (100, 100));
     world.hall.clock().advance(Duration::from_secs(24 * 3600));
     assert_eq!(world.post("/emails", to(1)).await.status, StatusCode::OK);
@@ -47,11 +47,12 @@ async fn what_is_refused_or_taken_back_is_not_used_up() {
     assert_eq!(first.headers["x-quota-monthly-remaining"], "2901");
     assert_eq!(world.post("/emails", to(2)).await.code(), "plan_limit");
     let at = format!("{:.3}", world.hall.clock().now() + Duration::from_secs(3600));
-    let mail = json!({"from": "ada@example.com", "to": "b@example.net", "subject": "s", "text": "t", "scheduled_at": at});
+    let mail =
+        json!({"from": "ada@example.com", "to": "b@example.net", "subject": "s", "text": "t", "scheduled_at": at});
     let id = world.post("/emails", mail.to_string()).await.json()["id"].as_str().unwrap().to_owned();
     assert_eq!(world.post("/emails", to(1)).await.code(), "plan_limit");
     assert_eq!(world.post(&format!("/emails/{id}/cancel"), "").await.status, StatusCode::OK);
-    world.hall.tell().await.unwrap();
+    world.hall.dispatch_outbox().await.unwrap();
     let again = world.post("/emails", to(1)).await;
     assert_eq!(again.status, StatusCode::OK, "{again:?}");
     world.end().await;
@@ -69,7 +70,7 @@ async fn what_is_left_of_an_included_amount() {
         assert_eq!(answer.status, StatusCode::OK, "{answer:?}");
         assert_eq!(answer.headers["x-quota-monthly-remaining"], left);
         assert!(!answer.headers.contains_key("x-quota-daily-remaining"));
-        world.hall.tell().await.unwrap();
+        world.hall.dispatch_outbox().await.unwrap();
     }
     world.end().await;
     let unlimited = World::start().await.on(Plan::Dedicated).await;
@@ -95,18 +96,19 @@ async fn a_batch_is_counted_email_by_email() {
 async fn what_was_scheduled_and_is_blocked_when_it_is_due_is_given_back() {
     let world = World::start().await.on(Plan::Free).await;
     let at = format!("{:.3}", world.hall.clock().now() + Duration::from_secs(3600));
-    let mail = json!({"from": "ada@example.com", "to": "b@example.net", "subject": "s", "text": "t", "scheduled_at": at});
+    let mail =
+        json!({"from": "ada@example.com", "to": "b@example.net", "subject": "s", "text": "t", "scheduled_at": at});
     let id = world.post("/emails", mail.to_string()).await.json()["id"].as_str().unwrap().to_owned();
     let tenant = world.tenant().await;
-    assert_eq!(world.hall.used(&tenant).await.unwrap().month, 1);
+    assert_eq!(world.hall.plan_usage(&tenant).await.unwrap().month, 1);
     let suppressed = world.post("/suppressions", json!({"email": "b@example.net"}).to_string()).await;
     assert_eq!(suppressed.status, StatusCode::OK);
-    world.hall.start();
+    world.hall.start_jobs();
     world.hall.clock().advance(Duration::from_secs(3601));
     let path = format!("/emails/{id}");
     let released = async {
         loop {
-            let changed = world.hall.settled();
+            let changed = world.hall.next_outcome();
             if world.get(&path).await.json()["email"]["status"] == "failed" {
                 return;
             }
@@ -114,6 +116,6 @@ async fn what_was_scheduled_and_is_blocked_when_it_is_due_is_given_back() {
         }
     };
     tokio::time::timeout(Duration::from_secs(30), released).await.unwrap();
-    assert_eq!(world.hall.used(&tenant).await.unwrap().month, 0);
+    assert_eq!(world.hall.plan_usage(&tenant).await.unwrap().month, 0);
     world.end().await;
 }

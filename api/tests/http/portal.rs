@@ -1,6 +1,6 @@
 //! `/portal/…`: how partners get in, and who does not.
 
-use affiliate::office::Office;
+use affiliate::office::AffiliateService;
 use http::{HeaderMap, Method, Request, StatusCode};
 use http_body_util::Full;
 use serde_json::{Value, json};
@@ -98,8 +98,8 @@ pub(crate) async fn login_link(world: &World, partner: &Value) -> String {
     made.json()["url"].as_str().unwrap().to_owned()
 }
 
-pub(crate) fn office(world: &World) -> Office {
-    Office::new(world.hall.clone())
+pub(crate) fn office(world: &World) -> AffiliateService {
+    AffiliateService::new(world.hall.clone())
 }
 
 pub(crate) async fn settle(world: &World, who: &Signed, settings: Value) {
@@ -125,19 +125,14 @@ async fn a_login_link_lets_in_once_and_for_a_minute() {
     let browser = Browser::new(&world);
     // Who only looks does not use it up.
     assert_eq!(browser.head(url).await.status, StatusCode::NO_CONTENT);
-    for (name, value) in
-        [("sec-purpose", "prefetch;prerender"), ("purpose", "prefetch"), ("x-moz", "prefetch")]
-    {
+    for (name, value) in [("sec-purpose", "prefetch;prerender"), ("purpose", "prefetch"), ("x-moz", "prefetch")] {
         let ahead = Browser { headers: vec![(name, value.to_owned())], ..Browser::new(&world) };
         let looked = ahead.get(url).await;
         assert_eq!(looked.status, StatusCode::NO_CONTENT);
         assert!(!looked.headers.contains_key("set-cookie"));
     }
     let entered = browser.get(url).await;
-    assert_eq!(
-        (entered.status, &entered.headers["location"]),
-        (StatusCode::FOUND, &"/portal/home".parse().unwrap())
-    );
+    assert_eq!((entered.status, &entered.headers["location"]), (StatusCode::FOUND, &"/portal/home".parse().unwrap()));
     assert_eq!(entered.headers["referrer-policy"], "same-origin");
     let cookie = entered.headers["set-cookie"].to_str().unwrap();
     assert!(cookie.starts_with("__Host-postrider_portal="), "{cookie}");
@@ -181,7 +176,7 @@ async fn login_links_are_for_a_programs_own_partners() {
     set_up(&world, 1).await;
     let ada = partner(&world, json!({"email": "ada@example.org", "status": "pending", "token": "ada"})).await;
     let path = format!("/affiliates/{}/login-link", ada["id"].as_str().unwrap());
-    let other = world.account(2, mail::credential::Scope::Full).await;
+    let other = world.account(2, mail::credential::ApiKeyScope::Full).await;
     set_up(&world, 2).await;
     assert_eq!(world.call_as(&other, Method::POST, &path, &json!({})).await.status, StatusCode::NOT_FOUND);
     let nobody = world.call(Method::POST, "/affiliates/aff_x/login-link", &json!({})).await;
@@ -190,8 +185,7 @@ async fn login_links_are_for_a_programs_own_partners() {
     let (url, browser) = (login_link(&world, &ada).await, Browser::of(&world, &ada).await);
     let pending = text(&browser.get("/portal/home").await);
     assert!(pending.contains("Your application is being looked at"), "{pending}");
-    let url =
-        if browser.get(&url).await.status == StatusCode::GONE { login_link(&world, &ada).await } else { url };
+    let url = if browser.get(&url).await.status == StatusCode::GONE { login_link(&world, &ada).await } else { url };
     world.call(Method::POST, &path.replace("login-link", "reject"), &json!({})).await;
     let refused = world.call(Method::POST, &path, &json!({})).await;
     assert_eq!((refused.status, refused.code()), (StatusCode::FORBIDDEN, "forbidden".to_owned()));
@@ -250,10 +244,7 @@ async fn cookies_that_are_none_let_nobody_in() {
             assert_eq!(answer.status, StatusCode::UNAUTHORIZED, "{wrong}");
             assert!(!text(&answer).contains("<script"), "{wrong}");
         }
-        assert_eq!(
-            hostile.post("/portal/add-link", &[("token", "x1")]).await.status,
-            StatusCode::UNAUTHORIZED
-        );
+        assert_eq!(hostile.post("/portal/add-link", &[("token", "x1")]).await.status, StatusCode::UNAUTHORIZED);
     }
     // And a partner's cookie does not sign an owner in.
     let as_owner = Signed { cookie: right.replace("postrider_portal", "postrider_session"), csrf: None };
@@ -317,10 +308,9 @@ async fn a_program_may_have_a_host_of_its_own() {
     assert!(page.contains("Partner portal of shop.example"), "{page}");
     assert_eq!(Browser::new(&world).get("/portal/sign-in").await.status, StatusCode::NOT_FOUND);
     // Another account's program does not get the host, and its partners do not sign in there.
-    let key = world.account(2, mail::credential::Scope::Full).await;
+    let key = world.account(2, mail::credential::ApiKeyScope::Full).await;
     let other = set_up(&world, 2).await;
-    let taken =
-        owner(&world, &other, Method::PATCH, ("", json!({"portal_domain": "Partners.Shop.example"}))).await;
+    let taken = owner(&world, &other, Method::PATCH, ("", json!({"portal_domain": "Partners.Shop.example"}))).await;
     assert_eq!(taken.status, StatusCode::BAD_REQUEST);
     assert!(taken.json()["error"]["details"]["fields"]["portal_domain"].is_string(), "{taken:?}");
     let eve = json!({"email": "eve@example.org"});

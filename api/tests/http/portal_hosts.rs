@@ -1,7 +1,7 @@
 //! Which hosts a program's portal may have, and for how long.
 
 use http::{Method, StatusCode};
-use mail::credential::Scope;
+use mail::credential::ApiKeyScope;
 use mail::domain::DomainState;
 use serde_json::{Value, json};
 use store::engine::Batch;
@@ -44,9 +44,9 @@ async fn a_page_without_a_key_says_what_is_missing() {
 async fn a_portal_is_at_or_below_a_verified_domain_and_at_nobodys_other_host() {
     let sandbox = "hello@service.example".parse().unwrap();
     let world = World::with_hall(|parts| parts.sandbox_sender = Some(sandbox)).await;
-    world.hall.open_pages_at(BASE_URL);
+    world.hall.set_base_url(BASE_URL);
     let who = set_up(&world, 1).await;
-    world.account(2, Scope::Full).await;
+    world.account(2, ApiKeyScope::Full).await;
     world.own(1, "shop.example").await;
     world.own(1, "service.example").await;
     world.own(1, "example.net").await;
@@ -98,7 +98,7 @@ async fn a_portal_is_at_or_below_a_verified_domain_and_at_nobodys_other_host() {
 #[tokio::test]
 async fn a_portals_host_ends_with_its_domain() {
     let world = World::start().await;
-    world.hall.open_pages_at(BASE_URL);
+    world.hall.set_base_url(BASE_URL);
     let who = set_up(&world, 1).await;
     let ada = partner(&world, json!({"email": "ada@example.org"})).await;
     let domain = world.own(1, "shop.example").await;
@@ -107,8 +107,8 @@ async fn a_portals_host_ends_with_its_domain() {
     assert_eq!(status_at(&world, host).await, StatusCode::OK);
     assert!(login_link(&world, &ada).await.starts_with("https://partners.shop.example/"));
 
-    let change = async |before: &mail::domain::Domain, state| {
-        let after = mail::domain::Domain { state, ..before.clone() };
+    let change = async |before: &mail::domain::SendingDomain, state| {
+        let after = mail::domain::SendingDomain { state, ..before.clone() };
         let mut batch = Batch::progress();
         store::domain::update(&mut batch, before, &after);
         world.hall.store().commit(batch).await.unwrap();
@@ -129,7 +129,7 @@ async fn a_portals_host_ends_with_its_domain() {
     assert_eq!(status_at(&world, host).await, StatusCode::OK);
     assert_eq!(shown(&world, &who).await["portal_domain_error"], Value::Null);
     // Others cannot have it meanwhile, for they do not have the domain.
-    world.account(2, Scope::Full).await;
+    world.account(2, ApiKeyScope::Full).await;
     let other = set_up(&world, 2).await;
     assert_eq!(ask(&world, &other, host).await.status, StatusCode::BAD_REQUEST);
     world.hall.domains().delete(domain.account, domain.id).await.unwrap();

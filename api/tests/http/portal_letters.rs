@@ -46,10 +46,7 @@ async fn partners_are_written_to_as_they_come_and_are_moved() {
     step("a@example.org", "suspend", json!({"reason": "quiet"})).await;
     let new: Vec<_> = letters(&world).await.into_iter().skip(3).collect();
     assert_eq!(new.len(), 2, "{new:?}");
-    assert!(
-        new.iter()
-            .any(|(to, subject, _)| to == "b@example.org" && subject == "You are a partner of shop.example")
-    );
+    assert!(new.iter().any(|(to, subject, _)| to == "b@example.org" && subject == "You are a partner of shop.example"));
     assert!(new.iter().any(|(to, _, text)| to == "e@example.org" && text.contains("Too few readers")));
     world.end().await;
 }
@@ -80,13 +77,9 @@ async fn letters_are_the_programs_and_say_that_a_machine_wrote_them() {
     partner(&world, json!({"email": "ada@example.org", "first_name": "http://evil.example/"})).await;
     assert_eq!(letters(&world).await.len(), 1);
     let raw = written(&world).await.remove(0).1;
-    for says in [
-        "\r\nAuto-Submitted: auto-generated\r\n",
-        "shop.example",
-        "<partners@example.com>",
-        "text/plain",
-        "text/html",
-    ] {
+    for says in
+        ["\r\nAuto-Submitted: auto-generated\r\n", "shop.example", "<partners@example.com>", "text/plain", "text/html"]
+    {
         assert!(raw.contains(says), "{says}: {raw}");
     }
     assert!(!raw.contains("evil.example") && !raw.contains("List-Unsubscribe"), "{raw}");
@@ -116,14 +109,14 @@ async fn each_is_mailed_once_if_it_is_still_so() {
     let who = set_up(&world, 1).await;
     // Nobody may write for the program: there is no sender.
     partner(&world, json!({"email": "ada@example.org"})).await;
-    assert_eq!(office(&world).write_letters(0..=63).await, 0);
+    assert_eq!(office(&world).send_due_emails(0..=63).await, 0);
     settle(&world, &who, json!({"mail_from": "partners@example.com"})).await;
     assert!(letters(&world).await.is_empty(), "it was given up");
     let bob = partner(&world, json!({"email": "bob@example.org", "status": "pending"})).await;
     let path = format!("/affiliates/{}", bob["id"].as_str().unwrap());
     world.call(Method::POST, &format!("{path}/approve"), &json!({})).await;
     let offices: Vec<_> = (0..6).map(|_| office(&world)).collect();
-    futures_util::future::join_all(offices.iter().map(|office| office.write_letters(0..=63))).await;
+    futures_util::future::join_all(offices.iter().map(|office| office.send_due_emails(0..=63))).await;
     let written = letters(&world).await;
     assert_eq!(written.len(), 1, "{written:?}");
     assert_eq!(written[0].1, "You are a partner of shop.example");
@@ -133,9 +126,9 @@ async fn each_is_mailed_once_if_it_is_still_so() {
     world.change_account(|account| account.suspended = false).await;
     partner(&world, json!({"email": "eve@example.org"})).await;
     world.change_account(|account| account.suspended = true).await;
-    assert_eq!(eve.write_letters(0..=63).await, 0);
+    assert_eq!(eve.send_due_emails(0..=63).await, 0);
     world.change_account(|account| account.suspended = false).await;
-    assert_eq!(eve.write_letters(0..=63).await, 0, "not before its time");
+    assert_eq!(eve.send_due_emails(0..=63).await, 0, "not before its time");
     world.hall.clock().advance(std::time::Duration::from_secs(61));
     assert_eq!(letters(&world).await.len(), 2);
     world.end().await;

@@ -16,7 +16,7 @@ const EVIL: &str = "Your parcel waits: https://evil.example/pay";
 async fn served() -> World {
     let sender = "hello@service.example".parse().unwrap();
     let world = World::with_hall(|parts| parts.sandbox_sender = Some(sender)).await;
-    world.account(9, mail::credential::Scope::Full).await;
+    world.account(9, mail::credential::ApiKeyScope::Full).await;
     world.own(9, "service.example").await;
     world
 }
@@ -47,7 +47,7 @@ async fn emails_of(world: &World, number: u8) -> usize {
 }
 
 async fn used(world: &World) -> i64 {
-    world.hall.used(&world.tenant().await).await.unwrap().month
+    world.hall.plan_usage(&world.tenant().await).await.unwrap().month
 }
 
 /// Nobody who did not ask gets a word of it: not by the service's sender, and not by the account's own.
@@ -81,7 +81,7 @@ async fn a_sandbox_account_writes_to_no_partner() {
     let import = world.browse_csv(&who, &format!("{PROGRAM}/imports?send_invites=true"), list).await.json();
     assert_eq!(import["imported"], 2, "{import}");
     assert!(import["warnings"][0].as_str().unwrap().starts_with("2 of the partners"), "{import}");
-    assert_eq!(office(&world).write_letters(0..=63).await, 0);
+    assert_eq!(office(&world).send_due_emails(0..=63).await, 0);
     assert_eq!((emails_of(&world, 1).await, emails_of(&world, 9).await), (0, 0));
     // Its own address it may write to, from its own domain.
     let own = world.call(Method::POST, "/affiliates", &json!({"email": "owner1@example.com"})).await;
@@ -96,10 +96,7 @@ async fn who_asked_is_answered_in_fixed_words() {
     let (world, who) = sandbox().await;
     let key = key_of(&world, &who).await;
     let campaign = json!({"visibility": "public", "auto_approve": false});
-    assert_eq!(
-        owner(&world, &who, Method::PUT, ("/campaigns/default", campaign)).await.status,
-        StatusCode::OK
-    );
+    assert_eq!(owner(&world, &who, Method::PUT, ("/campaigns/default", campaign)).await.status, StatusCode::OK);
     assert!(text(&join(&world, &key, "bob@example.org").await).contains("We have written to"));
     let bob = world.get("/affiliates?email=bob@example.org").await.json()["data"][0].clone();
     let path = format!("/affiliates/{}", bob["id"].as_str().unwrap());
@@ -112,8 +109,7 @@ async fn who_asked_is_answered_in_fixed_words() {
     assert_eq!(approved.json()["warnings"], Value::Null, "{approved:?}");
     // A link to sign in with is for every partner who asks, whoever added it.
     partner(&world, json!({"email": "ada@example.org", "send_invite": false})).await;
-    let asked =
-        Browser::new(&world).post("/portal/sign-in", &[("key", &key), ("email", "ada@example.org")]).await;
+    let asked = Browser::new(&world).post("/portal/sign-in", &[("key", &key), ("email", "ada@example.org")]).await;
     assert!(text(&asked).contains("a mail with a link is on its way"));
     let letter = letters(&world).await.into_iter().find(|(to, ..)| to == "ada@example.org").unwrap().2;
     let mut browser = Browser::new(&world);
@@ -135,7 +131,7 @@ async fn who_asked_is_answered_in_fixed_words() {
     // A suspended account's are not written.
     world.change_account(|account| account.suspended = true).await;
     Browser::new(&world).post("/portal/sign-in", &[("key", &key), ("email", "bob@example.org")]).await;
-    assert_eq!(office(&world).write_letters(0..=63).await, 0);
+    assert_eq!(office(&world).send_due_emails(0..=63).await, 0);
     world.end().await;
 }
 
@@ -167,8 +163,7 @@ async fn no_page_speaks_of_mail_that_nobody_sends() {
     assert!(text(&asked).contains("cannot send mail"), "{}", text(&asked));
     let ada = partner(&world, json!({"email": "ada@example.org"})).await;
     let browser = Browser::of(&world, &ada).await;
-    let changed =
-        browser.submit("payout-method", &[("method", "wise"), ("destination", "w@example.org")]).await;
+    let changed = browser.submit("payout-method", &[("method", "wise"), ("destination", "w@example.org")]).await;
     assert_eq!(changed.status, StatusCode::CONFLICT, "{}", text(&changed));
     world.end().await;
 }
@@ -189,8 +184,8 @@ async fn letters_of_a_program_use_up_its_plan_and_heed_suppressions() {
     assert!(from.contains("example.com") && !from.contains("evil"), "{from}");
     world.call(Method::POST, "/suppressions", &json!({"email": "bob@example.org"})).await;
     partner(&world, json!({"email": "bob@example.org"})).await;
-    office(&world).write_letters(0..=63).await;
-    world.hall.tell().await.unwrap();
+    office(&world).send_due_emails(0..=63).await;
+    world.hall.dispatch_outbox().await.unwrap();
     let listed = world.get("/emails?to=bob@example.org").await.json();
     assert_eq!(listed["emails"][0]["last_event"], "email.suppressed", "{listed}");
     assert_eq!((used(&world).await, emails_of(&world, 9).await), (1, 0));
@@ -211,9 +206,9 @@ async fn letters_of_a_program_stay_within_its_plan() {
     for number in 0..3 {
         partner(&world, json!({"email": format!("{number}@example.org")})).await;
     }
-    assert_eq!(office(&world).write_letters(0..=63).await, 2, "of a hundred a day");
+    assert_eq!(office(&world).send_due_emails(0..=63).await, 2, "of a hundred a day");
     world.hall.clock().advance(std::time::Duration::from_secs(61));
-    assert_eq!(office(&world).write_letters(0..=63).await, 0);
+    assert_eq!(office(&world).send_due_emails(0..=63).await, 0);
     world.end().await;
 }
 
@@ -232,7 +227,7 @@ async fn the_owner_is_mailed_an_application() {
     join(&world, &key, "eve@example.org").await;
     let bob = world.get("/affiliates?email=bob@example.org").await.json()["data"][0].clone();
     assert_eq!(emails_of(&world, 9).await, 0, "it is mailed by who starts next, too");
-    world.hall.start();
+    world.hall.start_jobs();
     let sent = async {
         while emails_of(&world, 9).await == 0 {
             tokio::task::yield_now().await;
@@ -242,7 +237,7 @@ async fn the_owner_is_mailed_an_application() {
     let account = store::account::find(world.hall.store(), "owner9@example.com").await.unwrap().unwrap();
     let letters = store::email::list(world.hall.store(), account.id, None, 10).await.unwrap();
     assert_eq!(letters.len(), 1);
-    let raw = store::email::raw(world.hall.store(), account.id, letters[0].email.id).await.unwrap().unwrap();
+    let raw = store::email::get_body(world.hall.store(), account.id, letters[0].email.id).await.unwrap().unwrap();
     let raw = String::from_utf8(raw.to_vec()).unwrap();
     assert!(raw.contains("To: <owner1@example.com>") && raw.contains("bob@example.org"), "{raw}");
     assert!(raw.contains(bob["id"].as_str().unwrap()) && !raw.contains("evil"), "{raw}");

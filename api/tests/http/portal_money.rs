@@ -2,12 +2,12 @@
 
 use std::time::Duration;
 
-use affiliate::office::nothing_beside;
-use affiliate::payouts::show::Wish;
+use affiliate::office::no_extension;
+use affiliate::payouts::show::PayoutQuery;
 use http::{Method, StatusCode};
 use mail::id::{AccountId, PayoutId};
 use serde_json::{Value, json};
-use store::affiliate::listing::Wanted;
+use store::affiliate::listing::ListPageRequest;
 
 use crate::affiliate_ledger::{event, invoice, tell};
 use crate::affiliate_program::owner;
@@ -21,11 +21,13 @@ async fn earned(world: &World) -> (Signed, Value) {
     let who = writing(world).await;
     let set = owner(world, &who, Method::PUT, ("/campaigns/default", json!({"hold_days": 0}))).await;
     assert_eq!(set.status, StatusCode::OK);
-    let ada = json!({"email": "ada@example.org", "token": "ada", "paypal_email": "pay@example.org", "send_invite": false});
+    let ada =
+        json!({"email": "ada@example.org", "token": "ada", "paypal_email": "pay@example.org", "send_invite": false});
     let ada = partner(world, ada).await;
     let program = owner(world, &who, Method::GET, ("", json!({}))).await.json()["program"]["id"].clone();
     for (n, cents) in [("1", 4_900), ("2", 123_400)] {
-        let told = json!({"token": "ada", "email": format!("g{n}@example.net"), "processor_customer_id": format!("cus_{n}")});
+        let told =
+            json!({"token": "ada", "email": format!("g{n}@example.net"), "processor_customer_id": format!("cus_{n}")});
         assert_eq!(world.call(Method::POST, "/affiliate-referrals", &told).await.status, StatusCode::CREATED);
         let object = invoice(world, (&format!("in_{n}"), &format!("cus_{n}")), cents);
         let paid = event(world, (&format!("evt_{n}"), "invoice.paid"), &object);
@@ -39,12 +41,10 @@ async fn earned(world: &World) -> (Signed, Value) {
 async fn pay_out(world: &World, account: AccountId) -> PayoutId {
     let ledger = office(world).ledger();
     let run = ledger.draft_run(account, None).await.unwrap().run.unwrap();
-    ledger.approve_run((account, run.id), (run.rev, &run.totals), &nothing_beside).await.unwrap();
-    let wish = Wish { run: Some(run.id), ..Wish::default() };
-    let wanted = Wanted { before: None, limit: 9, from: None };
-    let [only] = &ledger.payouts(account, &wish, wanted).await.unwrap().payouts[..] else {
-        panic!("{run:?}")
-    };
+    ledger.approve_run((account, run.id), (run.rev, &run.totals), &no_extension).await.unwrap();
+    let wish = PayoutQuery { run: Some(run.id), ..PayoutQuery::default() };
+    let wanted = ListPageRequest { before: None, limit: 9, from: None };
+    let [only] = &ledger.list_payouts(account, &wish, wanted).await.unwrap().payouts[..] else { panic!("{run:?}") };
     only.payout.id
 }
 
@@ -77,11 +77,9 @@ async fn a_payout_has_a_receipt_and_is_told() {
     let page = text(&browser.get("/portal/payouts").await);
     assert!(page.contains("on its way") && page.contains("PayPal: pay@example.org"), "{page}");
     assert!(text(&browser.get("/portal/home").await).contains("<dt>In a payout</dt><dd>256.60"));
-    ledger.mark_paid((account, payout), ("tx <b>42</b>", None), &nothing_beside).await.unwrap();
+    ledger.mark_paid((account, payout), ("tx <b>42</b>", None), &no_extension).await.unwrap();
     let page = text(&browser.get(&receipt).await);
-    for says in
-        ["256.60 USD", "tx &lt;b&gt;42&lt;/b&gt;", "20 % of 1234.00 usd", "https://shop.example", "paid"]
-    {
+    for says in ["256.60 USD", "tx &lt;b&gt;42&lt;/b&gt;", "20 % of 1234.00 usd", "https://shop.example", "paid"] {
         assert!(page.contains(says), "{says}: {page}");
     }
     assert!(page.contains("href=\"../settings\"") && page.contains("href=\"../style.css"), "{page}");
@@ -92,12 +90,9 @@ async fn a_payout_has_a_receipt_and_is_told() {
     let written = letters(&world).await;
     let [(to, subject, letter)] = written.as_slice() else { panic!("{written:?}") };
     assert_eq!((to.as_str(), subject.as_str()), ("ada@example.org", "shop.example has paid you 256.60 USD"));
-    assert!(
-        letter.contains("PayPal: pay@example.org") && letter.contains("Reference: tx <b>42</b>"),
-        "{letter}"
-    );
+    assert!(letter.contains("PayPal: pay@example.org") && letter.contains("Reference: tx <b>42</b>"), "{letter}");
     // Said again, it is told once.
-    ledger.mark_paid((account, payout), ("tx <b>42</b>", None), &nothing_beside).await.unwrap();
+    ledger.mark_paid((account, payout), ("tx <b>42</b>", None), &no_extension).await.unwrap();
     assert_eq!(letters(&world).await.len(), 1);
     world.end().await;
 }
@@ -113,11 +108,7 @@ async fn who_cannot_be_paid_twice_in_a_row_is_told() {
     let browser = Browser::of(&world, &ada).await;
     for n in 1..=2 {
         let payout = pay_out(&world, account).await;
-        office(&world)
-            .ledger()
-            .fail_payout((account, payout), ("no such account", None), &nothing_beside)
-            .await
-            .unwrap();
+        office(&world).ledger().fail_payout((account, payout), ("no such account", None), &no_extension).await.unwrap();
         let page = text(&browser.get(&format!("/portal/payouts/{payout}")).await);
         assert!(page.contains("did not arrive") && page.contains("no such account"), "{page}");
         assert_eq!(letters(&world).await.len(), n - 1);

@@ -1,8 +1,8 @@
 //! `/portal/{page}` and its forms: what a partner sees and does.
 
 use http::{Method, StatusCode};
-use mail::affiliate::portal::LinkSecret;
-use mail::contents::Contents;
+use mail::affiliate::portal::PortalLinkSecret;
+use mail::contents::ParsedBody;
 use serde_json::{Value, json};
 
 use crate::affiliate_program::{owner, set_up};
@@ -12,10 +12,10 @@ use crate::world::{Answered, Signed, World};
 
 /// The letters that were written to partners: to whom, about what, and what they say.
 pub(crate) async fn letters(world: &World) -> Vec<(String, String, String)> {
-    office(world).write_letters(0..=63).await;
+    office(world).send_due_emails(0..=63).await;
     let mut found = Vec::new();
     for (email, raw) in written(world).await {
-        let contents = Contents::of(raw.as_bytes());
+        let contents = ParsedBody::parse(raw.as_bytes());
         let to = email["to"][0].as_str().unwrap().to_owned();
         found.push((to, email["subject"].as_str().unwrap().to_owned(), contents.text.unwrap()));
     }
@@ -32,7 +32,7 @@ pub(crate) async fn written(world: &World) -> Vec<(Value, String)> {
         let id = email["id"].as_str().unwrap();
         let shown = world.get(&format!("/emails/{id}")).await.json();
         assert_eq!((&shown["email"]["text"], &shown["email"]["html"]), (&Value::Null, &Value::Null));
-        let raw = store::email::raw(world.hall.store(), account, id.parse().unwrap()).await.unwrap().unwrap();
+        let raw = store::email::get_body(world.hall.store(), account, id.parse().unwrap()).await.unwrap().unwrap();
         found.push((email.clone(), String::from_utf8(raw.to_vec()).unwrap()));
     }
     found
@@ -66,25 +66,14 @@ async fn what_came_from_outside_is_no_markup() {
     const EVIL: &str = "\"><script>alert(1)</script><img src=x onerror=alert(1)>'";
     let world = World::start().await;
     let who = set_up(&world, 1).await;
-    settle(
-        &world,
-        &who,
-        json!({"share_customer_email": true, "terms_url": "https://shop.example/t?a=1&b=\"x"}),
-    )
-    .await;
+    settle(&world, &who, json!({"share_customer_email": true, "terms_url": "https://shop.example/t?a=1&b=\"x"})).await;
     let ada = json!({
         "email": "\"<b>ada\"@example.org", "first_name": EVIL, "company": EVIL, "token": "ada",
         "website": "https://example.org/\"><script>",
     });
     let ada = partner(&world, ada).await;
     let path = format!("/affiliates/{}/links", ada["id"].as_str().unwrap());
-    world
-        .call(
-            Method::POST,
-            &path,
-            &json!({"token": "two", "label": EVIL, "destination_url": "/x?\"><script>"}),
-        )
-        .await;
+    world.call(Method::POST, &path, &json!({"token": "two", "label": EVIL, "destination_url": "/x?\"><script>"})).await;
     let referral = json!({"token": "ada", "email": "\"<script>\"@example.net", "sub_id": EVIL});
     let made = world.call(Method::POST, "/affiliate-referrals", &referral).await;
     assert!(made.status.is_success(), "{made:?}");
@@ -95,26 +84,19 @@ async fn what_came_from_outside_is_no_markup() {
     let browser = Browser::of(&world, &ada).await;
     for page in ["home", "links", "referrals", "earnings", "payouts", "settings"] {
         for query in ["", "?done=<script>", "?before=<script>", "?done=link-added&before=x"] {
-            let answer = browser
-                .get(&format!("/portal/{page}{}", query.replace('<', "%3C").replace('>', "%3E")))
-                .await;
+            let answer = browser.get(&format!("/portal/{page}{}", query.replace('<', "%3C").replace('>', "%3E"))).await;
             assert_eq!(answer.status, StatusCode::OK);
             let text = text(&answer);
             for evil in ["<script", "<img", "\"><", "<b>ada"] {
-                assert!(
-                    !text.contains(evil) || (evil == "\"><" && !text.contains("\"><script")),
-                    "{page}: {evil}"
-                );
+                assert!(!text.contains(evil) || (evil == "\"><" && !text.contains("\"><script")), "{page}: {evil}");
             }
         }
     }
     // What a form that did not work shows again, and what the public pages show of their address.
-    let wrong =
-        browser.submit("add-link", &[("token", EVIL), ("label", EVIL), ("destination_url", EVIL)]).await;
+    let wrong = browser.submit("add-link", &[("token", EVIL), ("label", EVIL), ("destination_url", EVIL)]).await;
     assert_eq!(wrong.status, StatusCode::BAD_REQUEST);
     says(&wrong, "&lt;script&gt;");
-    let key =
-        owner(&world, &who, Method::GET, ("", json!({}))).await.json()["program"]["publishable_key"].clone();
+    let key = owner(&world, &who, Method::GET, ("", json!({}))).await.json()["program"]["publishable_key"].clone();
     let key = key.as_str().unwrap();
     let stranger = Browser::new(&world);
     let fields = [("key", key), ("email", EVIL), ("first_name", EVIL), ("via", EVIL), ("campaign", "")];
@@ -146,8 +128,7 @@ async fn a_partner_sees_its_own_and_nothing_of_others() {
         all
     };
     let all = pages().await;
-    for own in ["Hello, Ada", "https://shop.example/?via=ada", "g•••@c•••.example", "tag-of-ada"]
-    {
+    for own in ["Hello, Ada", "https://shop.example/?via=ada", "g•••@c•••.example", "tag-of-ada"] {
         assert!(all.contains(own), "{own}: {all}");
     }
     for others in ["bob", "Bob", "eve@", "e•••@", "grace@", bob["id"].as_str().unwrap()] {
@@ -181,11 +162,7 @@ async fn a_partner_adds_and_changes_links() {
     for (fields, status, why) in [
         (vec![("token", "BOB")], StatusCode::CONFLICT, "This token is taken."),
         (vec![("token", "x")], StatusCode::BAD_REQUEST, "must be 2 to 40"),
-        (
-            vec![("token", "evil"), ("destination_url", "https://evil.example/")],
-            StatusCode::BAD_REQUEST,
-            "leads to",
-        ),
+        (vec![("token", "evil"), ("destination_url", "https://evil.example/")], StatusCode::BAD_REQUEST, "leads to"),
     ] {
         let refused = browser.submit("add-link", &fields).await;
         assert_eq!(refused.status, status, "{fields:?}");
@@ -203,8 +180,7 @@ async fn a_partner_adds_and_changes_links() {
     let moved: Vec<(&str, &str)> = moved.iter().map(|(name, value)| (*name, value.as_str())).collect();
     assert_eq!(browser.submit("change-link", &moved).await.status, StatusCode::SEE_OTHER);
     let now = shown(&world, &ada).await["links"].clone();
-    let tokens: Vec<&str> =
-        now.as_array().unwrap().iter().map(|link| link["token"].as_str().unwrap()).collect();
+    let tokens: Vec<&str> = now.as_array().unwrap().iter().map(|link| link["token"].as_str().unwrap()).collect();
     assert!(tokens.contains(&"Countess") && tokens.contains(&"ada-pod") && tokens.len() == 2, "{now}");
     // The old one is free.
     partner(&world, json!({"email": "new@example.org", "token": "ada"})).await;
@@ -289,8 +265,7 @@ async fn another_payout_destination_is_confirmed_by_mail() {
         ("wise", "no address", "must be an email address"),
         ("bank", "\u{1b}[2J", "cannot be read"),
     ] {
-        let refused =
-            browser.submit("payout-method", &[("method", method), ("destination", destination)]).await;
+        let refused = browser.submit("payout-method", &[("method", method), ("destination", destination)]).await;
         assert_eq!(refused.status, StatusCode::BAD_REQUEST, "{method}");
         says(&refused, why);
     }
@@ -322,10 +297,7 @@ async fn another_payout_destination_is_confirmed_by_mail() {
     let told: Vec<(String, String)> =
         letters(&world).await.into_iter().skip(1).map(|(to, subject, _)| (to, subject)).collect();
     assert!(
-        told.contains(&(
-            "ada@example.org".to_owned(),
-            "shop.example pays you to another destination".to_owned()
-        )),
+        told.contains(&("ada@example.org".to_owned(), "shop.example pays you to another destination".to_owned())),
         "{told:?}"
     );
     assert!(
@@ -357,7 +329,7 @@ async fn a_confirmation_is_worth_an_hour_and_only_for_who_is_active() {
     assert_eq!(browser.post(&third, &[]).await.status, StatusCode::GONE);
     assert_eq!(shown(&world, &ada).await["payout_method"], Value::Null);
     assert_eq!(
-        browser.get(&format!("/portal/payout/{}", LinkSecret::new([1; 32]).text())).await.status,
+        browser.get(&format!("/portal/payout/{}", PortalLinkSecret::new([1; 32]).text())).await.status,
         StatusCode::GONE
     );
     world.end().await;
@@ -370,10 +342,7 @@ async fn a_partner_changes_its_details_postbacks_and_wishes() {
     let ada = partner(&world, json!({"email": "ada@example.org"})).await;
     let browser = Browser::of(&world, &ada).await;
     let profile = [("first_name", "Ada"), ("last_name", "Lovelace"), ("website", "example.org/ada")];
-    assert_eq!(
-        browser.submit("profile", &profile).await.headers["location"],
-        "settings?done=profile-changed"
-    );
+    assert_eq!(browser.submit("profile", &profile).await.headers["location"], "settings?done=profile-changed");
     let now = shown(&world, &ada).await;
     assert_eq!(
         (&now["last_name"], &now["website"], &now["company"]),
@@ -383,20 +352,14 @@ async fn a_partner_changes_its_details_postbacks_and_wishes() {
     let wrong = browser.submit("profile", &[("first_name", &long)]).await;
     assert_eq!(wrong.status, StatusCode::BAD_REQUEST);
     says(&wrong, "The first name is too long.");
-    assert_eq!(
-        browser.submit("profile", &[("website", "javascript://x")]).await.status,
-        StatusCode::BAD_REQUEST
-    );
+    assert_eq!(browser.submit("profile", &[("website", "javascript://x")]).await.status, StatusCode::BAD_REQUEST);
 
     let inside = async || {
         let path = format!("/partners/{}", ada["id"].as_str().unwrap());
         owner(&world, &who, Method::GET, (&path, json!({}))).await.json()
     };
     let before = inside().await["postback_secret"].clone();
-    assert_eq!(
-        browser.submit("postback", &[("postback_url", "ftp://x")]).await.status,
-        StatusCode::BAD_REQUEST
-    );
+    assert_eq!(browser.submit("postback", &[("postback_url", "ftp://x")]).await.status, StatusCode::BAD_REQUEST);
     // The first address comes with the secret; another one does not.
     let set = browser.submit("postback", &[("postback_url", "http://127.0.0.1:9/first")]).await;
     says(&set, before.as_str().unwrap());
@@ -421,8 +384,7 @@ async fn lists_are_paged() {
     set_up(&world, 1).await;
     let ada = partner(&world, json!({"email": "ada@example.org", "token": "ada"})).await;
     for n in 0..60 {
-        let referral =
-            json!({"token": "ada", "email": format!("u{n}@example.net"), "sub_id": format!("s{n}")});
+        let referral = json!({"token": "ada", "email": format!("u{n}@example.net"), "sub_id": format!("s{n}")});
         assert!(world.call(Method::POST, "/affiliate-referrals", &referral).await.status.is_success());
     }
     let browser = Browser::of(&world, &ada).await;
@@ -443,12 +405,10 @@ async fn lists_are_paged() {
 async fn a_stranger_who_asks_for_a_link_learns_nothing() {
     let world = World::start().await;
     let who = writing(&world).await;
-    let key =
-        owner(&world, &who, Method::GET, ("", json!({}))).await.json()["program"]["publishable_key"].clone();
+    let key = owner(&world, &who, Method::GET, ("", json!({}))).await.json()["program"]["publishable_key"].clone();
     let key = key.as_str().unwrap();
     let ada = partner(&world, json!({"email": "ada@example.org", "send_invite": false})).await;
-    let no =
-        partner(&world, json!({"email": "no@example.org", "status": "pending", "send_invite": false})).await;
+    let no = partner(&world, json!({"email": "no@example.org", "status": "pending", "send_invite": false})).await;
     let path = format!("/affiliates/{}/reject", no["id"].as_str().unwrap());
     world.call(Method::POST, &path, &json!({"send_email": false})).await;
     let stranger = Browser::new(&world);
@@ -499,8 +459,7 @@ async fn a_stranger_who_asks_for_a_link_learns_nothing() {
 async fn people_join_by_the_public_form() {
     let world = World::start().await;
     let who = writing(&world).await;
-    let key =
-        owner(&world, &who, Method::GET, ("", json!({}))).await.json()["program"]["publishable_key"].clone();
+    let key = owner(&world, &who, Method::GET, ("", json!({}))).await.json()["program"]["publishable_key"].clone();
     let key = key.as_str().unwrap();
     let stranger = Browser::new(&world);
     let set = async |campaign: Value| {
@@ -518,8 +477,7 @@ async fn people_join_by_the_public_form() {
     set(json!({"visibility": "public", "auto_approve": false, "second_tier_bps": 500})).await;
     let page = stranger.get(&format!("/portal/join?key={key}")).await;
     says(&page, "You earn 20 % of each sale");
-    let ada =
-        partner(&world, json!({"email": "ada@example.org", "token": "ada", "send_invite": false})).await;
+    let ada = partner(&world, json!({"email": "ada@example.org", "token": "ada", "send_invite": false})).await;
     let recruiting = text(&Browser::of(&world, &ada).await.get("/portal/links").await);
     assert!(recruiting.contains(&format!("/portal/join?key={key}&amp;via=ada")), "{recruiting}");
 
@@ -529,8 +487,7 @@ async fn people_join_by_the_public_form() {
     };
     let bob = join(&[("email", "bob@example.org"), ("first_name", "Bob"), ("via", "ada")]).await;
     assert_eq!(bob.status, StatusCode::OK, "{bob:?}");
-    let found =
-        async |email: &str| world.get(&format!("/affiliates?email={email}")).await.json()["data"][0].clone();
+    let found = async |email: &str| world.get(&format!("/affiliates?email={email}")).await.json()["data"][0].clone();
     let row = found("bob@example.org").await;
     assert_eq!(
         (&row["status"], &row["source"], &row["parent_affiliate_id"]),
@@ -542,10 +499,7 @@ async fn people_join_by_the_public_form() {
     set(json!({"auto_approve": true})).await;
     settle(&world, &who, json!({"terms_url": "https://shop.example/terms"})).await;
     assert_eq!(join(&[("email", "eve@example.org")]).await.status, StatusCode::BAD_REQUEST);
-    assert_eq!(
-        join(&[("email", "eve@example.org"), ("terms", "on"), ("via", "nobody")]).await.status,
-        StatusCode::OK
-    );
+    assert_eq!(join(&[("email", "eve@example.org"), ("terms", "on"), ("via", "nobody")]).await.status, StatusCode::OK);
     let row = found("eve@example.org").await;
     assert_eq!((&row["status"], &row["parent_affiliate_id"]), (&json!("active"), &Value::Null));
     let mut told: Vec<(String, String)> =
@@ -568,10 +522,9 @@ async fn what_goes_out_for_a_session_is_bounded() {
     let ada = partner(&world, json!({"email": "ada@example.org"})).await;
     let browser = Browser::of(&world, &ada).await;
     browser.submit("postback", &[("postback_url", "http://127.0.0.1:9/p")]).await;
-    for (form, fields) in [
-        ("postback-test", &[][..]),
-        ("payout-method", &[("method", "paypal"), ("destination", "ada@paypal.example")]),
-    ] {
+    for (form, fields) in
+        [("postback-test", &[][..]), ("payout-method", &[("method", "paypal"), ("destination", "ada@paypal.example")])]
+    {
         for _ in 0..5 {
             assert_eq!(browser.submit(form, fields).await.status, StatusCode::SEE_OTHER, "{form}");
         }

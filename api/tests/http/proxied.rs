@@ -2,7 +2,7 @@
 //! connects from 127.0.0.2 is none. (tls.rs has the header before TLS.)
 
 use crate::world::World;
-use proxy::proxies::Proxies;
+use proxy::proxies::TrustedProxies;
 use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
 use tokio::net::{TcpSocket, TcpStream};
 
@@ -14,7 +14,7 @@ const REQUEST: &[u8] = b"GET /healthz HTTP/1.1\r\nHost: t\r\nConnection: close\r
 
 async fn world() -> World {
     World::with(|options| {
-        options.proxies = Proxies::new(&["127.0.0.1".parse().unwrap()]);
+        options.proxies = TrustedProxies::new(&["127.0.0.1".parse().unwrap()]);
         options.connections_max = 2;
     })
     .await
@@ -80,8 +80,7 @@ async fn ask_for(world: &World, client: &str) -> (TcpStream, String) {
     let mut stream = connect_from(world, "127.0.0.1").await;
     let version = if client.contains(':') { "6 " } else { "4 " };
     let server = if client.contains(':') { "2001:db8::9" } else { "198.51.100.1" };
-    let said =
-        format!("PROXY TCP{version}{client} {server} 56324 443\r\nGET /healthz HTTP/1.1\r\nHost: t\r\n\r\n");
+    let said = format!("PROXY TCP{version}{client} {server} 56324 443\r\nGET /healthz HTTP/1.1\r\nHost: t\r\n\r\n");
     stream.write_all(said.as_bytes()).await.unwrap();
     let mut line = vec![0; 15];
     let _ = stream.read_exact(&mut line).await;
@@ -91,7 +90,7 @@ async fn ask_for(world: &World, client: &str) -> (TcpStream, String) {
 #[tokio::test]
 async fn one_client_does_not_take_the_places_of_the_others() {
     let world = World::with(|options| {
-        options.proxies = Proxies::new(&["127.0.0.1".parse().unwrap()]);
+        options.proxies = TrustedProxies::new(&["127.0.0.1".parse().unwrap()]);
         options.connections_per_address_max = 2;
     })
     .await;

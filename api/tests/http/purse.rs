@@ -5,11 +5,11 @@ use std::time::Duration;
 use crate::world::World;
 use api::call::{Media, SMALL_BYTES_MAX};
 use api::emails::REQUEST_BYTES_MAX;
-use api::operations::{Action, table};
-use api::problem::{Code, Problem};
+use api::operations::{OperationHandler, operation_table};
+use api::problem::{ErrorCode, Problem};
 use api::room::BYTES_IN_FLIGHT_MAX;
 use api::serve::body;
-use api::serve::budget::{Budget, Holder, Share};
+use api::serve::budget::{MemoryBudget, MemoryHolder, MemoryShare};
 use bytes::Bytes;
 use futures_util::stream::{self, StreamExt as _};
 use http::{HeaderMap, StatusCode};
@@ -39,7 +39,7 @@ async fn announce(world: &World, path: &str, bytes: usize, key: &str) -> (TcpStr
 #[tokio::test]
 async fn an_announcement_holds_nothing() {
     let world = World::with(|options| options.bytes_in_flight_max = 1 << 20).await;
-    let other = world.account(2, mail::credential::Scope::Full).await;
+    let other = world.account(2, mail::credential::ApiKeyScope::Full).await;
     let mut silent = Vec::new();
     for (path, bytes) in [("/emails", 100 << 20), ("/emails", 200 << 10), ("/auth/sign-in", 60 << 10)] {
         for _ in 0..40 {
@@ -49,7 +49,8 @@ async fn an_announcement_holds_nothing() {
         }
     }
     for key in [&world.key, &other] {
-        let large = json!({"from": "a@example.com", "to": "b@example.net", "subject": "s", "text": "a".repeat(2 << 20)});
+        let large =
+            json!({"from": "a@example.com", "to": "b@example.net", "subject": "s", "text": "a".repeat(2 << 20)});
         let answer = world.call_as(key, http::Method::POST, "/emails", &large).await;
         assert_ne!(answer.status, StatusCode::SERVICE_UNAVAILABLE, "{answer:?}");
     }
@@ -71,8 +72,8 @@ async fn who_is_nobody_is_not_asked_for_the_body() {
 
 #[test]
 fn what_anybody_may_send_is_small() {
-    for operation in table() {
-        if let (Action::Public(_), Some(bytes_max)) = (&operation.action, operation.body_bytes_max) {
+    for operation in operation_table() {
+        if let (OperationHandler::Public(_), Some(bytes_max)) = (&operation.handler, operation.body_bytes_max) {
             // The payment processor's events are as large as its objects are.
             let is_large = ["/processor/", "/billing/"].iter().any(|of| operation.path.starts_with(of));
             assert!(bytes_max <= SMALL_BYTES_MAX << if is_large { 4 } else { 0 }, "{}", operation.path);
@@ -80,14 +81,14 @@ fn what_anybody_may_send_is_small() {
     }
 }
 
-fn account() -> Holder {
-    Holder::Account(AccountId::from_bytes([1; 16]))
+fn account() -> MemoryHolder {
+    MemoryHolder::Account(AccountId::from_bytes([1; 16]))
 }
 
 type Outcome = (Result<Bytes, Problem>, Duration);
 
 /// Reads a body whose pieces come in such intervals, and then nothing, or its end.
-async fn read_slowly(budget: &Budget, holder: Holder, pieces: &[(u64, usize)], ends: bool) -> Outcome {
+async fn read_slowly(budget: &MemoryBudget, holder: MemoryHolder, pieces: &[(u64, usize)], ends: bool) -> Outcome {
     let coming = stream::iter(pieces.to_vec()).then(async |(after_s, bytes)| {
         tokio::time::sleep(Duration::from_secs(after_s)).await;
         Ok::<_, std::io::Error>(Frame::data(Bytes::from(vec![b' '; bytes])))
@@ -95,49 +96,49 @@ async fn read_slowly(budget: &Budget, holder: Holder, pieces: &[(u64, usize)], e
     let rest = stream::pending().take(usize::from(!ends));
     let body = StreamBody::new(Box::pin(coming.chain(rest)));
     let (begun, allowance) = (Instant::now(), budget.allowance(holder));
-    let read = body::read(body, &HeaderMap::new(), (1 << 20, Media::Json), &allowance).await;
+    let read = body::read_body(body, &HeaderMap::new(), (1 << 20, Media::Json), &allowance).await;
     (read.map(|(bytes, _)| bytes), begun.elapsed())
 }
 
 #[tokio::test(start_paused = true)]
 async fn slow_bodies_end() {
-    let budget = Budget::new(10 << 20, 0);
+    let budget = MemoryBudget::new(10 << 20, 0);
     // One that stops; and one that goes on, a byte a second.
     let (stopped, after) = read_slowly(&budget, account(), &[(0, 10)], false).await;
-    assert_eq!((stopped.unwrap_err().code(), after.as_secs()), (Code::REQUEST_TIMEOUT, 20));
+    assert_eq!((stopped.unwrap_err().code(), after.as_secs()), (ErrorCode::REQUEST_TIMEOUT, 20));
     let (trickled, after) = read_slowly(&budget, account(), &[(1, 1); 600], true).await;
-    assert_eq!((trickled.unwrap_err().code(), after.as_secs()), (Code::REQUEST_TIMEOUT, 30));
+    assert_eq!((trickled.unwrap_err().code(), after.as_secs()), (ErrorCode::REQUEST_TIMEOUT, 30));
     // A poor uplink is not slow.
     let (read, _) = read_slowly(&budget, account(), &[(1, 128 << 10); 8], true).await;
     assert_eq!(read.unwrap().len(), 1 << 20);
-    assert_eq!(budget.left_bytes(), 10 << 20);
+    assert_eq!(budget.available_bytes(), 10 << 20);
 }
 
 #[tokio::test(start_paused = true)]
 async fn what_does_not_fit_is_refused_in_time_and_gives_back_what_it_held() {
-    let budget = Budget::new(10 << 20, 0);
+    let budget = MemoryBudget::new(10 << 20, 0);
     let mut held = Vec::new();
     // An account has a megabyte of the ordinary purse.
     for _ in 0..4 {
-        let mut share = Share::default();
-        assert!(budget.allowance(account()).enlarge(&mut share, 225 << 10));
+        let mut share = MemoryShare::default();
+        assert!(budget.allowance(account()).try_grow(&mut share, 225 << 10));
         held.push(share);
     }
     let (refused, after) = read_slowly(&budget, account(), &[(0, 100 << 10), (0, 100 << 10)], true).await;
     let refused = refused.unwrap_err();
-    assert_eq!((refused.code(), after.as_secs()), (Code::SERVICE_UNAVAILABLE, 5));
+    assert_eq!((refused.code(), after.as_secs()), (ErrorCode::SERVICE_UNAVAILABLE, 5));
     assert!(refused.headers().iter().any(|(name, _)| name == "retry-after"));
     // Another account is not concerned, and neither is this one when there is room again.
-    let other = Holder::Account(AccountId::from_bytes([2; 16]));
+    let other = MemoryHolder::Account(AccountId::from_bytes([2; 16]));
     assert!(read_slowly(&budget, other, &[(0, 100 << 10); 2], true).await.0.is_ok());
     drop(held);
     assert!(read_slowly(&budget, account(), &[(0, 100 << 10); 2], true).await.0.is_ok());
-    assert_eq!(budget.left_bytes(), 10 << 20);
+    assert_eq!(budget.available_bytes(), 10 << 20);
 }
 
 #[tokio::test(start_paused = true)]
 async fn half_read_bodies_of_a_megabyte_leave_room_for_each_other() {
-    let budget = Budget::new(BYTES_IN_FLIGHT_MAX, REQUEST_BYTES_MAX);
+    let budget = MemoryBudget::new(BYTES_IN_FLIGHT_MAX, REQUEST_BYTES_MAX);
     // All are half read at the same time, announced or not.
     let bytes = (1 << 20) - 1;
     let pieces = [(0, 200 << 10), (1, 200 << 10), (1, 200 << 10), (1, 200 << 10), (1, bytes - (800 << 10))];
@@ -149,10 +150,10 @@ async fn half_read_bodies_of_a_megabyte_leave_room_for_each_other() {
 
 #[tokio::test]
 async fn a_body_that_lies_about_its_size_is_still_bounded() {
-    let budget = Budget::new(10 << 20, 0);
+    let budget = MemoryBudget::new(10 << 20, 0);
     let body = Full::new(Bytes::from(vec![b' '; 5000]));
     let allowance = budget.allowance(account());
-    let problem = body::read(body, &HeaderMap::new(), (4096, Media::Json), &allowance).await.unwrap_err();
-    assert_eq!(problem.code(), Code::PAYLOAD_TOO_LARGE);
-    assert_eq!(budget.left_bytes(), 10 << 20);
+    let problem = body::read_body(body, &HeaderMap::new(), (4096, Media::Json), &allowance).await.unwrap_err();
+    assert_eq!(problem.code(), ErrorCode::PAYLOAD_TOO_LARGE);
+    assert_eq!(budget.available_bytes(), 10 << 20);
 }

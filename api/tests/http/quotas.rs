@@ -102,8 +102,7 @@ async fn partners_links_and_campaigns_are_bounded() {
     fill_in(&world, Noun::Affiliates, "/affiliates", (partner, id_in("affiliate"))).await;
     let made = world.get("/affiliates").await.json();
     let links = format!("/affiliates/{}/links", made["data"][0]["id"].as_str().unwrap());
-    fill_in(&world, Noun::AffiliateLinks, &links, (|n| json!({"token": format!("link{n}")}), id_in("link")))
-        .await;
+    fill_in(&world, Noun::AffiliateLinks, &links, (|n| json!({"token": format!("link{n}")}), id_in("link"))).await;
     world.end().await;
 }
 
@@ -152,7 +151,9 @@ async fn an_import_goes_on_after_something_was_deleted() {
         let body = json!({"csv": format!("email\n{list}")});
         let begun = world.call(Method::POST, "/suppressions/import", &body).await.json();
         let stop = CancellationToken::new();
-        queue::import::read_open(&world.hall.contacts(), Some(world.hall.quotas()), &stop).await.unwrap();
+        queue::import::process_open_imports(&world.hall.suppressions(), Some(world.hall.storage_quotas()), &stop)
+            .await
+            .unwrap();
         let path = format!("/suppressions/import/{}", begun["import"]["id"].as_str().unwrap());
         let counts = world.get(&path).await.json()["import"]["counts"].clone();
         ["created", "exists", "refused"].map(|name| counts[name].as_u64().unwrap())
@@ -160,8 +161,7 @@ async fn an_import_goes_on_after_something_was_deleted() {
     assert_eq!(import(0..1_600).await, [1_500, 0, 100]);
     assert_eq!(import(0..1_600).await, [0, 1_500, 100]);
     let one = world.get("/suppressions?email=a7@example.net").await.json();
-    let path =
-        format!("/suppressions/{}", one["suppressions"][0]["id"].as_str().unwrap_or_else(|| panic!("{one}")));
+    let path = format!("/suppressions/{}", one["suppressions"][0]["id"].as_str().unwrap_or_else(|| panic!("{one}")));
     assert!(world.call(Method::DELETE, &path, &Value::Null).await.status.is_success());
     world.hall.clock().advance(Duration::from_millis(1));
     assert_eq!(import(0..1_600).await, [1, 1_499, 100]);
@@ -176,13 +176,13 @@ async fn addresses_of_one_request_are_bounded_together() {
     let refused = world.call(Method::POST, "/suppressions", &many(0..4)).await;
     check_full(&refused, Noun::Suppressions, (0, 3));
     assert_eq!(world.call(Method::POST, "/suppressions", &many(0..3)).await.status, StatusCode::OK);
-    let grounds = mail::suppression::Grounds::new(
-        mail::suppression::Target::read("bounced@example.net").unwrap(),
-        mail::suppression::Reason::HardBounce,
-        mail::suppression::Source::Import,
+    let grounds = mail::suppression::SuppressionCause::new(
+        mail::suppression::SuppressionTarget::parse("bounced@example.net").unwrap(),
+        mail::suppression::SuppressionReason::HardBounce,
+        mail::suppression::SuppressionSource::Import,
     );
     let account = world.tenant().await.account().id;
-    world.hall.contacts().suppress(account, &[grounds], &|_, _| {}).await.unwrap();
+    world.hall.suppressions().suppress(account, &[grounds], &|_, _| {}).await.unwrap();
     check_full(&world.call(Method::POST, "/suppressions", &many(5..6)).await, Noun::Suppressions, (4, 3));
     world.end().await;
 }
@@ -193,9 +193,9 @@ async fn an_import_stops_where_the_plan_ends_and_says_how_much_it_left_out() {
     let list: String = (0..1_300).map(|n| format!("a{n}@example.net\n")).collect();
     let body = json!({"csv": format!("email\n{list}")});
     let begun = world.call(Method::POST, "/suppressions/import", &body).await.json();
-    let quotas = world.hall.quotas();
+    let quotas = world.hall.storage_quotas();
     let stop = CancellationToken::new();
-    queue::import::read_open(&world.hall.contacts(), Some(quotas), &stop).await.unwrap();
+    queue::import::process_open_imports(&world.hall.suppressions(), Some(quotas), &stop).await.unwrap();
     let path = format!("/suppressions/import/{}", begun["import"]["id"].as_str().unwrap());
     let done = world.get(&path).await.json()["import"].clone();
     let counts = json!({"total": 1_300, "processed": 1_300, "created": 700, "exists": 0, "invalid": 0, "refused": 600});
@@ -210,9 +210,8 @@ async fn an_import_stops_where_the_plan_ends_and_says_how_much_it_left_out() {
 async fn product_events_are_bounded_by_number_and_by_bytes() {
     let world = world_with(&[(Noun::ProductEvents, 2)]).await;
     let event = json!({"name": "signed_up", "user_id": "u1", "data": {"text": "x".repeat(2_000)}});
-    let send = async |key: &str| {
-        with_headers(&world, (Method::POST, "/events"), &[("idempotency-key", key)], &event).await
-    };
+    let send =
+        async |key: &str| with_headers(&world, (Method::POST, "/events"), &[("idempotency-key", key)], &event).await;
     let first = send("a").await;
     assert!(first.status.is_success(), "{first:?}");
     assert!(send("b").await.status.is_success());

@@ -5,7 +5,7 @@ use std::time::Duration;
 use crate::world::{Answered, World};
 use http::{Method, StatusCode};
 use http_body_util::Full;
-use mail::credential::Scope;
+use mail::credential::ApiKeyScope;
 use mail::plan::{PlanLimits, Plans};
 
 const MAIL: &str = r#"{"from":"a@example.com","to":"b@example.net","subject":"s","text":"t"}"#;
@@ -19,7 +19,7 @@ fn told(answer: &Answered) -> Option<[u32; 3]> {
 /// A world that counts; its clock stands still but for the machine's own time.
 async fn counting(per_second: u32) -> World {
     let world = World::start().await;
-    world.hall.throttle().switch(true);
+    world.hall.rate_limiter().set_enabled(true);
     let limits = PlanLimits { requests_per_second: per_second, ..Plans::default().dedicated };
     world.hall.set_plans(Plans { free: limits, pro: limits, scale: limits, dedicated: limits });
     world
@@ -28,7 +28,7 @@ async fn counting(per_second: u32) -> World {
 #[tokio::test]
 async fn every_answer_that_knows_its_account_says_where_it_stands() {
     let world = counting(1_000).await;
-    let sending = world.account(2, Scope::Sending).await;
+    let sending = world.account(2, ApiKeyScope::Sending).await;
     let unknown = world.get("/emails/msg_00000000000000000000000000").await;
     let nowhere = world.get("/nowhere").await;
     let deleted = world.call(Method::DELETE, "/emails", &serde_json::json!({})).await;
@@ -69,17 +69,14 @@ async fn too_many_are_refused_until_time_has_passed() {
     let wrong = world.post("/emails", "{}").await;
     assert_eq!((wrong.code().as_str(), told(&wrong)), ("validation_error", Some([1, 0, 1])));
     let refused = world.post("/emails", MAIL).await;
-    assert_eq!(
-        (refused.status, refused.code().as_str()),
-        (StatusCode::TOO_MANY_REQUESTS, "rate_limit_exceeded")
-    );
+    assert_eq!((refused.status, refused.code().as_str()), (StatusCode::TOO_MANY_REQUESTS, "rate_limit_exceeded"));
     assert_eq!(refused.headers["retry-after"], refused.headers["ratelimit-reset"]);
     assert_eq!(told(&refused), Some([1, 0, 1]), "the second that is missing, not the two that are spent");
     assert!(refused.json()["error"]["request_id"].is_string());
     // Nor may it be asked what there is.
     assert_eq!(world.get("/nowhere").await.code(), "rate_limit_exceeded");
     // Others are not kept from asking.
-    let other = world.account(3, Scope::Full).await;
+    let other = world.account(3, ApiKeyScope::Full).await;
     assert_eq!(world.get_as(&other, "/emails").await.status, StatusCode::OK);
     let wait_s: u64 = refused.headers["retry-after"].to_str().unwrap().parse().unwrap();
     world.hall.clock().advance(Duration::from_secs(wait_s));
@@ -90,7 +87,7 @@ async fn too_many_are_refused_until_time_has_passed() {
 #[tokio::test]
 async fn switched_off_nothing_is_counted() {
     let world = counting(1).await;
-    world.hall.throttle().switch(false);
+    world.hall.rate_limiter().set_enabled(false);
     for _ in 0..5 {
         let answer = world.get("/emails").await;
         assert_eq!((answer.status, told(&answer)), (StatusCode::OK, None));
@@ -101,8 +98,7 @@ async fn switched_off_nothing_is_counted() {
 #[tokio::test]
 async fn a_version_that_there_is_not_is_refused_by_name() {
     let world = World::start().await;
-    for (version, status) in
-        [(api::version::DEFAULT, 200), ("1999-01-01", 400), ("yesterday", 400), ("2026-11-1", 400)]
+    for (version, status) in [(api::version::DEFAULT, 200), ("1999-01-01", 400), ("yesterday", 400), ("2026-11-1", 400)]
     {
         let request = world.request(Method::GET, "/emails").header("service-version", version);
         let answer = world.send(request.body(Full::default()).unwrap()).await;

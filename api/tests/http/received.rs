@@ -4,9 +4,9 @@ use std::time::Duration;
 
 use bytes::Bytes;
 use http::{Method, StatusCode};
-use mail::credential::Scope;
+use mail::credential::ApiKeyScope;
 use mail::id::ReceivedId;
-use mail::received::{Auth, AuthResult, Reading, Received, Score, SpamStatus};
+use mail::received::{AuthResult, AuthenticationResults, ParsedReceivedEmail, ReceivedEmail, SpamScore, SpamStatus};
 use serde_json::{Value, json};
 use store::engine::{Batch, Body};
 
@@ -18,24 +18,24 @@ const MESSAGE: &str = "From: Ada <ada@far.example>\r\nTo: help@example.com\r\nCc
     Content-Type: text/html\r\nContent-Disposition: attachment; filename=\"a\u{e4} b.html\"\r\n\r\n<script>1</script>\r\n--x--\r\n";
 
 /// Lets an email come in for an account, as the MX door does.
-pub(crate) async fn arrive(world: &World, account: u8, change: impl FnOnce(&mut Received)) -> Received {
+pub(crate) async fn arrive(world: &World, account: u8, change: impl FnOnce(&mut ReceivedEmail)) -> ReceivedEmail {
     let store = world.hall.store();
     let now = world.hall.clock().now();
     let since = jiff::Timestamp::from_second(1_700_000_000).unwrap();
     let account = mail::id::AccountId::new(since, account.into());
     let id = ReceivedId::new(now, world.hall.entropy().u128());
-    let mut heads = store::received::heads(store, &[account]).await.unwrap();
-    let mut received = Received {
+    let mut heads = store::received::get_sequences(store, &[account]).await.unwrap();
+    let mut received = ReceivedEmail {
         id,
         account,
         domain: mail::id::DomainId::new(since, 1),
-        sequence: heads[0].give(),
+        sequence: heads[0].next_sequence(),
         rcpt_to: "help@example.com".parse().unwrap(),
         envelope_from: Some("bounce@far.example".parse().unwrap()),
-        heading: Reading::heading(MESSAGE.as_bytes()),
-        auth: Auth { spf: AuthResult::Pass, ..Auth::default() },
+        heading: ParsedReceivedEmail::parse_header(MESSAGE.as_bytes()),
+        auth: AuthenticationResults { spf: AuthResult::Pass, ..AuthenticationResults::default() },
         spam_status: SpamStatus::NotSpam,
-        spam_score: Some(Score(-5)),
+        spam_score: Some(SpamScore(-5)),
         trace: "Delivered-To: help@example.com\r\n".to_owned(),
         body: id,
         size_bytes: MESSAGE.len() as u64,
@@ -100,7 +100,7 @@ async fn lists_are_filtered_and_polled() {
     let mut all = Vec::new();
     for n in 0..5 {
         world.hall.clock().advance(Duration::from_secs(3_600));
-        let change = |one: &mut Received| {
+        let change = |one: &mut ReceivedEmail| {
             one.rcpt_to = format!("box{n}@example.com").parse().unwrap();
             one.spam_status = if n == 2 { SpamStatus::Spam } else { SpamStatus::NotSpam };
         };
@@ -146,11 +146,7 @@ async fn lists_are_filtered_and_polled() {
     }
     for bad in ["order=up", "spam_status=maybe", "to=x", "domain_id=1", "received_after=now", "limit=0"] {
         let answer = world.get(&format!("/received-emails?{bad}")).await;
-        assert_eq!(
-            (answer.status, answer.code().as_str()),
-            (StatusCode::BAD_REQUEST, "validation_error"),
-            "{bad}"
-        );
+        assert_eq!((answer.status, answer.code().as_str()), (StatusCode::BAD_REQUEST, "validation_error"), "{bad}");
     }
     assert_eq!(world.get("/received-emails?cursor=AQAA").await.code(), "invalid_cursor");
     world.end().await;
@@ -166,12 +162,11 @@ async fn others_do_not_reach_it() {
         })
         .await,
     );
-    let other = world.account(2, Scope::Full).await;
+    let other = world.account(2, ApiKeyScope::Full).await;
     let body = json!({"name": "b", "scope": "full", "domain_id": own.domain});
     let made = world.post("/api-keys", body.to_string()).await.json();
     let bound = made["secret"].as_str().unwrap();
-    for (key, id, is_reached) in
-        [(other.as_str(), own.id, false), (bound, own.id, true), (bound, elsewhere.id, false)]
+    for (key, id, is_reached) in [(other.as_str(), own.id, false), (bound, own.id, true), (bound, elsewhere.id, false)]
     {
         let calls = [
             (Method::GET, ""),
@@ -193,10 +188,7 @@ async fn others_do_not_reach_it() {
     let foreign = format!("/received-emails?domain_id={}", elsewhere.domain);
     assert!(ids(&world.get_as(bound, &foreign).await).is_empty());
     let path = format!("/received-emails/{}", own.id);
-    assert_eq!(
-        world.call_as(&other, Method::DELETE, &path, &Value::Null).await.status,
-        StatusCode::NOT_FOUND
-    );
+    assert_eq!(world.call_as(&other, Method::DELETE, &path, &Value::Null).await.status, StatusCode::NOT_FOUND);
     assert_eq!(world.call(Method::DELETE, &path, &Value::Null).await.json(), json!({"ok": true}));
     assert_eq!(world.get(&path).await.status, StatusCode::NOT_FOUND);
     assert_eq!(world.get(&format!("{path}/raw")).await.status, StatusCode::NOT_FOUND);
@@ -239,8 +231,7 @@ async fn an_answer_stays_in_its_thread_and_mail_is_passed_on_as_a_file() {
     let email = &world.get(&format!("/emails/{sent}")).await.json()["email"];
     assert_eq!((&email["from"], &email["subject"]), (&json!("help@example.com"), &json!("Fwd: Hi")));
     assert_eq!(email["attachments"][0]["content_type"], "message/rfc822");
-    for (path, body) in
-        [("reply", "{}"), ("reply", r#"{"html": 1}"#), ("forward", "{}"), ("forward", r#"{"to": "x"}"#)]
+    for (path, body) in [("reply", "{}"), ("reply", r#"{"html": 1}"#), ("forward", "{}"), ("forward", r#"{"to": "x"}"#)]
     {
         let refused = world.post(&format!("/received-emails/{id}/{path}"), body).await;
         assert_eq!(refused.status, StatusCode::BAD_REQUEST, "{path} {body}");

@@ -2,7 +2,7 @@
 
 use crate::world::World;
 use http::StatusCode;
-use mail::credential::Scope;
+use mail::credential::ApiKeyScope;
 use serde_json::{Value, json};
 
 #[tokio::test]
@@ -57,9 +57,8 @@ async fn the_payload_of_an_email_and_of_none() {
     }
     let nothing = ask(json!({"event": "email.sent", "email_id": "msg_00000000000000000000000000"})).await;
     assert_eq!(nothing.status, StatusCode::NOT_FOUND);
-    let sending = world.account(2, Scope::Sending).await;
-    let request =
-        http::Request::post("/emails/test").header("host", "t").header("content-type", "application/json");
+    let sending = world.account(2, ApiKeyScope::Sending).await;
+    let request = http::Request::post("/emails/test").header("host", "t").header("content-type", "application/json");
     let request = request.header("authorization", format!("Bearer {sending}"));
     let refused = world.send(request.body(http_body_util::Full::new("{}".into())).unwrap()).await;
     assert_eq!(refused.status, StatusCode::FORBIDDEN);

@@ -4,14 +4,14 @@ use std::time::Duration;
 
 use bytes::Bytes;
 use http::StatusCode;
-use mail::arrival::Arrival;
+use mail::arrival::InboundMessage;
 use mail::event::EventKind;
 use mail::id::EmailId;
 use mail::recipient::RecipientState;
-use mail::returned::reporter::Reporter;
+use mail::returned::reporter::FeedbackReporter;
 use mail::task::TaskId;
 use mail::verp::VerpKey;
-use queue::returned::Mailbox;
+use queue::returned::BounceMailbox;
 use serde_json::{Value, json};
 use store::engine::Batch;
 
@@ -32,8 +32,7 @@ async fn delivered_from(world: &World, from: &str, to: &[&str]) -> EmailId {
     let found = store::email::get(store, account, email).await.unwrap().unwrap();
     let mut batch = Batch::progress();
     for mut recipient in found.recipients {
-        (recipient.state, recipient.attempts, recipient.delivered_at) =
-            (RecipientState::Delivered, 1, Some(now));
+        (recipient.state, recipient.attempts, recipient.delivered_at) = (RecipientState::Delivered, 1, Some(now));
         recipient.last_event = (EventKind::Delivered, now);
         store::email::put_recipient(&mut batch, account, email, &recipient);
     }
@@ -41,8 +40,8 @@ async fn delivered_from(world: &World, from: &str, to: &[&str]) -> EmailId {
     email
 }
 
-fn arrival(world: &World, recipient: &str, message: &str) -> Arrival {
-    Arrival {
+fn arrival(world: &World, recipient: &str, message: &str) -> InboundMessage {
+    InboundMessage {
         received_at: world.hall.clock().now(),
         peer: "192.0.2.9".parse().unwrap(),
         helo: "mx.dest.example".to_owned(),
@@ -58,15 +57,15 @@ fn return_path(email: EmailId) -> String {
     VerpKey::new([1; 32]).address(task, &"rp.example.com".parse().unwrap()).unwrap().to_string()
 }
 
-fn trusted() -> Vec<Reporter> {
+fn trusted() -> Vec<FeedbackReporter> {
     vec!["reporter.example".parse().unwrap()]
 }
 
 /// What came is taken at the door that knows it.
 async fn comes(world: &World, recipient: &str, message: &str) {
-    let returned = world.hall.returned();
-    let mailbox = returned.knows(&recipient.parse().unwrap()).await.unwrap().unwrap();
-    returned.take(mailbox, &arrival(world, recipient, message), &trusted()).await.unwrap();
+    let returned = world.hall.bounces();
+    let mailbox = returned.find_mailbox(&recipient.parse().unwrap()).await.unwrap().unwrap();
+    returned.process(mailbox, &arrival(world, recipient, message), &trusted()).await.unwrap();
 }
 
 const DSN: &str = "From: MAILER-DAEMON@mx.dest.example\nAuto-Submitted: auto-replied\n\
@@ -106,10 +105,7 @@ async fn it_bounces_the_next_day_and_is_called_spam_later() {
     world.hall.clock().advance(Duration::from_secs(3_600));
     comes(&world, "fbl@rp.example.net", &complaint(&format!("Return-Path: <{}>", return_path(email)))).await;
     let complained = shown(&world, email).await;
-    assert_eq!(
-        (&complained["status"], &complained["last_event"]),
-        (&json!("bounced"), &json!("email.complained"))
-    );
+    assert_eq!((&complained["status"], &complained["last_event"]), (&json!("bounced"), &json!("email.complained")));
     assert!(complained["recipients"][0]["complained_at"].is_string(), "{complained}");
     let upgraded = world.get("/suppressions/ada@dest.example").await.json()["suppression"].clone();
     assert_eq!((&upgraded["reason"], &upgraded["id"]), (&json!("complaint"), &suppressed["id"]));
@@ -121,7 +117,7 @@ async fn it_bounces_the_next_day_and_is_called_spam_later() {
         (&json!(true), &suppressed["id"])
     );
     assert_eq!(events[0]["detail"]["complaint"]["source"], "fbl");
-    world.hall.tell().await.unwrap();
+    world.hall.dispatch_outbox().await.unwrap();
     assert_eq!(world.get("/emails?status=bounced").await.json()["emails"][0]["id"], json!(email));
     let totals = world.get("/emails/metrics").await.json()["metrics"]["totals"].clone();
     assert_eq!((&totals["bounced"], &totals["complained"]), (&json!(1), &json!(1)));
@@ -151,8 +147,8 @@ async fn a_complaint_without_a_return_path_must_prove_what_it_says() {
     // Anybody can know a Message-ID, and have mail signed by a domain of their own.
     let by = async |authenticated: &str, message: &str| {
         let authenticated = vec![authenticated.parse().unwrap()];
-        let arrival = Arrival { authenticated, ..arrival(&world, "fbl@rp.example.net", message) };
-        world.hall.returned().take(Mailbox::Complaints, &arrival, &trusted()).await.unwrap();
+        let arrival = InboundMessage { authenticated, ..arrival(&world, "fbl@rp.example.net", message) };
+        world.hall.bounces().process(BounceMailbox::Complaints, &arrival, &trusted()).await.unwrap();
     };
     let (of_one, of_several) = (header(one).await, header(several).await);
     for (email, header) in [(one, &of_one), (several, &of_several)] {
@@ -210,17 +206,14 @@ async fn dmarc_reports_are_summed_up_beside_what_was_sent() {
     for _ in 0..2 {
         comes(&world, "dmarc@rp.example.net", &report).await;
     }
-    world.hall.tell().await.unwrap();
+    world.hall.dispatch_outbox().await.unwrap();
     let dmarc = world.get("/domains/example.com/dmarc").await.json()["dmarc"].clone();
     assert_eq!(dmarc["policy"], json!({"p": "reject", "sp": null, "adkim": "relaxed", "aspf": "relaxed"}));
     assert_eq!(
         dmarc["totals"],
         json!({"messages": 11, "passed": 3, "failed": 8, "dkim_aligned": 3, "spf_aligned": 0, "quarantined": 0, "rejected": 8})
     );
-    assert_eq!(
-        (&dmarc["sources"][0]["ip"], &dmarc["sources"][0]["ours"]),
-        (&json!("198.51.100.1"), &json!(false))
-    );
+    assert_eq!((&dmarc["sources"][0]["ip"], &dmarc["sources"][0]["ours"]), (&json!("198.51.100.1"), &json!(false)));
     assert_eq!(
         (&dmarc["reporters"][0]["domain"], &dmarc["reporters"][0]["reports"]),
         (&json!("reporter.example"), &json!(1))
@@ -236,7 +229,7 @@ async fn dmarc_reports_are_summed_up_beside_what_was_sent() {
     ] {
         assert_eq!(world.get(&format!("/domains/example.com/dmarc?{query}")).await.status, status, "{query}");
     }
-    let other = world.account(2, mail::credential::Scope::Full).await;
+    let other = world.account(2, mail::credential::ApiKeyScope::Full).await;
     assert_eq!(world.get_as(&other, "/domains/example.com/dmarc").await.status, StatusCode::NOT_FOUND);
     world.end().await;
 }

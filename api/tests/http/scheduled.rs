@@ -8,8 +8,7 @@ use http_body_util::Full;
 use serde_json::{Value, json};
 
 fn mail(more: Value) -> Value {
-    let mut mail =
-        json!({"from": "Ada <ada@example.com>", "to": ["b@example.net"], "subject": "s", "text": "t"});
+    let mut mail = json!({"from": "Ada <ada@example.com>", "to": ["b@example.net"], "subject": "s", "text": "t"});
     mail.as_object_mut().unwrap().extend(more.as_object().unwrap().clone());
     mail
 }
@@ -77,31 +76,22 @@ async fn cancel_has_a_path_of_its_own_too() {
 async fn bad_times_and_bad_amendments_are_named() {
     let world = World::start().await;
     let past = format!("{:.0}", world.hall.clock().now() - Duration::from_secs(1));
-    for at in [
-        json!(past),
-        json!("tomorrow"),
-        json!("2030-01-01T00:00:00"),
-        json!(7),
-        json!("2999-01-01T00:00:00Z"),
-    ] {
+    for at in [json!(past), json!("tomorrow"), json!("2030-01-01T00:00:00"), json!(7), json!("2999-01-01T00:00:00Z")] {
         let refused = post(&world, json!({"scheduled_at": at})).await;
         assert_eq!(refused.status, StatusCode::BAD_REQUEST, "{at}");
         assert!(refused.json()["error"]["details"]["scheduled_at"].is_string(), "{refused:?}");
     }
-    let file =
-        json!({"scheduled_at": in_hours(&world, 1), "attachments": [{"name": "a.txt", "data": "aGk="}]});
+    let file = json!({"scheduled_at": in_hours(&world, 1), "attachments": [{"name": "a.txt", "data": "aGk="}]});
     assert!(post(&world, file).await.json()["error"]["details"]["attachments"].is_string());
     let id = schedule(&world).await;
-    for body in
-        [json!({}), json!({"cancel": false}), json!({"cancel": true, "scheduled_at": in_hours(&world, 1)})]
-    {
+    for body in [json!({}), json!({"cancel": false}), json!({"cancel": true, "scheduled_at": in_hours(&world, 1)})] {
         assert_eq!(patch(&world, &id, body.clone()).await.status, StatusCode::BAD_REQUEST, "{body}");
     }
     let sent = post(&world, json!({})).await.json()["id"].as_str().unwrap().to_owned();
     let refused = patch(&world, &sent, json!({"cancel": true})).await;
     assert_eq!(refused.json()["error"]["details"]["status"], "sent");
     let mut other = world;
-    other.key = other.account(2, mail::credential::Scope::Full).await;
+    other.key = other.account(2, mail::credential::ApiKeyScope::Full).await;
     assert_eq!(patch(&other, &id, json!({"cancel": true})).await.status, StatusCode::NOT_FOUND);
     other.end().await;
 }
@@ -126,15 +116,9 @@ async fn an_email_is_sent_again_without_its_files() {
         assert_eq!(one[same], two[same], "{same}");
     }
     assert_eq!(two["resent_from"], json!(first));
-    assert_eq!(
-        (one["attachments"][0]["name"].clone(), two["attachments"].clone()),
-        (json!("a.txt"), json!([]))
-    );
+    assert_eq!((one["attachments"][0]["name"].clone(), two["attachments"].clone()), (json!("a.txt"), json!([])));
     assert_eq!(two["recipients"].as_array().unwrap().len(), 3);
-    assert_eq!(
-        world.post("/emails/msg_00000000000000000000000000/resend", "").await.status,
-        StatusCode::NOT_FOUND
-    );
+    assert_eq!(world.post("/emails/msg_00000000000000000000000000/resend", "").await.status, StatusCode::NOT_FOUND);
     world.end().await;
 }
 
@@ -162,21 +146,18 @@ async fn an_email_that_is_sent_again_has_its_own_unsubscribe_link() {
         "text": "To leave, go to {{unsubscribe_url}} today.",
     });
     let first = post(&world, more).await.json()["id"].as_str().unwrap().to_owned();
-    let second =
-        world.post(&format!("/emails/{first}/resend"), "").await.json()["id"].as_str().unwrap().to_owned();
+    let second = world.post(&format!("/emails/{first}/resend"), "").await.json()["id"].as_str().unwrap().to_owned();
     let account = world.tenant().await.account().id;
     let link = |id: &str| {
         let (id, to) = (id.parse().unwrap(), "b@example.net".parse().unwrap());
-        world.hall.unsubscribe().unwrap().link(account, id, &to, mail::email::Category::Newsletter)
+        world.hall.unsubscribe_links().unwrap().link(account, id, &to, mail::email::Category::Newsletter)
     };
     let (old, new) = (link(&first), link(&second));
     let shown = world.get(&format!("/emails/{second}")).await.json()["email"].clone();
     let raw = world.get(&format!("/emails/{second}/raw")).await;
-    let message = mail::contents::Contents::of(&raw.body);
-    let subject = mail::message::read(&raw.body).unwrap().facts.subject;
-    for (place, text) in
-        [("subject", subject), ("html", message.html.unwrap()), ("text", message.text.unwrap())]
-    {
+    let message = mail::contents::ParsedBody::parse(&raw.body);
+    let subject = mail::message::parse_header(&raw.body).unwrap().facts.subject;
+    for (place, text) in [("subject", subject), ("html", message.html.unwrap()), ("text", message.text.unwrap())] {
         assert!(text.contains(&new) && !text.contains(&old), "{place}: {text}");
         assert!(shown[place].as_str().unwrap().contains("{{unsubscribe_url}}"), "{place}: {shown}");
     }

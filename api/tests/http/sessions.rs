@@ -5,8 +5,8 @@ use std::time::Duration;
 use crate::world::{Signed, World};
 use http::{Method, Request, StatusCode};
 use http_body_util::Full;
-use mail::credential::Scope;
-use queue::people::People;
+use mail::credential::ApiKeyScope;
+use queue::people::UserService;
 use serde_json::{Value, json};
 use store::engine::Batch;
 
@@ -85,7 +85,7 @@ async fn mailed_link(world: &World) -> String {
             tokio::task::yield_now().await;
             continue;
         };
-        let raw = store::email::raw(world.hall.store(), account.id, found.email.id).await.unwrap().unwrap();
+        let raw = store::email::get_body(world.hall.store(), account.id, found.email.id).await.unwrap().unwrap();
         let text = String::from_utf8_lossy(&raw).replace("=\r\n", "").replace("=3D", "=");
         let start = text.find("/auth/link/").unwrap();
         let link = text[start..].split_whitespace().next().unwrap().to_owned();
@@ -140,7 +140,7 @@ async fn a_link_is_old_after_a_while_and_a_browser_gets_a_page() {
     assert_eq!(world.ask(Method::POST, &link, &Value::Null).await.status, StatusCode::UNAUTHORIZED);
     let mut batch = Batch::progress();
     let now = world.hall.clock().now();
-    assert_eq!(store::sign_in_link::forget_ended(world.hall.store(), &mut batch, now, 9).await.unwrap(), 1);
+    assert_eq!(store::sign_in_link::purge_expired(world.hall.store(), &mut batch, now, 9).await.unwrap(), 1);
     world.end().await;
 }
 
@@ -148,10 +148,7 @@ async fn a_link_is_old_after_a_while_and_a_browser_gets_a_page() {
 async fn without_a_sender_of_its_own_the_service_mails_no_links() {
     let world = World::start().await;
     let asked = world.ask(Method::POST, "/auth/link", &json!({"email": "owner1@example.com"})).await;
-    assert_eq!(
-        (asked.status, asked.code().as_str()),
-        (StatusCode::SERVICE_UNAVAILABLE, "service_unavailable")
-    );
+    assert_eq!((asked.status, asked.code().as_str()), (StatusCode::SERVICE_UNAVAILABLE, "service_unavailable"));
     assert!(asked.json()["error"]["message"].as_str().unwrap().contains("sandbox_sender"));
     world.end().await;
 }
@@ -161,7 +158,7 @@ async fn what_changes_something_needs_the_sessions_token() {
     let world = World::start().await;
     let session = world.session(1).await;
     let other = {
-        world.account(2, Scope::Full).await;
+        world.account(2, ApiKeyScope::Full).await;
         world.session(2).await
     };
     let key = json!({"name": "by hand", "scope": "sending"});
@@ -174,11 +171,7 @@ async fn what_changes_something_needs_the_sessions_token() {
             (Method::POST, "/auth/sign-out"),
         ] {
             let answer = world.browse(&forged, method, path, &key).await;
-            assert_eq!(
-                (answer.status, answer.code().as_str()),
-                (StatusCode::FORBIDDEN, "forbidden"),
-                "{path}"
-            );
+            assert_eq!((answer.status, answer.code().as_str()), (StatusCode::FORBIDDEN, "forbidden"), "{path}");
         }
         let read = world.browse(&forged, Method::GET, "/api/api-keys", &Value::Null).await;
         assert_eq!(read.status, StatusCode::OK);
@@ -222,10 +215,10 @@ async fn sessions_slide_and_end() {
     let account = store::account::find(world.hall.store(), "owner1@example.com").await.unwrap().unwrap();
     let (mut batch, now) = (Batch::progress(), world.hall.clock().now());
     let of = (account.id, None);
-    store::session::forget_ended(world.hall.store(), &mut batch, of, now, 10).await.unwrap();
+    store::session::purge_expired(world.hall.store(), &mut batch, of, now, 10).await.unwrap();
     world.hall.store().commit(batch).await.unwrap();
-    let user = store::user::by_email(world.hall.store(), "owner1@example.com").await.unwrap().unwrap();
-    let left = store::session::of_user(world.hall.store(), account.id, user.id).await.unwrap();
+    let user = store::user::find_by_email(world.hall.store(), "owner1@example.com").await.unwrap().unwrap();
+    let left = store::session::list_by_user(world.hall.store(), account.id, user.id).await.unwrap();
     assert!(left.is_empty());
     for cookie in ["", "__Host-postrider_session=", "__Host-postrider_session=AAAA", "x"] {
         assert_eq!(status(&Signed { cookie: cookie.to_owned(), csrf: None }).await, 401, "{cookie}");
@@ -237,14 +230,13 @@ async fn sessions_slide_and_end() {
 async fn owners_invite_and_remove_and_one_stays() {
     let world = linked_world().await;
     let owner = world.session(1).await;
-    let invited =
-        world.browse(&owner, Method::POST, "/users", &json!({"email": "member@example.net"})).await.json();
+    let invited = world.browse(&owner, Method::POST, "/users", &json!({"email": "member@example.net"})).await.json();
     assert_eq!(invited["user"]["role"], "member");
     assert_eq!(invited["link_mailed"], true);
     let member = Signed::of(&world.ask(Method::POST, &mailed_link(&world).await, &Value::Null).await);
     let again = world.browse(&owner, Method::POST, "/users", &json!({"email": "Member@example.net"})).await;
     assert_eq!((again.status, again.code().as_str()), (StatusCode::CONFLICT, "conflict"));
-    world.account(2, Scope::Full).await;
+    world.account(2, ApiKeyScope::Full).await;
 
     // A member sees, and may not change who may come.
     let users = world.browse(&member, Method::GET, "/users", &Value::Null).await.json()["users"].clone();
@@ -258,10 +250,7 @@ async fn owners_invite_and_remove_and_one_stays() {
         let answer = world.browse(&member, method, path, &json!({"role": "owner"})).await;
         assert_eq!((answer.status, answer.code().as_str()), (StatusCode::FORBIDDEN, "forbidden"), "{path}");
     }
-    assert_eq!(
-        world.browse(&member, Method::GET, "/api/api-keys", &Value::Null).await.status,
-        StatusCode::OK
-    );
+    assert_eq!(world.browse(&member, Method::GET, "/api/api-keys", &Value::Null).await.status, StatusCode::OK);
 
     // The last owner stays; with a second one the first may go.
     for (method, body) in [(Method::DELETE, Value::Null), (Method::PATCH, json!({"role": "member"}))] {
@@ -298,10 +287,7 @@ async fn a_forgotten_password_is_replaced_after_a_mailed_link() {
     let listed = world.browse(&session, Method::GET, "/auth/sessions", &Value::Null).await.json();
     let methods: Vec<_> = listed["sessions"].as_array().unwrap().iter().map(|one| &one["method"]).collect();
     assert_eq!(methods, ["link", "password"]);
-    assert_eq!(
-        (&listed["sessions"][0]["current"], &listed["sessions"][1]["current"]),
-        (&json!(true), &json!(false))
-    );
+    assert_eq!((&listed["sessions"][0]["current"], &listed["sessions"][1]["current"]), (&json!(true), &json!(false)));
     let body = json!({"password": "another password"});
     let done = world.browse(&session, Method::POST, "/auth/password", &body).await;
     assert_eq!(done.json(), json!({"ok": true, "sessions_ended": 1}));
@@ -320,7 +306,7 @@ async fn sessions_are_ended_by_their_user_alone() {
     let listed = world.browse(&own, Method::GET, "/auth/sessions", &Value::Null).await.json();
     let sessions = listed["sessions"].as_array().unwrap();
     let id = sessions.iter().find(|one| one["current"] == false).unwrap()["id"].as_str().unwrap().to_owned();
-    world.account(2, Scope::Full).await;
+    world.account(2, ApiKeyScope::Full).await;
     let stranger = world.session(2).await;
     let path = format!("/auth/sessions/{id}");
     let refused = world.browse(&stranger, Method::DELETE, &path, &Value::Null).await;
@@ -337,7 +323,7 @@ async fn sessions_are_ended_by_their_user_alone() {
 #[tokio::test]
 async fn no_other_site_signs_a_visitor_in() {
     let world = World::start().await;
-    let table = api::operations::table();
+    let table = api::operations::operation_table();
     let all: Vec<_> = table.iter().filter(|operation| operation.changes_session()).collect();
     for id in ["sign_in", "use_sign_in_link", "sign_out", "send_portal_form", "use_portal_link"] {
         assert!(all.iter().any(|operation| operation.id == id), "{id}");
@@ -346,18 +332,14 @@ async fn no_other_site_signs_a_visitor_in() {
         let path = operation.path.replace("{token}", "x").replace("{page}", "sign-in");
         let status = async |name: &str, value: &str| {
             let request = Request::builder().method(operation.method.clone()).uri(&path).header("host", "t");
-            let request =
-                request.header(name, value).header("content-type", "application/x-www-form-urlencoded");
+            let request = request.header(name, value).header("content-type", "application/x-www-form-urlencoded");
             world.send(request.body(Full::from("{}")).unwrap()).await.status
         };
-        let foreign =
-            [("origin", "https://evil.example"), ("origin", "null"), ("sec-fetch-site", "cross-site")];
+        let foreign = [("origin", "https://evil.example"), ("origin", "null"), ("sec-fetch-site", "cross-site")];
         for (name, value) in foreign {
             assert_eq!(status(name, value).await, StatusCode::FORBIDDEN, "{} {name} {value}", operation.id);
         }
-        for (name, value) in
-            [("origin", "https://t"), ("origin", crate::world::BASE_URL), ("sec-fetch-site", "none")]
-        {
+        for (name, value) in [("origin", "https://t"), ("origin", crate::world::BASE_URL), ("sec-fetch-site", "none")] {
             assert_ne!(status(name, value).await, StatusCode::FORBIDDEN, "{} {name} {value}", operation.id);
         }
     }
@@ -369,9 +351,9 @@ async fn the_operator_resets_a_user() {
     let world = World::start().await;
     let session = world.session(1).await;
     assert_eq!(set_password(&world, &session, PASSWORD, None).await, StatusCode::OK);
-    let people = People::of(&world.hall);
+    let people = UserService::from_intake(&world.hall);
     let address = "owner1@example.com".parse().unwrap();
-    let (token, ended) = people.reset(&address, Duration::from_secs(3_600)).await.unwrap();
+    let (token, ended) = people.reset_password(&address, Duration::from_secs(3_600)).await.unwrap();
     assert_eq!(ended, 1);
     let over = world.browse(&session, Method::GET, "/auth/session", &Value::Null).await;
     assert_eq!(over.status, StatusCode::UNAUTHORIZED);
@@ -379,7 +361,7 @@ async fn the_operator_resets_a_user() {
     let path = format!("/auth/link/{}", token.text());
     let session = Signed::of(&world.ask(Method::POST, &path, &Value::Null).await);
     assert_eq!(set_password(&world, &session, "another password", None).await, StatusCode::OK);
-    let unknown = people.reset(&"nobody@example.com".parse().unwrap(), Duration::from_secs(3_600)).await;
+    let unknown = people.reset_password(&"nobody@example.com".parse().unwrap(), Duration::from_secs(3_600)).await;
     assert!(unknown.is_err());
     world.end().await;
 }
@@ -388,10 +370,10 @@ async fn the_operator_resets_a_user() {
 #[tokio::test]
 async fn links_from_before_a_password_was_reset_or_changed_are_void() {
     let world = linked_world().await;
-    let people = People::of(&world.hall);
+    let people = UserService::from_intake(&world.hall);
     let address = "owner1@example.com".parse().unwrap();
     let reset = async || {
-        let (token, _) = people.reset(&address, Duration::from_secs(3_600)).await.unwrap();
+        let (token, _) = people.reset_password(&address, Duration::from_secs(3_600)).await.unwrap();
         format!("/auth/link/{}", token.text())
     };
     world.ask(Method::POST, "/auth/link", &json!({"email": "owner1@example.com"})).await;
@@ -422,7 +404,7 @@ async fn mailed(world: &World) -> Vec<String> {
     let account = store::account::find(world.hall.store(), "owner1@example.com").await.unwrap().unwrap();
     let mut texts = Vec::new();
     for mail in store::email::list(world.hall.store(), account.id, None, 100).await.unwrap() {
-        let raw = store::email::raw(world.hall.store(), account.id, mail.email.id).await.unwrap().unwrap();
+        let raw = store::email::get_body(world.hall.store(), account.id, mail.email.id).await.unwrap().unwrap();
         texts.push(String::from_utf8_lossy(&raw).replace("=\r\n", ""));
     }
     texts
@@ -433,8 +415,7 @@ async fn mailed(world: &World) -> Vec<String> {
 async fn owners_are_told_of_a_new_key() {
     let world = linked_world().await;
     let session = world.session(1).await;
-    let made =
-        world.browse(&session, Method::POST, "/api/api-keys", &json!({"name": "x", "scope": "full"})).await;
+    let made = world.browse(&session, Method::POST, "/api/api-keys", &json!({"name": "x", "scope": "full"})).await;
     let id = made.json()["api_key"]["id"].as_str().unwrap_or_else(|| panic!("{made:?}")).to_owned();
     let mails = mailed(&world).await;
     let [text] = mails.as_slice() else { panic!("{mails:?}") };
@@ -453,18 +434,16 @@ async fn owners_are_told_of_a_new_secret_and_of_another_owner() {
         assert_eq!(answer.status, StatusCode::OK, "{}", answer.json());
         answer.json()
     };
-    for (path, one, noun) in [
-        ("/api/api-keys", "api_key", "API key"),
-        ("/api/smtp-credentials", "smtp_credential", "SMTP credential"),
-    ] {
+    for (path, one, noun) in
+        [("/api/api-keys", "api_key", "API key"), ("/api/smtp-credentials", "smtp_credential", "SMTP credential")]
+    {
         let made = post(path, json!({"name": "x", "scope": "full"})).await;
         let id = made[one]["id"].as_str().unwrap().to_owned();
         let before = mailed(&world).await.len();
         post(&format!("{path}/{id}/rotate"), json!({"grace_hours": 1})).await;
         let mails = mailed(&world).await;
         assert_eq!(mails.len(), before + 1);
-        let told =
-            |text: &&String| text.contains(&format!("An {noun} has a new secret")) && text.contains(&id);
+        let told = |text: &&String| text.contains(&format!("An {noun} has a new secret")) && text.contains(&id);
         assert_eq!(mails.iter().filter(told).count(), 1, "{mails:?}");
     }
     let of = |mails: &[String], subject: &str, to: &str| {
@@ -476,8 +455,8 @@ async fn owners_are_told_of_a_new_secret_and_of_another_owner() {
     let mails = mailed(&world).await;
     assert_eq!(of(&mails, "Somebody was invited to be an owner", "owner1@example.com"), 1, "{mails:?}");
     assert!(mails.iter().any(|text| text.contains("second@example.net was invited to be an owner")));
-    let invited = store::user::invitations(world.hall.store(), "third@example.net", 1).await.unwrap();
-    People::of(&world.hall).accept(&invited[0]).await.unwrap();
+    let invited = store::user::list_invitations(world.hall.store(), "third@example.net", 1).await.unwrap();
+    UserService::from_intake(&world.hall).accept_invitation(&invited[0]).await.unwrap();
     let path = format!("/users/{}", member["user"]["id"].as_str().unwrap());
     let changed = world.browse(&session, Method::PATCH, &path, &json!({"role": "owner"})).await;
     assert_eq!(changed.status, StatusCode::OK, "{}", changed.json());

@@ -3,7 +3,7 @@
 use std::time::Duration;
 
 use crate::world::World;
-use api::room::SubmissionFacts;
+use api::room::SubmissionEndpoint;
 use http::{Method, StatusCode};
 use mail::credential::SecretHash;
 use serde_json::json;
@@ -12,7 +12,7 @@ use serde_json::json;
 async fn all_that_a_mail_client_needs_is_told_once() {
     let world = World::with(|options| {
         let (host, username) = ("smtp.example.test".to_owned(), "postrider".to_owned());
-        options.submission = SubmissionFacts { host, port: 465, implicit_tls: true, username };
+        options.submission = SubmissionEndpoint { host, port: 465, implicit_tls: true, username };
     })
     .await;
     let answer = world.call(Method::POST, "/smtp-credentials", &json!({"name": "office"})).await;
@@ -27,9 +27,9 @@ async fn all_that_a_mail_client_needs_is_told_once() {
     let path = format!("/smtp-credentials/{}", credential["id"].as_str().unwrap());
     assert!(!String::from_utf8_lossy(&world.get(&path).await.body).contains(&password[8..]));
 
-    let hash = SecretHash::of_smtp_password(&password).unwrap();
+    let hash = SecretHash::from_smtp_password(&password).unwrap();
     let here = Some("192.0.2.1".parse().unwrap());
-    world.hall.by_smtp_password(&hash, here).await.unwrap();
+    world.hall.authenticate_smtp_password(&hash, here).await.unwrap();
     let used = world.get(&path).await.json()["smtp_credential"].clone();
     assert_eq!(used["last_used_ip"], "192.0.2.1");
     let listed = world.get("/smtp-credentials").await.json();
@@ -38,20 +38,20 @@ async fn all_that_a_mail_client_needs_is_told_once() {
 
     let changed = world.call(Method::PATCH, &path, &json!({"name": "home", "enabled": false})).await;
     assert_eq!(changed.json()["smtp_credential"]["name"], "home");
-    assert!(world.hall.by_smtp_password(&hash, here).await.is_err());
+    assert!(world.hall.authenticate_smtp_password(&hash, here).await.is_err());
     world.call(Method::PATCH, &path, &json!({"enabled": true})).await;
     let rotated = world.call(Method::POST, &format!("{path}/rotate"), &json!({})).await.json();
-    let fresh = SecretHash::of_smtp_password(rotated["password"].as_str().unwrap()).unwrap();
+    let fresh = SecretHash::from_smtp_password(rotated["password"].as_str().unwrap()).unwrap();
     for hash in [&hash, &fresh] {
-        world.hall.by_smtp_password(hash, here).await.unwrap();
+        world.hall.authenticate_smtp_password(hash, here).await.unwrap();
     }
     world.hall.clock().advance(Duration::from_secs(24 * 3600));
-    assert!(world.hall.by_smtp_password(&hash, here).await.is_err());
-    world.hall.by_smtp_password(&fresh, here).await.unwrap();
+    assert!(world.hall.authenticate_smtp_password(&hash, here).await.is_err());
+    world.hall.authenticate_smtp_password(&fresh, here).await.unwrap();
 
     let deleted = world.call(Method::DELETE, &path, &json!({})).await;
     assert_eq!(deleted.json(), json!({"ok": true}));
-    assert!(world.hall.by_smtp_password(&fresh, here).await.is_err());
+    assert!(world.hall.authenticate_smtp_password(&fresh, here).await.is_err());
     assert_eq!(world.get(&path).await.status, StatusCode::NOT_FOUND);
     world.end().await;
 }

@@ -5,8 +5,8 @@ use std::time::Duration;
 use crate::world::{Answered, World};
 use http::{Method, StatusCode};
 use http_body_util::Full;
-use mail::credential::Scope;
-use mail::suppression::{Grounds, Reason, Source, Target};
+use mail::credential::ApiKeyScope;
+use mail::suppression::{SuppressionCause, SuppressionReason, SuppressionSource, SuppressionTarget};
 use serde_json::{Value, json};
 use tokio_util::sync::CancellationToken;
 
@@ -25,10 +25,11 @@ async fn import(world: &World, csv: &str) -> Answered {
 }
 
 /// What the service finds itself is written so.
-async fn found(world: &World, email: &str, reason: Reason) {
+async fn found(world: &World, email: &str, reason: SuppressionReason) {
     let tenant = world.tenant().await;
-    let grounds = [Grounds::new(email.parse::<Target>().unwrap(), reason, Source::System)];
-    world.hall.contacts().suppress(tenant.account().id, &grounds, &|_, _| {}).await.unwrap();
+    let grounds =
+        [SuppressionCause::new(email.parse::<SuppressionTarget>().unwrap(), reason, SuppressionSource::System)];
+    world.hall.suppressions().suppress(tenant.account().id, &grounds, &|_, _| {}).await.unwrap();
 }
 
 fn emails(answer: &Value) -> Vec<&str> {
@@ -39,8 +40,7 @@ fn emails(answer: &Value) -> Vec<&str> {
 async fn one_is_added_seen_and_removed() {
     let world = World::start().await;
     let added =
-        post(&world, "/suppressions", json!({"email": "Ada@Example.NET", "note": "asked by phone", "x": 1}))
-            .await;
+        post(&world, "/suppressions", json!({"email": "Ada@Example.NET", "note": "asked by phone", "x": 1})).await;
     assert_eq!(added.status, StatusCode::OK);
     let added = added.json();
     let one = &added["suppression"];
@@ -80,9 +80,7 @@ async fn one_that_is_there_is_lengthened_or_left_and_that_is_said() {
     assert!(first.get("warnings").is_none(), "{first}");
     let again = add(json!({"expires_at": soon})).await;
     assert_eq!((&again["suppression"], again.get("warnings")), (&first["suppression"], None));
-    for (ends, until) in
-        [(json!(later), json!(later)), (json!(soon), json!(later)), (Value::Null, Value::Null)]
-    {
+    for (ends, until) in [(json!(later), json!(later)), (json!(soon), json!(later)), (Value::Null, Value::Null)] {
         let told = add(json!({"expires_at": ends})).await;
         assert_eq!(told["suppression"]["expires_at"], until);
         assert_eq!(told["suppression"]["id"], first["suppression"]["id"]);
@@ -94,9 +92,7 @@ async fn one_that_is_there_is_lengthened_or_left_and_that_is_said() {
     let many = json!({"emails": ["ADA@example.net", "b@example.net"], "expires_at": later});
     let data = post(&world, "/suppressions", many).await.json()["data"].clone();
     assert_eq!((&data[0]["status"], &data[1]["status"]), (&json!("exists"), &json!("created")));
-    assert!(
-        data[0]["warnings"][0].as_str().unwrap().contains("for good") && data[1].get("warnings").is_none()
-    );
+    assert!(data[0]["warnings"][0].as_str().unwrap().contains("for good") && data[1].get("warnings").is_none());
     world.end().await;
 }
 
@@ -148,11 +144,7 @@ async fn many_are_added_with_an_entry_each() {
         json!({"EmailAddress": "a@example.net"}),
     ] {
         let answer = post(&world, "/suppressions", bad.clone()).await;
-        assert_eq!(
-            (answer.status, answer.code()),
-            (StatusCode::BAD_REQUEST, "validation_error".into()),
-            "{bad}"
-        );
+        assert_eq!((answer.status, answer.code()), (StatusCode::BAD_REQUEST, "validation_error".into()), "{bad}");
     }
     let most: Vec<String> = (0..1_000).map(|n| format!("a{n}@example.net")).collect();
     assert_eq!(post(&world, "/suppressions", json!({"emails": most})).await.status, StatusCode::OK);
@@ -163,24 +155,18 @@ async fn many_are_added_with_an_entry_each() {
 async fn a_list_is_filtered_and_paged_and_shows_only_what_holds() {
     let world = World::start().await;
     for n in 0..5 {
-        found(&world, &format!("hard{n}@example.net"), Reason::HardBounce).await;
-        found(&world, &format!("soft{n}@example.net"), Reason::SoftBounce).await;
+        found(&world, &format!("hard{n}@example.net"), SuppressionReason::HardBounce).await;
+        found(&world, &format!("soft{n}@example.net"), SuppressionReason::SoftBounce).await;
     }
     world.hall.clock().advance(Duration::from_millis(1));
     post(&world, "/suppressions", json!({"email": "@example.org"})).await;
     let all = world.get("/suppressions").await.json();
-    assert_eq!(
-        (emails(&all).len(), &all["has_more"], &all["next_cursor"]),
-        (11, &json!(false), &Value::Null)
-    );
+    assert_eq!((emails(&all).len(), &all["has_more"], &all["next_cursor"]), (11, &json!(false), &Value::Null));
     assert_eq!(emails(&all)[0], "@example.org", "newest first");
     let mut seen = Vec::new();
     let mut cursor = String::new();
     loop {
-        let page = world
-            .get(&format!("/suppressions?limit=3&reason=hard_bounce,manual&cursor={cursor}"))
-            .await
-            .json();
+        let page = world.get(&format!("/suppressions?limit=3&reason=hard_bounce,manual&cursor={cursor}")).await.json();
         seen.extend(emails(&page).into_iter().map(str::to_owned));
         match page["next_cursor"].as_str() {
             Some(next) => cursor = next.to_owned(),
@@ -202,14 +188,9 @@ async fn a_list_is_filtered_and_paged_and_shows_only_what_holds() {
     assert_eq!(emails(&by_source), ["@example.org"]);
     let by_email = world.get("/suppressions?email=SOFT1@example.net").await.json();
     assert_eq!(emails(&by_email), ["soft1@example.net"]);
-    assert!(
-        emails(&world.get("/suppressions?email=soft1@example.net&reason=manual").await.json()).is_empty()
-    );
+    assert!(emails(&world.get("/suppressions?email=soft1@example.net&reason=manual").await.json()).is_empty());
     assert!(emails(&world.get("/suppressions?created_after=2099-01-01T00:00:00Z").await.json()).is_empty());
-    assert_eq!(
-        emails(&world.get("/suppressions?created_before=2099-01-01T00:00:00Z").await.json()).len(),
-        11
-    );
+    assert_eq!(emails(&world.get("/suppressions?created_before=2099-01-01T00:00:00Z").await.json()).len(), 11);
     for bad in ["reason=x", "source=x", "created_after=x", "email=x", "limit=0"] {
         assert_eq!(world.get(&format!("/suppressions?{bad}")).await.code(), "validation_error", "{bad}");
     }
@@ -224,7 +205,7 @@ async fn a_list_is_filtered_and_paged_and_shows_only_what_holds() {
 #[tokio::test]
 async fn a_complaint_is_only_removed_by_force() {
     let world = World::start().await;
-    found(&world, "angry@example.net", Reason::Complaint).await;
+    found(&world, "angry@example.net", SuppressionReason::Complaint).await;
     let refused = call(&world, Method::DELETE, "/suppressions/angry@example.net").await;
     assert_eq!((refused.status, refused.code()), (StatusCode::CONFLICT, "conflict".into()));
     let bad = call(&world, Method::DELETE, "/suppressions/angry@example.net?force=maybe").await;
@@ -237,14 +218,12 @@ async fn a_complaint_is_only_removed_by_force() {
 #[tokio::test]
 async fn asking_tells_what_a_send_would_meet() {
     let world = World::start().await;
-    found(&world, "soft@example.net", Reason::SoftBounce).await;
+    found(&world, "soft@example.net", SuppressionReason::SoftBounce).await;
     post(&world, "/suppressions", json!({"email": "@example.org"})).await;
     post(&world, "/category-opt-outs", json!({"email": "new@example.net", "category": "newsletter"})).await;
-    let asked =
-        json!({"emails": ["Soft@example.net", "x@example.org", "new@example.net", "free@example.net"]});
+    let asked = json!({"emails": ["Soft@example.net", "x@example.org", "new@example.net", "free@example.net"]});
     let data = post(&world, "/suppressions/check", asked).await.json()["data"].clone();
-    let of =
-        |name: &str| -> Vec<Value> { data.as_array().unwrap().iter().map(|e| e[name].clone()).collect() };
+    let of = |name: &str| -> Vec<Value> { data.as_array().unwrap().iter().map(|e| e[name].clone()).collect() };
     assert_eq!(of("suppressed"), [true, true, false, false]);
     assert_eq!(of("reason"), [json!("soft_bounce"), json!("manual"), Value::Null, Value::Null]);
     assert_eq!(of("categories"), [json!([]), json!([]), json!(["newsletter"]), json!([])]);
@@ -270,24 +249,27 @@ async fn exports_are_text_to_a_spreadsheet() {
     for (number, note) in formulas.iter().enumerate() {
         let body = json!({"email": format!("{}{number}@example.net", &note[..1]), "note": note});
         // A local part does not begin with `@`.
-        let body =
-            if number < 3 { body } else { json!({"email": format!("{number}@example.net"), "note": note}) };
+        let body = if number < 3 { body } else { json!({"email": format!("{number}@example.net"), "note": note}) };
         let made = post(&world, "/suppressions", body).await;
         assert!(made.status.is_success(), "{made:?}");
     }
     post(&world, "/suppressions", json!({"email": "@domain.example"})).await;
     let exported = world.get("/suppressions/export").await;
     let text = String::from_utf8(exported.body.to_vec()).unwrap();
-    let rows: Vec<_> = mail::csv::Records::new(&text).skip(1).filter_map(|row| row.fields).collect();
+    let rows: Vec<_> = mail::csv::CsvReader::new(&text).skip(1).filter_map(|row| row.fields).collect();
     assert!(rows.len() >= formulas.len(), "{text}");
     for cell in rows.iter().flatten() {
         assert!(!cell.starts_with(['=', '+', '-', '@', '\t', '\r']), "{cell}: {text}");
     }
     assert!(text.contains(",'=0@example.net,") && text.contains(",'+1@example.net,"), "{text}");
     let again = post(&world, "/suppressions/import", json!({"csv": text})).await.json()["import"].clone();
-    queue::import::read_open(&world.hall.contacts(), Some(world.hall.quotas()), &CancellationToken::new())
-        .await
-        .unwrap();
+    queue::import::process_open_imports(
+        &world.hall.suppressions(),
+        Some(world.hall.storage_quotas()),
+        &CancellationToken::new(),
+    )
+    .await
+    .unwrap();
     let path = format!("/suppressions/import/{}", again["id"].as_str().unwrap());
     assert_eq!(world.get(&path).await.json()["import"]["counts"]["exists"], rows.len());
     world.end().await;
@@ -305,9 +287,13 @@ async fn a_list_is_imported_in_the_background_and_exported_again() {
     assert_eq!((&begun["status"], &begun["counts"]["total"]), (&json!("queued"), &json!(1_301)));
     let path = format!("/suppressions/import/{}", begun["id"].as_str().unwrap());
     assert_eq!(world.get(&path).await.json()["import"]["status"], "queued");
-    queue::import::read_open(&world.hall.contacts(), Some(world.hall.quotas()), &CancellationToken::new())
-        .await
-        .unwrap();
+    queue::import::process_open_imports(
+        &world.hall.suppressions(),
+        Some(world.hall.storage_quotas()),
+        &CancellationToken::new(),
+    )
+    .await
+    .unwrap();
     let done = world.get(&path).await.json()["import"].clone();
     assert_eq!(done["status"], "completed");
     let counts = json!({"total": 1_301, "processed": 1_301, "created": 1_300, "exists": 0, "invalid": 1, "refused": 0});
@@ -319,14 +305,18 @@ async fn a_list_is_imported_in_the_background_and_exported_again() {
     let text = String::from_utf8(exported.body.to_vec()).unwrap();
     assert_eq!(text.lines().count(), 651);
     assert!(text.starts_with("id,email,reason,source,"), "{text}");
-    let other = world.account(2, Scope::Full).await;
+    let other = world.account(2, ApiKeyScope::Full).await;
     let theirs = World::get_as(&world, &other, "/suppressions/export").await;
     assert_eq!(String::from_utf8(theirs.body.to_vec()).unwrap().lines().count(), 1);
     // It reads back as it was.
     let again = post(&world, "/suppressions/import", json!({"csv": text})).await.json()["import"].clone();
-    queue::import::read_open(&world.hall.contacts(), Some(world.hall.quotas()), &CancellationToken::new())
-        .await
-        .unwrap();
+    queue::import::process_open_imports(
+        &world.hall.suppressions(),
+        Some(world.hall.storage_quotas()),
+        &CancellationToken::new(),
+    )
+    .await
+    .unwrap();
     let path = format!("/suppressions/import/{}", again["id"].as_str().unwrap());
     assert_eq!(world.get(&path).await.json()["import"]["counts"]["exists"], 650);
     assert_eq!(world.get_as(&other, &path).await.status, StatusCode::NOT_FOUND);
@@ -358,13 +348,11 @@ async fn a_list_that_is_none_is_refused() {
 #[tokio::test]
 async fn opt_outs_are_made_listed_and_taken_back() {
     let world = World::start().await;
-    let made =
-        post(&world, "/category-opt-outs", json!({"email": "Ada@example.net", "category": "product"})).await;
+    let made = post(&world, "/category-opt-outs", json!({"email": "Ada@example.net", "category": "product"})).await;
     let one = made.json()["category_opt_out"].clone();
     assert!(one["id"].as_str().unwrap().starts_with("opt_"));
     assert_eq!((&one["category_label"], &one["source"]), (&json!("Product updates"), &json!("api")));
-    let again =
-        post(&world, "/category-opt-outs", json!({"email": "ada@example.net", "category": "product"})).await;
+    let again = post(&world, "/category-opt-outs", json!({"email": "ada@example.net", "category": "product"})).await;
     assert_eq!(again.json()["category_opt_out"]["id"], one["id"]);
     for n in 0..4 {
         let body = json!({"email": format!("a{n}@example.net"), "category": "newsletter"});
@@ -394,20 +382,14 @@ async fn opt_outs_are_made_listed_and_taken_back() {
 #[tokio::test]
 async fn another_account_sees_nothing_of_it_and_a_sending_key_may_not() {
     let world = World::start().await;
-    let id =
-        post(&world, "/suppressions", json!({"email": "a@example.net"})).await.json()["suppression"]["id"]
-            .clone();
-    let other = world.account(2, Scope::Full).await;
+    let id = post(&world, "/suppressions", json!({"email": "a@example.net"})).await.json()["suppression"]["id"].clone();
+    let other = world.account(2, ApiKeyScope::Full).await;
     assert!(emails(&world.get_as(&other, "/suppressions").await.json()).is_empty());
     for name in ["a@example.net", id.as_str().unwrap()] {
-        assert_eq!(
-            world.get_as(&other, &format!("/suppressions/{name}")).await.status,
-            StatusCode::NOT_FOUND
-        );
+        assert_eq!(world.get_as(&other, &format!("/suppressions/{name}")).await.status, StatusCode::NOT_FOUND);
     }
-    let sending = world.account(3, Scope::Sending).await;
-    for path in ["/suppressions", "/suppressions/export", "/category-opt-outs", "/suppressions/a@example.net"]
-    {
+    let sending = world.account(3, ApiKeyScope::Sending).await;
+    for path in ["/suppressions", "/suppressions/export", "/category-opt-outs", "/suppressions/a@example.net"] {
         assert_eq!(world.get_as(&sending, path).await.code(), "forbidden", "{path}");
     }
     world.end().await;

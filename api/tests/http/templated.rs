@@ -46,10 +46,7 @@ async fn a_template_gives_what_the_request_leaves_out() {
         let html = shown["html"].as_str().unwrap();
         assert!(html.contains("B &amp; C") && html.contains("href=\"{{unsubscribe_url}}\""), "{html}");
         assert_eq!((&shown["unsubscribe"], &shown["headers"]), (&json!(true), &json!({})));
-        assert_eq!(
-            (&shown["template"]["alias"], &shown["template"]["version"]),
-            (&json!("welcome"), &json!(1))
-        );
+        assert_eq!((&shown["template"]["alias"], &shown["template"]["version"]), (&json!("welcome"), &json!(1)));
     }
     let own = json!({
         "to": "b@example.net", "template": "welcome", "variables": variables, "subject": "Mine {{name}}",
@@ -86,8 +83,7 @@ async fn numbers_are_kept_to_the_digit() {
     assert!(text(&preview).contains(r#""rate":1.50"#), "{preview:?}");
     let item = format!(r#"{{"to":"b@example.net","template":"bill","variables":{EXACT}}}"#);
     let inner = format!(r#"{{"to":"b@example.net","template":{{"alias":"bill","variables":{EXACT}}}}}"#);
-    let sent =
-        [world.post("/emails", item.clone()).await.json(), world.post("/emails", inner.clone()).await.json()];
+    let sent = [world.post("/emails", item.clone()).await.json(), world.post("/emails", inner.clone()).await.json()];
     let batch = world.post("/emails/batch", format!(r#"{{"emails":[{item},{inner}]}}"#)).await.json();
     for id in sent.iter().map(|one| &one["id"]).chain([&batch["data"][0]["id"], &batch["data"][1]["id"]]) {
         let shown = show(&world, id).await;
@@ -104,8 +100,7 @@ async fn what_is_missing_is_named() {
     let post = async |body: Value| world.post("/emails", body.to_string()).await;
     let missing = post(json!({"to": "b@example.net", "template": "welcome", "variables": {"x": 1}})).await;
     assert_eq!((missing.status, missing.code().as_str()), (StatusCode::BAD_REQUEST, "validation_error"));
-    let mut named: Vec<_> =
-        missing.json()["error"]["details"]["missing_variables"].as_array().unwrap().clone();
+    let mut named: Vec<_> = missing.json()["error"]["details"]["missing_variables"].as_array().unwrap().clone();
     named.sort_by_key(ToString::to_string);
     assert_eq!(named, [json!("name"), json!("order.id")]);
     let unknown = post(json!({"to": "b@example.net", "template": "welcomed"})).await;
@@ -117,8 +112,7 @@ async fn what_is_missing_is_named() {
     assert_eq!((draft.status, draft.code().as_str()), (StatusCode::NOT_FOUND, "not_found"));
     let message = draft.json()["error"]["message"].as_str().unwrap().to_owned();
     assert!(message.starts_with("The template was never published"), "{message}");
-    let both =
-        post(json!({"to": "b@example.net", "template": "welcome", "html": "<p>", "variables": {}})).await;
+    let both = post(json!({"to": "b@example.net", "template": "welcome", "html": "<p>", "variables": {}})).await;
     assert!(both.json()["error"]["details"]["html"].is_string(), "{both:?}");
     let alone = post(json!({"to": "b@example.net", "variables": {}})).await;
     let details = alone.json()["error"]["details"].clone();

@@ -4,7 +4,7 @@ use crate::world::{Answered, World};
 use bytes::Bytes;
 use http::{Method, StatusCode};
 use http_body_util::Full;
-use mail::credential::Scope;
+use mail::credential::ApiKeyScope;
 use serde_json::{Value, json};
 
 async fn call(world: &World, method: Method, path: &str, body: Value) -> Answered {
@@ -55,8 +55,7 @@ async fn a_template_is_shown_as_the_contract_says() {
         "published_at": null, "created_at": at, "updated_at": at,
     });
     assert_eq!(template, expected);
-    for path in [format!("/templates/{id}"), "/templates/welcome".to_owned(), "/templates/WELCOME".to_owned()]
-    {
+    for path in [format!("/templates/{id}"), "/templates/welcome".to_owned(), "/templates/WELCOME".to_owned()] {
         assert_eq!(world.get(&path).await.json()["template"], expected, "{path}");
     }
     let list = world.get("/templates").await.json();
@@ -102,8 +101,7 @@ async fn a_life_from_draft_to_version_and_back() {
     assert_eq!(third["template"]["html"], welcome()["html"]);
     // A draft with changes of its own is left alone.
     patch(&world, path, json!({"html": "mine"})).await;
-    let fourth =
-        post(&world, &format!("{path}/rollback"), json!({"version": 2, "note": "again"})).await.json();
+    let fourth = post(&world, &format!("{path}/rollback"), json!({"version": 2, "note": "again"})).await.json();
     assert_eq!(
         (&fourth["template"]["html"], &fourth["template"]["has_unpublished_changes"]),
         (&json!("mine"), &json!(true))
@@ -117,15 +115,9 @@ async fn a_life_from_draft_to_version_and_back() {
     let page = world.get(&format!("{path}/versions?cursor={cursor}")).await.json();
     assert_eq!((&page["versions"][0]["number"], &page["next_cursor"]), (&json!(1), &Value::Null));
 
-    assert_eq!(
-        patch(&world, path, json!({"status": "archived"})).await.json()["template"]["status"],
-        "archived"
-    );
+    assert_eq!(patch(&world, path, json!({"status": "archived"})).await.json()["template"]["status"], "archived");
     assert_eq!(patch(&world, path, json!({"status": "draft"})).await.code(), "validation_error");
-    assert_eq!(
-        patch(&world, path, json!({"status": "published"})).await.json()["template"]["status"],
-        "published"
-    );
+    assert_eq!(patch(&world, path, json!({"status": "published"})).await.json()["template"]["status"], "published");
     assert_eq!(delete(&world, path).await.json(), json!({"ok": true}));
     for rest in ["", "/versions", "/versions/1"] {
         assert_eq!(world.get(&format!("{path}{rest}")).await.code(), "not_found", "{rest}");
@@ -156,10 +148,7 @@ async fn names_and_aliases_are_taken_once() {
     // Copies find names of their own.
     for wanted in ["Welcome (copy)", "Welcome (copy 2)"] {
         let copy = world.post("/templates/welcome/duplicate", "").await.json()["template"].clone();
-        assert_eq!(
-            (&copy["name"], &copy["alias"], &copy["status"]),
-            (&json!(wanted), &Value::Null, &json!("draft"))
-        );
+        assert_eq!((&copy["name"], &copy["alias"], &copy["status"]), (&json!(wanted), &Value::Null, &json!("draft")));
         assert_eq!(copy["html"], welcome()["html"]);
     }
     let named = post(&world, "/templates/welcome/duplicate", json!({"name": "New", "alias": "new"})).await;
@@ -196,10 +185,7 @@ async fn bad_templates_are_told_by_field() {
         (json!({"variables": [{"key": "a"}, {"key": "a"}]}), "variables[1].key"),
         (json!({"variables": [{"key": "a", "type": "date"}]}), "variables[0].type"),
         (json!({"variables": [{"key": "a", "required": 1}]}), "variables[0].required"),
-        (
-            json!({"variables": [{"key": "a", "type": "list", "fallback_value": "x"}]}),
-            "variables[0].fallback_value",
-        ),
+        (json!({"variables": [{"key": "a", "type": "list", "fallback_value": "x"}]}), "variables[0].fallback_value"),
         (json!({"variables": [{"key": "a", "fallback_value": "x".repeat(20_000)}]}), "variables"),
         (json!({"HtmlBody": "x"}), "HtmlBody"),
     ] {
@@ -217,24 +203,14 @@ async fn bad_templates_are_told_by_field() {
     assert_eq!((&details["line"], &details["column"]), (&json!(2), &json!(13)), "{details}");
     assert_eq!(details["fields"]["html"], "line 2, column 13: `{{#if}}` is closed by `{{/each}}`");
     assert_eq!(details["markup"][0]["field"], "html");
-    let made =
-        post(&world, "/templates", json!({"name": "T", "colour": "red", "if_version": 1})).await.json();
+    let made = post(&world, "/templates", json!({"name": "T", "colour": "red", "if_version": 1})).await.json();
     assert_eq!(made["warnings"].as_array().unwrap().len(), 2, "{made}");
     let id = made["template"]["id"].as_str().unwrap();
     // There is nothing in it to publish; null takes a part away, but not the name.
     assert_eq!(post(&world, &format!("/templates/{id}/publish"), json!({})).await.code(), "validation_error");
-    assert_eq!(
-        post(&world, &format!("/templates/{id}/rollback"), json!({})).await.code(),
-        "validation_error"
-    );
-    assert_eq!(
-        post(&world, &format!("/templates/{id}/rollback"), json!({"version": 1})).await.code(),
-        "not_found"
-    );
-    assert_eq!(
-        patch(&world, &format!("/templates/{id}"), json!({"name": null})).await.code(),
-        "validation_error"
-    );
+    assert_eq!(post(&world, &format!("/templates/{id}/rollback"), json!({})).await.code(), "validation_error");
+    assert_eq!(post(&world, &format!("/templates/{id}/rollback"), json!({"version": 1})).await.code(), "not_found");
+    assert_eq!(patch(&world, &format!("/templates/{id}"), json!({"name": null})).await.code(), "validation_error");
     assert_eq!(
         patch(&world, &format!("/templates/{id}"), json!({"status": "published"})).await.code(),
         "validation_error"
@@ -247,8 +223,7 @@ async fn lists_are_filtered_and_paged() {
     let world = World::start().await;
     for n in 0..7 {
         let category = if n % 2 == 0 { "transactional" } else { "newsletter" };
-        let body =
-            json!({"name": format!("T{n}"), "alias": format!("t{n}"), "category": category, "text": "x"});
+        let body = json!({"name": format!("T{n}"), "alias": format!("t{n}"), "category": category, "text": "x"});
         post(&world, "/templates", body).await;
     }
     post(&world, "/templates/t1/publish", json!({})).await;
@@ -258,9 +233,7 @@ async fn lists_are_filtered_and_paged() {
         let mut path = format!("/templates?limit=2&{query}");
         loop {
             let page = world.get(&path).await.json();
-            names.extend(
-                page["templates"].as_array().unwrap().iter().map(|t| t["alias"].as_str().unwrap().to_owned()),
-            );
+            names.extend(page["templates"].as_array().unwrap().iter().map(|t| t["alias"].as_str().unwrap().to_owned()));
             match page["next_cursor"].as_str() {
                 Some(cursor) => path = format!("/templates?limit=2&{query}&cursor={cursor}"),
                 None => break names.sort(),
@@ -286,10 +259,7 @@ async fn a_preview_says_all_that_it_knows() {
     let preview = world.post(path, "").await.json();
     assert_eq!(preview["subject"], "Hi friend");
     assert_eq!(preview["missing_variables"], json!(["items"]));
-    assert_eq!(
-        preview["suggested_variables"],
-        json!({"items": [{"title": "title_value"}], "name": "friend"})
-    );
+    assert_eq!(preview["suggested_variables"], json!({"items": [{"title": "title_value"}], "name": "friend"}));
     let variables = json!({"name": "<Ada>", "items": [{"title": "one"}, {}], "more": 1});
     let preview = post(&world, path, json!({"variables": variables})).await.json();
     assert_eq!(preview["html"], "<p>Hi &lt;Ada&gt;</p>one {{title}} ");
@@ -324,14 +294,8 @@ async fn a_test_is_sent_as_an_email_is() {
     assert_eq!(sent.status, StatusCode::OK, "{:?}", sent.body);
     let id = sent.json()["id"].as_str().unwrap().to_owned();
     let email = &world.get(&format!("/emails/{id}")).await.json()["email"];
-    assert_eq!(
-        (&email["subject"], &email["category"]),
-        (&json!("Hi Ada Bcc: x@y.example"), &json!("product"))
-    );
-    assert_eq!(
-        (&email["from"], &email["reply_to"]),
-        (&json!("Ada <ada@example.com>"), &json!(["r@example.com"]))
-    );
+    assert_eq!((&email["subject"], &email["category"]), (&json!("Hi Ada Bcc: x@y.example"), &json!("product")));
+    assert_eq!((&email["from"], &email["reply_to"]), (&json!("Ada <ada@example.com>"), &json!(["r@example.com"])));
 
     let answer = post(&world, path, json!({"to": "b@example.net", "variables": {"items": [{}]}})).await;
     let details = &answer.json()["error"]["details"];
@@ -353,10 +317,9 @@ async fn a_test_is_sent_as_an_email_is() {
 #[tokio::test]
 async fn tenants_and_scopes() {
     let world = World::start().await;
-    let id =
-        post(&world, "/templates", welcome()).await.json()["template"]["id"].as_str().unwrap().to_owned();
+    let id = post(&world, "/templates", welcome()).await.json()["template"]["id"].as_str().unwrap().to_owned();
     post(&world, "/templates/welcome/publish", json!({})).await;
-    let other = world.account(2, Scope::Full).await;
+    let other = world.account(2, ApiKeyScope::Full).await;
     for path in ["welcome", &id, "tpl_x", "none", "%00", "welcome/versions", "welcome/versions/1"] {
         let answer = world.get_as(&other, &format!("/templates/{path}")).await;
         assert_eq!((answer.status, answer.code().as_str()), (StatusCode::NOT_FOUND, "not_found"), "{path}");
@@ -365,7 +328,7 @@ async fn tenants_and_scopes() {
     for number in ["0", "2", "x", "99999999999"] {
         assert_eq!(world.get(&format!("/templates/welcome/versions/{number}")).await.code(), "not_found");
     }
-    let sending = world.account(3, Scope::Sending).await;
+    let sending = world.account(3, ApiKeyScope::Sending).await;
     assert_eq!(world.get_as(&sending, "/templates").await.status, StatusCode::FORBIDDEN);
     world.end().await;
 }

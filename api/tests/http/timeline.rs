@@ -3,17 +3,16 @@
 use crate::world::World;
 use http::StatusCode;
 use jiff::{SignedDuration, Timestamp};
-use mail::attempt::{Attempt, TlsFacts, TlsPolicy};
+use mail::attempt::{Attempt, AttemptTls, TlsPolicy};
 use mail::event::{Event, EventKind};
 use mail::id::{AccountId, EmailId, EventId};
-use mail::outcome::Phase;
+use mail::outcome::AttemptPhase;
 use mail::recipient::RecipientState;
-use mail::reply::{Enhanced, Reply};
+use mail::reply::{Enhanced, SmtpReply};
 use serde_json::{Value, json};
 use store::engine::Batch;
 
-const MAIL: &str =
-    r#"{"from":"a@example.com","to":["b@example.net","c@example.net"],"subject":"s","text":"t"}"#;
+const MAIL: &str = r#"{"from":"a@example.com","to":["b@example.net","c@example.net"],"subject":"s","text":"t"}"#;
 
 struct Story {
     world: World,
@@ -37,7 +36,7 @@ impl Story {
     }
 
     /// A recipient is settled, with its attempt and its event.
-    async fn settle(&self, index: u16, state: RecipientState, kind: EventKind, reply: Reply) {
+    async fn settle(&self, index: u16, state: RecipientState, kind: EventKind, reply: SmtpReply) {
         let at = self.after(i64::from(index) + 1);
         let store = self.world.hall.store();
         let found = store::email::get(store, self.account, self.id).await.unwrap().unwrap();
@@ -54,11 +53,11 @@ impl Story {
             number: 1,
             created_at: at,
             duration_ms: 12,
-            phase: Phase::Rcpt,
+            phase: AttemptPhase::Rcpt,
             mx_host: Some("mx.example.net".into()),
             ip: Some("192.0.2.1".parse().unwrap()),
             source: None,
-            tls: Some(TlsFacts {
+            tls: Some(AttemptTls {
                 version: "TLSv1.3".into(),
                 cipher: "x".into(),
                 verified: false,
@@ -90,9 +89,9 @@ impl Story {
 #[tokio::test]
 async fn a_mixed_result_shows_both() {
     let story = Story::begin().await;
-    let ok = Reply::new(250, Enhanced::new(2, 0, 0), "OK");
+    let ok = SmtpReply::new(250, Enhanced::new(2, 0, 0), "OK");
     story.settle(0, RecipientState::Delivered, EventKind::Delivered, ok).await;
-    let unknown = Reply::new(550, Enhanced::new(5, 1, 1), "user unknown");
+    let unknown = SmtpReply::new(550, Enhanced::new(5, 1, 1), "user unknown");
     story.settle(1, RecipientState::Bounced, EventKind::Bounced, unknown).await;
 
     let email = &story.world.get(&story.path).await.json()["email"];
@@ -124,7 +123,7 @@ async fn a_mixed_result_shows_both() {
 #[tokio::test]
 async fn events_are_paged_from_the_newest() {
     let story = Story::begin().await;
-    let ok = || Reply::new(250, Enhanced::new(2, 0, 0), "OK");
+    let ok = || SmtpReply::new(250, Enhanced::new(2, 0, 0), "OK");
     story.settle(0, RecipientState::Delivered, EventKind::Delivered, ok()).await;
     story.settle(1, RecipientState::Delivered, EventKind::Delivered, ok()).await;
     let mut seen: Vec<Value> = Vec::new();

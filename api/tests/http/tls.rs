@@ -3,10 +3,10 @@
 
 use std::sync::Arc;
 
-use api::room::{Options, Room};
+use api::room::{ApiOptions, AppState};
 use http_body_util::Empty;
 use hyper_util::rt::{TokioExecutor, TokioIo};
-use proxy::proxies::Proxies;
+use proxy::proxies::TrustedProxies;
 use rustls::pki_types::{PrivateKeyDer, PrivatePkcs8KeyDer, ServerName};
 use rustls::{ClientConfig, RootCertStore, ServerConfig};
 use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
@@ -28,7 +28,7 @@ fn pair(alpn: &[&[u8]]) -> (Arc<ServerConfig>, Arc<ClientConfig>) {
         .with_no_client_auth()
         .with_single_cert(vec![certificate.clone()], key)
         .unwrap();
-    server.alpn_protocols = api::serve::alpn();
+    server.alpn_protocols = api::serve::alpn_protocols();
     let mut roots = RootCertStore::empty();
     roots.add(certificate).unwrap();
     let mut client = ClientConfig::builder_with_provider(provider)
@@ -40,10 +40,7 @@ fn pair(alpn: &[&[u8]]) -> (Arc<ServerConfig>, Arc<ClientConfig>) {
     (Arc::new(server), Arc::new(client))
 }
 
-async fn connect(
-    address: std::net::SocketAddr,
-    client: Arc<ClientConfig>,
-) -> std::io::Result<TlsStream<TcpStream>> {
+async fn connect(address: std::net::SocketAddr, client: Arc<ClientConfig>) -> std::io::Result<TlsStream<TcpStream>> {
     let stream = TcpStream::connect(address).await?;
     TlsConnector::from(client).connect(ServerName::try_from("localhost").unwrap(), stream).await
 }
@@ -52,14 +49,12 @@ async fn connect(
 async fn both_versions_and_a_new_certificate() {
     let (server, client) = pair(&[b"h2", b"http/1.1"]);
     let (give, tls) = watch::channel(server);
-    let room = Room::new(
-        crate::world::hall(crate::world::store().await).await,
-        Options::new(crate::world::BASE_URL),
-    );
+    let room =
+        AppState::new(crate::world::hall(crate::world::store().await).await, ApiOptions::new(crate::world::BASE_URL));
     let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
     let address = listener.local_addr().unwrap();
     let stop = CancellationToken::new();
-    let serving = tokio::spawn(api::serve::api(listener, Some(tls), room, stop.clone()));
+    let serving = tokio::spawn(api::serve::serve_api(listener, Some(tls), room, stop.clone()));
 
     let stream = connect(address, Arc::clone(&client)).await.unwrap();
     assert_eq!(stream.get_ref().1.alpn_protocol(), Some(&b"h2"[..]));
@@ -76,10 +71,8 @@ async fn both_versions_and_a_new_certificate() {
     let stream = connect(address, newer).await.unwrap();
     let (mut h1, connection) = hyper::client::conn::http1::handshake(TokioIo::new(stream)).await.unwrap();
     tokio::spawn(connection);
-    let request = http::Request::get("/healthz")
-        .header("host", "localhost")
-        .body(Empty::<bytes::Bytes>::new())
-        .unwrap();
+    let request =
+        http::Request::get("/healthz").header("host", "localhost").body(Empty::<bytes::Bytes>::new()).unwrap();
     assert_eq!(h1.send_request(request).await.unwrap().status(), 200);
     drop(h1);
 
@@ -91,13 +84,13 @@ async fn both_versions_and_a_new_certificate() {
 async fn a_proxys_header_comes_before_tls() {
     let (server, client) = pair(&[b"http/1.1"]);
     let (_give, tls) = watch::channel(server);
-    let proxies = Proxies::new(&["127.0.0.0/8".parse().unwrap()]);
-    let options = Options { proxies, ..Options::new(crate::world::BASE_URL) };
-    let room = Room::new(crate::world::hall(crate::world::store().await).await, options);
+    let proxies = TrustedProxies::new(&["127.0.0.0/8".parse().unwrap()]);
+    let options = ApiOptions { proxies, ..ApiOptions::new(crate::world::BASE_URL) };
+    let room = AppState::new(crate::world::hall(crate::world::store().await).await, options);
     let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
     let address = listener.local_addr().unwrap();
     let stop = CancellationToken::new();
-    let serving = tokio::spawn(api::serve::api(listener, Some(tls), room, stop.clone()));
+    let serving = tokio::spawn(api::serve::serve_api(listener, Some(tls), room, stop.clone()));
 
     assert!(connect(address, Arc::clone(&client)).await.is_err(), "no header, no handshake");
     let mut stream = TcpStream::connect(address).await.unwrap();
@@ -119,11 +112,11 @@ async fn our_own_host_is_strict_where_tls_is_ours() {
     let (server, client) = pair(&[b"http/1.1"]);
     let (_give, tls) = watch::channel(server);
     let hall = crate::world::hall(crate::world::store().await).await;
-    let room = Room::new(hall, Options::new(crate::world::BASE_URL));
+    let room = AppState::new(hall, ApiOptions::new(crate::world::BASE_URL));
     let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
     let address = listener.local_addr().unwrap();
     let stop = CancellationToken::new();
-    let serving = tokio::spawn(api::serve::api(listener, Some(tls), room, stop.clone()));
+    let serving = tokio::spawn(api::serve::serve_api(listener, Some(tls), room, stop.clone()));
     for (host, is_strict) in
         [("api.example.test", true), ("API.example.test:443", true), ("partners.shop.example", false)]
     {

@@ -7,9 +7,9 @@ use http::{Method, Request};
 use http_body_util::Full;
 use jiff::Timestamp;
 use mail::id::{AccountId, EmailId};
-use mail::link::{LinkKey, Purpose};
+use mail::link::{TokenKey, TokenPurpose};
 use mail::recipient::RecipientState;
-use mail::tracking::{Click, Tracked, open_token};
+use mail::tracking::{TrackedLink, TrackingTarget, pixel_token};
 use serde_json::{Value, json};
 use store::engine::{Batch, CommitError};
 
@@ -19,7 +19,7 @@ const TARGET: &str = "https://shop.example/münze?a=1&b=2";
 /// A door, and an email that was delivered a minute ago.
 struct Sent {
     world: World,
-    of: Tracked,
+    of: TrackingTarget,
     path: String,
 }
 
@@ -30,11 +30,8 @@ impl Sent {
         let answer = world.post("/emails", body.to_string()).await;
         let email: EmailId = answer.json()["id"].as_str().unwrap().parse().unwrap();
         let account = AccountId::new(Timestamp::from_second(1_700_000_000).unwrap(), 1);
-        let sent = Self {
-            of: Tracked::of(account, email, recipients.len()),
-            path: format!("/emails/{email}"),
-            world,
-        };
+        let sent =
+            Self { of: TrackingTarget::new(account, email, recipients.len()), path: format!("/emails/{email}"), world };
         sent.deliver().await;
         sent.later(60);
         sent
@@ -56,17 +53,16 @@ impl Sent {
     }
 
     fn pixel(&self) -> String {
-        format!("/o/{}", open_token(self.world.hall.links(), self.of))
+        format!("/o/{}", pixel_token(self.world.hall.link_key(), self.of))
     }
 
     fn link(&self, link: u16) -> String {
-        let click = Click { of: self.of, link, url: TARGET.to_owned() };
-        format!("/c/{}", click.token(self.world.hall.links()))
+        let click = TrackedLink { target: self.of, link, url: TARGET.to_owned() };
+        format!("/c/{}", click.token(self.world.hall.link_key()))
     }
 
     async fn fetch(&self, method: Method, path: &str, user_agent: &str) -> Answered {
-        let request =
-            Request::builder().method(method).uri(path).header("host", "t").header("user-agent", user_agent);
+        let request = Request::builder().method(method).uri(path).header("host", "t").header("user-agent", user_agent);
         self.world.send(request.body(Full::default()).unwrap()).await
     }
 
@@ -95,7 +91,7 @@ impl Sent {
 
 /// A link of a message as it went out, by its path.
 fn paths_in(raw: &[u8], page: &str) -> Vec<String> {
-    let html = mail::contents::Contents::of(raw).html.unwrap();
+    let html = mail::contents::ParsedBody::parse(raw).html.unwrap();
     let start = format!("\"{}{page}", crate::world::BASE_URL);
     html.split(&start).skip(1).map(|rest| format!("{page}{}", rest.split('"').next().unwrap())).collect()
 }
@@ -107,8 +103,7 @@ async fn what_is_sent_is_tracked_as_its_domain_says_and_shown_as_it_was_written(
     let body = json!({"from": "a@example.com", "to": "ada@dest.example", "subject": "s", "html": html, "text": "https://shop.example/"});
     let store = sent.world.hall.store();
     for (opens, clicks) in [(false, false), (true, false), (false, true), (true, true)] {
-        let before =
-            store::domain::by_name(store, &crate::world::DOMAIN.parse().unwrap()).await.unwrap().unwrap();
+        let before = store::domain::find_by_name(store, &crate::world::DOMAIN.parse().unwrap()).await.unwrap().unwrap();
         let mut after = before.clone();
         (after.delivery.open_tracking, after.delivery.click_tracking) = (opens, clicks);
         let mut batch = Batch::progress();
@@ -116,10 +111,8 @@ async fn what_is_sent_is_tracked_as_its_domain_says_and_shown_as_it_was_written(
         store.commit(batch).await.unwrap();
         sent.later(2);
         let id = sent.world.post("/emails", body.to_string()).await.json()["id"].as_str().unwrap().to_owned();
-        let resent = sent.world.post(&format!("/emails/{id}/resend"), "").await.json()["id"]
-            .as_str()
-            .unwrap()
-            .to_owned();
+        let resent =
+            sent.world.post(&format!("/emails/{id}/resend"), "").await.json()["id"].as_str().unwrap().to_owned();
         for id in [id, resent] {
             let raw = sent.world.get(&format!("/emails/{id}/raw")).await.body;
             let (pixels, links) = (paths_in(&raw, "/o/"), paths_in(&raw, "/c/"));
@@ -170,10 +163,7 @@ async fn a_pixel_is_a_picture_and_the_first_open_is_kept() {
     let event = |detail| ("email.opened".to_owned(), json!("ada@dest.example"), detail);
     assert_eq!(sent.events().await, [event(open(true)), event(open(false))]);
     let email = sent.email().await;
-    assert_eq!(
-        (&email["recipients"][0]["opened_at"], &email["last_event"]),
-        (&opened_at, &json!("email.opened"))
-    );
+    assert_eq!((&email["recipients"][0]["opened_at"], &email["last_event"]), (&opened_at, &json!("email.opened")));
     assert_eq!(sent.last_event_listed().await, "email.opened");
     sent.world.end().await;
 }
@@ -190,8 +180,7 @@ async fn a_link_leads_where_it_led_and_the_first_click_is_kept() {
     assert!(email["recipients"][0]["clicked_at"].is_string());
     assert_eq!(email["recipients"][0]["opened_at"], Value::Null);
     assert_eq!(email["last_event"], "email.clicked");
-    let click =
-        json!({"url": TARGET, "ip": "127.0.0.1", "user_agent": FIREFOX, "machine": false, "first": true});
+    let click = json!({"url": TARGET, "ip": "127.0.0.1", "user_agent": FIREFOX, "machine": false, "first": true});
     let expected = ("email.clicked".to_owned(), json!("ada@dest.example"), json!({"click": click}));
     assert_eq!(sent.events().await, [expected]);
     sent.world.end().await;
@@ -271,23 +260,15 @@ async fn what_one_link_can_write_is_bounded() {
 #[tokio::test]
 async fn what_we_did_not_sign_leads_nowhere() {
     let sent = Sent::to(&["ada@dest.example"]).await;
-    let key = sent.world.hall.links();
-    let click = Click { of: sent.of, link: 0, url: TARGET.to_owned() };
+    let key = sent.world.hall.link_key();
+    let click = TrackedLink { target: sent.of, link: 0, url: TARGET.to_owned() };
     let token = click.token(key);
-    let forged = click.token(&LinkKey::new([7; 32]));
+    let forged = click.token(&TokenKey::new([7; 32]));
     let cut = &token[..token.len() - 1];
-    let open = open_token(key, sent.of);
-    let unsubscribe = key.seal(Purpose::Unsubscribe, b"x");
-    for token in [
-        forged.as_str(),
-        cut,
-        &open,
-        &unsubscribe,
-        "x",
-        "%00",
-        "https:%2F%2Fevil.example",
-        &"a".repeat(1_900),
-    ] {
+    let open = pixel_token(key, sent.of);
+    let unsubscribe = key.sign(TokenPurpose::Unsubscribe, b"x");
+    for token in [forged.as_str(), cut, &open, &unsubscribe, "x", "%00", "https:%2F%2Fevil.example", &"a".repeat(1_900)]
+    {
         let answer = sent.fetch(Method::GET, &format!("/c/{token}"), FIREFOX).await;
         assert_eq!((answer.status.as_u16(), answer.headers.get("location")), (404, None), "{token}");
     }
@@ -311,7 +292,7 @@ async fn a_forgotten_email_still_answers_and_leaves_nothing() {
     let store = sent.world.hall.store();
     let forget = async || {
         let mut batch = Batch::progress();
-        store::email::forget(store, &mut batch, sent.of.account, &[sent.of.email]).await.unwrap();
+        store::email::purge(store, &mut batch, sent.of.account, &[sent.of.email]).await.unwrap();
         batch
     };
     // What is opened while it is being forgotten is not left behind.
@@ -325,7 +306,7 @@ async fn a_forgotten_email_still_answers_and_leaves_nothing() {
     assert_eq!(sent.fetch(Method::GET, &sent.link(0), FIREFOX).await.status, 302);
     let events = store::event::list(store, sent.of.account, sent.of.email, 10).await.unwrap();
     assert!(events.is_empty(), "{events:?}");
-    assert!(store::tracking::look(store, sent.of).await.unwrap().is_none());
+    assert!(store::tracking::load(store, sent.of).await.unwrap().is_none());
     sent.world.end().await;
 }
 

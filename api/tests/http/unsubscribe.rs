@@ -5,7 +5,7 @@ use http::{Method, Request, StatusCode};
 use http_body_util::Full;
 use mail::email::Category;
 use mail::id::{AccountId, EmailId};
-use mail::suppression::{Grounds, Reason, Source, Target};
+use mail::suppression::{SuppressionCause, SuppressionReason, SuppressionSource, SuppressionTarget};
 use serde_json::{Value, json};
 
 async fn account(world: &World) -> AccountId {
@@ -14,12 +14,10 @@ async fn account(world: &World) -> AccountId {
 
 /// An email to Ada, and the path of its link.
 async fn link(world: &World, category: Category) -> (EmailId, String) {
-    let body =
-        json!({"from": "Acme & Co <hi@example.com>", "to": "ada@example.net", "subject": "x", "text": "x"});
-    let id: EmailId =
-        world.post("/emails", body.to_string()).await.json()["id"].as_str().unwrap().parse().unwrap();
+    let body = json!({"from": "Acme & Co <hi@example.com>", "to": "ada@example.net", "subject": "x", "text": "x"});
+    let id: EmailId = world.post("/emails", body.to_string()).await.json()["id"].as_str().unwrap().parse().unwrap();
     let to = "Ada@example.net".parse().unwrap();
-    let url = world.hall.unsubscribe().unwrap().link(account(world).await, id, &to, category);
+    let url = world.hall.unsubscribe_links().unwrap().link(account(world).await, id, &to, category);
     (id, url.strip_prefix(BASE_URL).unwrap().to_owned())
 }
 
@@ -80,8 +78,7 @@ async fn a_look_changes_nothing_and_shows_a_page_that_can_do_nothing_else() {
 
 #[tokio::test]
 async fn one_click_does_it_once_in_every_form_that_providers_send() {
-    let multipart =
-        "--b\r\nContent-Disposition: form-data; name=\"List-Unsubscribe\"\r\n\r\nOne-Click\r\n--b--\r\n";
+    let multipart = "--b\r\nContent-Disposition: form-data; name=\"List-Unsubscribe\"\r\n\r\nOne-Click\r\n--b--\r\n";
     for form in [
         Some((FORM, "List-Unsubscribe=One-Click")),
         Some(("multipart/form-data; boundary=b", multipart)),
@@ -104,10 +101,7 @@ async fn one_click_does_it_once_in_every_form_that_providers_send() {
             (&detail["scope"], &detail["category"], &detail["email_id"]),
             (&json!("category"), &json!("newsletter"), &json!(id))
         );
-        assert_eq!(
-            (&detail["category_label"], &detail["source"]),
-            (&json!("Newsletter"), &json!("recipient"))
-        );
+        assert_eq!((&detail["category_label"], &detail["source"]), (&json!("Newsletter"), &json!("recipient")));
         let opt_outs = world.get("/category-opt-outs").await.json();
         assert_eq!(detail["category_opt_out_id"], opt_outs["category_opt_outs"][0]["id"]);
         assert_eq!(opt_outs["category_opt_outs"][0]["email_id"], json!(id));
@@ -125,10 +119,7 @@ async fn the_link_of_a_transactional_email_is_about_everything() {
     let one = world.get("/suppressions/ada@example.net").await.json()["suppression"].clone();
     assert_eq!((&one["source"], &one["email_id"]), (&json!("recipient"), &json!(id)));
     let told = told(&world, id).await;
-    assert_eq!(
-        (&told[0]["detail"]["scope"], &told[0]["detail"]["suppression_id"]),
-        (&json!("all"), &one["id"])
-    );
+    assert_eq!((&told[0]["detail"]["scope"], &told[0]["detail"]["suppression_id"]), (&json!("all"), &one["id"]));
     world.end().await;
 }
 
@@ -154,11 +145,15 @@ async fn what_is_ticked_counts_and_one_can_come_back() {
 
 #[tokio::test]
 async fn who_bounced_or_complained_does_not_come_back_by_the_page() {
-    for reason in [Reason::HardBounce, Reason::Complaint] {
+    for reason in [SuppressionReason::HardBounce, SuppressionReason::Complaint] {
         let world = World::start().await;
         let (_, path) = link(&world, Category::Product).await;
-        let grounds = [Grounds::new("ada@example.net".parse::<Target>().unwrap(), reason, Source::System)];
-        world.hall.contacts().suppress(account(&world).await, &grounds, &|_, _| {}).await.unwrap();
+        let grounds = [SuppressionCause::new(
+            "ada@example.net".parse::<SuppressionTarget>().unwrap(),
+            reason,
+            SuppressionSource::System,
+        )];
+        world.hall.suppressions().suppress(account(&world).await, &grounds, &|_, _| {}).await.unwrap();
         let body = Some((FORM, "form=preferences&newsletter=on&product=on"));
         let page = call(&world, Method::POST, &format!("{path}/preferences"), body).await;
         assert!(text(&page).contains("Only the sender can change that"));
@@ -172,7 +167,7 @@ async fn the_link_works_when_the_email_is_long_gone() {
     let world = World::start().await;
     let id = EmailId::new(world.hall.clock().now(), 7);
     let to = "ada@example.net".parse().unwrap();
-    let url = world.hall.unsubscribe().unwrap().link(account(&world).await, id, &to, Category::Product);
+    let url = world.hall.unsubscribe_links().unwrap().link(account(&world).await, id, &to, Category::Product);
     let path = url.strip_prefix(BASE_URL).unwrap();
     assert!(text(&call(&world, Method::GET, path, None).await).contains("this sender"));
     assert_eq!(call(&world, Method::POST, path, None).await.status, StatusCode::OK);
@@ -186,7 +181,7 @@ async fn a_link_that_is_not_ours_is_a_plain_404() {
     let (_, path) = link(&world, Category::Product).await;
     let nobody = AccountId::new(world.hall.clock().now(), 99);
     let to = "ada@example.net".parse().unwrap();
-    let stranger = world.hall.unsubscribe().unwrap();
+    let stranger = world.hall.unsubscribe_links().unwrap();
     let stranger = stranger.link(nobody, EmailId::new(world.hall.clock().now(), 1), &to, Category::Product);
     let cut = &path[..path.len() - 1];
     let long = format!("/u/{}", "A".repeat(1_900));

@@ -3,9 +3,9 @@
 use std::time::Duration;
 
 use api::call::Media;
-use api::operations::{Operation, table};
+use api::operations::{Operation, operation_table};
 use http::{Method, StatusCode};
-use mail::credential::Scope;
+use mail::credential::ApiKeyScope;
 use serde_json::{Value, json};
 
 use crate::world::{BASE_URL, World};
@@ -31,9 +31,8 @@ async fn path_of(world: &World, operation: &Operation) -> String {
             ("/automations", body, "/automation/id")
         }
         "domains" if operation.id == "claim_domain" => {
-            let other = world.account(2, Scope::Full).await;
-            let added =
-                world.call_as(&other, Method::POST, "/domains", &json!({"name": "example.net"})).await;
+            let other = world.account(2, ApiKeyScope::Full).await;
+            let added = world.call_as(&other, Method::POST, "/domains", &json!({"name": "example.net"})).await;
             assert_eq!(added.status, StatusCode::OK, "{added:?}");
             return operation.path.to_owned();
         }
@@ -78,12 +77,12 @@ async fn path_of(world: &World, operation: &Operation) -> String {
 /// The document's example of a request, and one field more.
 #[tokio::test]
 async fn every_operation_tells_what_it_ignored() {
-    let document = api::openapi::document(&table(), BASE_URL);
+    let document = api::openapi::document(&operation_table(), BASE_URL);
     let mut silent = Vec::new();
     let takes_json = |o: &&Operation| o.body_bytes_max.is_some() && o.media != Media::Form;
     // What asks a provider of others is answered by them.
     let by_us = |o: &&Operation| o.scope().is_some() && o.id != "apply_domain_dns";
-    for operation in table().iter().filter(takes_json).filter(by_us) {
+    for operation in operation_table().iter().filter(takes_json).filter(by_us) {
         let method = operation.method.as_str().to_lowercase();
         let entry = &document["paths"][operation.path][&method];
         let mut body = entry["requestBody"]["content"]["application/json"]["example"].clone();
@@ -100,7 +99,7 @@ async fn every_operation_tells_what_it_ignored() {
             silent.push(told);
         }
         let shown =
-            &entry["responses"][operation.gives.status.as_str()]["content"]["application/json"]["example"];
+            &entry["responses"][operation.response_spec.status.as_str()]["content"]["application/json"]["example"];
         assert!(shown["warnings"].is_array(), "{} does not tell of `warnings`: {shown}", operation.id);
         world.end().await;
     }

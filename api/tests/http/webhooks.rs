@@ -7,10 +7,10 @@ use std::time::Duration;
 
 use http::{Method, StatusCode};
 use jiff::Timestamp;
-use mail::credential::Scope;
+use mail::credential::ApiKeyScope;
 use mail::event::{Event, EventKind};
 use mail::id::EventId;
-use mail::received::data_of;
+use mail::received::received_event_data;
 use mail::webhook::sign;
 use serde_json::{Value, json};
 use store::engine::Batch;
@@ -127,7 +127,7 @@ impl World {
     /// What a path gives, once it is as it is to be.
     async fn until(&self, path: &str, holds: impl Fn(&Value) -> bool) -> Value {
         loop {
-            let settled = self.hall.settled();
+            let settled = self.hall.next_outcome();
             let found = self.get(path).await;
             assert_eq!(found.status, StatusCode::OK, "{found:?}");
             let found = found.json();
@@ -158,15 +158,9 @@ async fn endpoints_are_made_changed_and_deleted() {
     let changed = json!({"events": [], "enabled": false, "description": null});
     let changed = world.call(Method::PATCH, &path, &changed).await.json();
     assert_eq!(changed["webhook"]["disabled_reason"], "customer");
-    assert_eq!(
-        (&changed["webhook"]["events"], &changed["webhook"]["description"]),
-        (&json!([]), &Value::Null)
-    );
+    assert_eq!((&changed["webhook"]["events"], &changed["webhook"]["description"]), (&json!([]), &Value::Null));
     let again = world.call(Method::PATCH, &path, &json!({"enabled": true})).await.json();
-    assert_eq!(
-        (&again["webhook"]["enabled"], &again["webhook"]["disabled_reason"]),
-        (&json!(true), &Value::Null)
-    );
+    assert_eq!((&again["webhook"]["enabled"], &again["webhook"]["disabled_reason"]), (&json!(true), &Value::Null));
     for _ in 0..3 {
         world.webhook(json!({"url": "https://example.com/more"})).await;
     }
@@ -175,7 +169,7 @@ async fn endpoints_are_made_changed_and_deleted() {
     let rest = world.get(&format!("/webhooks?cursor={}", page["next_cursor"].as_str().unwrap())).await.json();
     assert_eq!((rest["webhooks"].as_array().unwrap().len(), &rest["next_cursor"]), (2, &Value::Null));
     // Another account's are not there.
-    let other = world.account(2, Scope::Full).await;
+    let other = world.account(2, ApiKeyScope::Full).await;
     assert_eq!(world.get_as(&other, &path).await.status, StatusCode::NOT_FOUND);
     assert_eq!(world.call_as(&other, Method::DELETE, &path, &json!({})).await.status, StatusCode::NOT_FOUND);
     assert_eq!(world.call(Method::DELETE, &path, &json!({})).await.json(), json!({"ok": true}));
@@ -193,16 +187,10 @@ async fn what_cannot_be_an_endpoint() {
         (json!({"url": "https://user:secret@example.com/"}), "url"),
         (json!({"url": "https://example.com/", "events": ["email.eaten"]}), "events"),
         (json!({"url": "https://example.com/", "events": "email.sent"}), "events"),
-        (
-            json!({"url": "https://example.com/", "domain_ids": ["dom_00000000000000000000000000"]}),
-            "domain_ids",
-        ),
+        (json!({"url": "https://example.com/", "domain_ids": ["dom_00000000000000000000000000"]}), "domain_ids"),
         (json!({"url": "https://example.com/", "retry_policy": "never"}), "retry_policy"),
         (json!({"url": "https://example.com/", "inbound_addresses": "a@example.com"}), "inbound_addresses"),
-        (
-            json!({"url": "https://example.com/", "inbound_addresses": ["su*@example.com"]}),
-            "inbound_addresses",
-        ),
+        (json!({"url": "https://example.com/", "inbound_addresses": ["su*@example.com"]}), "inbound_addresses"),
         (json!({"url": "https://example.com/", "inbound_addresses": ["*@example.net"]}), "inbound_addresses"),
     ] {
         let refused = world.post("/webhooks", body.to_string()).await;
@@ -252,14 +240,8 @@ async fn an_event_is_posted_signed_logged_and_replayed() {
     let one = format!("{path}/{delivery}");
     let whole = world.get(&one).await.json()["delivery"].clone();
     assert_eq!(whole["payload"], body);
-    assert_eq!(
-        (&whole["attempts"][0]["n"], &whole["attempts"][0]["response_status"]),
-        (&json!(1), &json!(200))
-    );
-    assert_eq!(
-        (&whole["attempts"][0]["response_body"], &whole["attempts_count"]),
-        (&json!("well"), &json!(1))
-    );
+    assert_eq!((&whole["attempts"][0]["n"], &whole["attempts"][0]["response_status"]), (&json!(1), &json!(200)));
+    assert_eq!((&whole["attempts"][0]["response_body"], &whole["attempts_count"]), (&json!("well"), &json!(1)));
 
     let replayed = world.post(&format!("{one}/replay"), "").await;
     assert_eq!(replayed.status, StatusCode::ACCEPTED, "{replayed:?}");
@@ -268,7 +250,7 @@ async fn an_event_is_posted_signed_logged_and_replayed() {
     assert_eq!((again.header("webhook-id"), &again.body), (received.header("webhook-id"), &received.body));
     world.until(&one, |whole| whole["delivery"]["attempts_count"] == 2).await;
     // Another account's are not there.
-    let other = world.account(2, Scope::Full).await;
+    let other = world.account(2, ApiKeyScope::Full).await;
     for path in [&path, &one] {
         assert_eq!(world.get_as(&other, path).await.status, StatusCode::NOT_FOUND);
     }
@@ -309,8 +291,7 @@ async fn what_fails_is_tried_by_the_ladder_and_given_up() {
 #[tokio::test]
 async fn who_asks_to_be_left_alone_is_as_far_as_the_ladder_reaches() {
     let world = World::working().await;
-    let statuses =
-        &["429 Slow\r\nretry-after: 60", "503 Slow\r\nretry-after: 86400", "500 No\r\nretry-after: 86400"];
+    let statuses = &["429 Slow\r\nretry-after: 60", "503 Slow\r\nretry-after: 86400", "500 No\r\nretry-after: 86400"];
     let mut receiver = Receiver::start(statuses).await;
     let (id, _) = world.webhook(json!({"url": receiver.url()})).await;
     world.letter().await;
@@ -346,10 +327,7 @@ async fn who_fails_for_five_days_or_is_gone_is_disabled() {
     assert_eq!(disabled["data"]["webhook_id"], *gone_id);
     assert_eq!(disabled["data"]["disabled_reason"], "gone");
     let shown = world.get(&format!("/webhooks/{gone_id}")).await.json();
-    assert_eq!(
-        (&shown["webhook"]["enabled"], &shown["webhook"]["disabled_reason"]),
-        (&json!(false), &json!("gone"))
-    );
+    assert_eq!((&shown["webhook"]["enabled"], &shown["webhook"]["disabled_reason"]), (&json!(false), &json!("gone")));
 
     let path = format!("/webhooks/{failing_id}/deliveries");
     for days in [0, 6 * 24 * 3600] {
@@ -389,14 +367,14 @@ async fn a_letter_to_the_owner_survives_who_was_to_send_it() {
     let waiting = async || {
         let (mut count, now) = (0, world.hall.clock().now());
         for partition in 0..store::task::PARTITIONS {
-            count += store::owner_notice::due(store, partition, now, 9).await.unwrap().found.len();
+            count += store::owner_notice::list_due(store, partition, now, 9).await.unwrap().found.len();
         }
         count
     };
     // Nobody sends it: the process that settled had died.
     assert_eq!(world.get(letters).await.json()["emails"], json!([]));
     assert_eq!(waiting().await, 1);
-    world.hall.start();
+    world.hall.start_jobs();
     let sent = async {
         loop {
             let page = world.get(letters).await.json();
@@ -498,12 +476,12 @@ async fn received_for(world: &World, address: &str) {
         kind: EventKind::Received,
         recipient: Some(received.rcpt_to.clone()),
         created_at: received.received_at,
-        detail: data_of(&received).into(),
+        detail: received_event_data(&received).into(),
     };
     let mut batch = Batch::intake();
     store::event::record(&mut batch, &event, 0);
     world.hall.store().commit(batch).await.unwrap();
-    world.hall.tell().await.unwrap();
+    world.hall.dispatch_outbox().await.unwrap();
 }
 
 #[tokio::test]
@@ -518,12 +496,9 @@ async fn received_mail_goes_where_its_address_is_asked_for() {
     let path = format!("/webhooks/{id}");
     assert_eq!(world.get(&path).await.json()["webhook"]["inbound_addresses"], kept, "each once");
     assert_eq!(world.get("/webhooks").await.json()["webhooks"][0]["inbound_addresses"], kept);
-    let hook =
-        json!({"url": rest.url(), "events": ["email.received"], "inbound_addresses": ["*@example.com"]});
+    let hook = json!({"url": rest.url(), "events": ["email.received"], "inbound_addresses": ["*@example.com"]});
     world.webhook(hook).await;
-    for address in
-        ["sales@example.com", "SUPPORT@example.com", "support+7@example.com", "supporter@example.com"]
-    {
+    for address in ["sales@example.com", "SUPPORT@example.com", "support+7@example.com", "supporter@example.com"] {
         received_for(&world, address).await;
     }
     let got = |told: Received| told.json()["data"]["rcpt_to"].as_str().unwrap().to_owned();
@@ -581,7 +556,7 @@ async fn the_stream_is_polled_without_gaps() {
         let refused = world.get(&format!("/webhook-events?{bad}")).await;
         assert_eq!(refused.status, StatusCode::BAD_REQUEST, "{bad}");
     }
-    let other = world.account(2, Scope::Full).await;
+    let other = world.account(2, ApiKeyScope::Full).await;
     assert_eq!(world.get_as(&other, "/webhook-events").await.json()["events"], json!([]));
     world.end().await;
 }
@@ -682,8 +657,8 @@ async fn a_stream_ends_with_the_key_or_session_that_opened_it() {
 async fn a_stream_ends_with_a_key_that_another_node_deleted() {
     let world = World::working().await;
     let mut stream = follow(&world, "").await;
-    let hash = mail::credential::SecretHash::of_api_key(&world.key).unwrap();
-    let found = store::credential::by_hash::<mail::credential::ApiKey>(world.hall.store(), &hash).await;
+    let hash = mail::credential::SecretHash::from_api_key(&world.key).unwrap();
+    let found = store::credential::find_by_hash::<mail::credential::ApiKey>(world.hall.store(), &hash).await;
     let mut batch = store::engine::Batch::progress();
     store::credential::delete(&mut batch, &found.unwrap().unwrap());
     world.hall.store().commit(batch).await.unwrap();

@@ -5,10 +5,10 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
 
 use crate::world::{Answered, BASE_URL, World};
-use api::call::Nothing;
-use api::operations::{operation, table};
+use api::call::NoInput;
+use api::operations::{operation, operation_table};
 use api::problem::Problem;
-use api::room::{Options, Room};
+use api::room::{ApiOptions, AppState};
 use bytes::Bytes;
 use http::{Method, Request, StatusCode};
 use http_body_util::Full;
@@ -85,17 +85,9 @@ async fn what_curl_sends_is_taken_and_no_body_needs_no_type() {
     let form = world.post_with(&[("content-type", FORM)], "from=a@example.com&to=b@example.net").await;
     assert_eq!(form.code(), "unsupported_media_type");
     assert_eq!(form.headers["accept"], "application/json");
-    for kind in [
-        "text/plain",
-        "application/xml",
-        "multipart/form-data; boundary=x",
-        "application/json; charset=utf-16",
-    ] {
-        assert_eq!(
-            world.post_with(&[("content-type", kind)], MAIL).await.code(),
-            "unsupported_media_type",
-            "{kind}"
-        );
+    for kind in ["text/plain", "application/xml", "multipart/form-data; boundary=x", "application/json; charset=utf-16"]
+    {
+        assert_eq!(world.post_with(&[("content-type", kind)], MAIL).await.code(), "unsupported_media_type", "{kind}");
         // Without a body there is nothing of that type: what is wrong is that there is none.
         assert_eq!(world.post_with(&[("content-type", kind)], "").await.code(), "invalid_json", "{kind}");
     }
@@ -113,12 +105,8 @@ async fn json_that_is_nested_too_deep() {
                 nest.clone(),
                 open.repeat(depth),
                 format!(r#"{{"from":"a@example.com","to":{nest},"subject":"s","text":"t"}}"#),
-                format!(
-                    r#"{{"from":"a@example.com","to":"b@example.net","subject":"s","text":"t","x":{nest}}}"#
-                ),
-                format!(
-                    r#"{{"from":"a@example.com","to":"b@example.net","subject":"s","text":"t","tags":{nest}}}"#
-                ),
+                format!(r#"{{"from":"a@example.com","to":"b@example.net","subject":"s","text":"t","x":{nest}}}"#),
+                format!(r#"{{"from":"a@example.com","to":"b@example.net","subject":"s","text":"t","tags":{nest}}}"#),
             ] {
                 let request = world
                     .request(Method::POST, "/emails")
@@ -173,10 +161,7 @@ async fn what_never_becomes_a_request_is_told_so_in_our_words() {
         assert!(head.starts_with(&format!("HTTP/1.1 {status} ")), "{answer}");
         let error = serde_json::from_str::<serde_json::Value>(body).unwrap()["error"].clone();
         assert_eq!(error["code"], code, "{answer}");
-        assert!(
-            head.contains(&format!("x-request-id: {}", error["request_id"].as_str().unwrap())),
-            "{answer}"
-        );
+        assert!(head.contains(&format!("x-request-id: {}", error["request_id"].as_str().unwrap())), "{answer}");
     }
     world.end().await;
 }
@@ -209,7 +194,7 @@ static AT_WORK_MAX: AtomicUsize = AtomicUsize::new(0);
 static BEGUN: tokio::sync::Semaphore = tokio::sync::Semaphore::const_new(0);
 static RELEASE: tokio::sync::Semaphore = tokio::sync::Semaphore::const_new(0);
 
-async fn slow(_: Arc<Room>, _: Nothing) -> Result<api::openapi::Document, Problem> {
+async fn slow(_: Arc<AppState>, _: NoInput) -> Result<api::openapi::OpenApiDocument, Problem> {
     let now = AT_WORK.fetch_add(1, Ordering::SeqCst) + 1;
     AT_WORK_MAX.fetch_max(now, Ordering::SeqCst);
     BEGUN.add_permits(1);
@@ -223,13 +208,13 @@ async fn slow(_: Arc<Room>, _: Nothing) -> Result<api::openapi::Document, Proble
 async fn resets_do_not_pile_up_work() {
     const STREAMS_MAX: usize = 100;
     let hall = crate::world::hall(crate::world::store().await).await;
-    let mut table = table();
+    let mut table = operation_table();
     table.push(operation(Method::GET, "/slow", "slow").public(slow));
-    let room = Room::with_operations(hall, Options::new(BASE_URL), table);
+    let room = AppState::with_operations(hall, ApiOptions::new(BASE_URL), table);
     let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
     let address = listener.local_addr().unwrap();
     let stop = CancellationToken::new();
-    let serving = tokio::spawn(api::serve::api(listener, None, room, stop.clone()));
+    let serving = tokio::spawn(api::serve::serve_api(listener, None, room, stop.clone()));
     let stream = TcpStream::connect(address).await.unwrap();
     let (client, connection) =
         hyper::client::conn::http2::handshake(TokioExecutor::new(), TokioIo::new(stream)).await.unwrap();

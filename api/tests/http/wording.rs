@@ -44,10 +44,7 @@ async fn who_needs_production_access_is_told_where_it_is_had() {
     let world = World::start().await;
     world.change_account(|account| account.production = false).await;
     let refused = world.post("/emails", mail(json!({})).to_string()).await;
-    assert_eq!(
-        (refused.status, refused.code().as_str()),
-        (StatusCode::FORBIDDEN, "production_access_required")
-    );
+    assert_eq!((refused.status, refused.code().as_str()), (StatusCode::FORBIDDEN, "production_access_required"));
     let error = refused.json()["error"].clone();
     // Nothing would answer there unless the operator says so.
     assert_eq!((error.get("upgrade_url"), &error["details"]["upgrade_url"]), (None, &Value::Null));
@@ -71,7 +68,7 @@ async fn a_suspended_account_sends_nothing_more() {
         let answer = world.post("/emails", mail(json!({})).to_string()).await;
         let (status, code) = if suspended { (403, "account_suspended") } else { (200, "") };
         assert_eq!((answer.status.as_u16(), answer.code().as_str()), (status, code));
-        assert_eq!(world.hall.may_send(&before, &author).await.is_err(), suspended);
+        assert_eq!(world.hall.authorize_sender(&before, &author).await.is_err(), suspended);
     }
     world.end().await;
 }
@@ -96,10 +93,10 @@ async fn a_mail_server_that_fails_is_no_client_that_does() {
 #[tokio::test]
 async fn header_fields_are_shown_as_they_were_given() {
     let world = World::start().await;
-    let headers = json!({"X-Plain": "12", "X-Greeting": "Gr\u{fc}\u{df}e aus K\u{f6}ln, \u{20ac} und 日本語 ".repeat(5).trim()});
+    let headers =
+        json!({"X-Plain": "12", "X-Greeting": "Gr\u{fc}\u{df}e aus K\u{f6}ln, \u{20ac} und 日本語 ".repeat(5).trim()});
     let id = send(&world, json!({"headers": headers})).await["id"].clone();
-    let again =
-        world.post(&format!("/emails/{}/resend", id.as_str().unwrap()), "").await.json()["id"].clone();
+    let again = world.post(&format!("/emails/{}/resend", id.as_str().unwrap()), "").await.json()["id"].clone();
     for id in [id, again] {
         let shown = world.get(&format!("/emails/{}", id.as_str().unwrap())).await.json();
         assert_eq!(shown["email"]["headers"], headers);
@@ -127,8 +124,7 @@ async fn times_of_events_are_written_like_all_others() {
 async fn a_replaced_header_field_is_told_of() {
     let world = World::start().await;
     let own = json!({"List-Unsubscribe": "<https://example.com/u>"});
-    let told =
-        |answer: &Value| answer["warnings"].to_string().contains("`headers.List-Unsubscribe` was replaced");
+    let told = |answer: &Value| answer["warnings"].to_string().contains("`headers.List-Unsubscribe` was replaced");
     for (more, replaced) in [
         (json!({"unsubscribe": true}), true),
         (json!({"category": "newsletter"}), true),

@@ -3,35 +3,35 @@
 use std::net::SocketAddr;
 use std::sync::Arc;
 
-use api::room::{Options, Room};
+use api::room::{ApiOptions, AppState};
 use bytes::Bytes;
 use http::{HeaderMap, Method, Request, StatusCode};
 use http_body_util::{BodyExt as _, Full};
 use hyper_util::rt::TokioIo;
 use jiff::Timestamp;
 use mail::account::{Account, Plan};
-use mail::address::Name;
-use mail::classify::Shaping;
-use mail::credential::{API_KEY_PREFIX, ApiKey, Scope, Secret, SecretHash};
-use mail::domain::{DeliverySettings, Dkim, Domain, DomainState, SealedKey};
+use mail::address::DomainName;
+use mail::classify::ReplyRules;
+use mail::credential::{API_KEY_PREFIX, ApiKey, ApiKeyScope, CredentialSecret, SecretHash};
+use mail::domain::{DeliverySettings, DomainState, SealedDkimKeys, SealedSecret, SendingDomain};
 use mail::id::DomainId;
 use mail::id::{AccountId, ApiKeyId};
-use mail::setup::Facts;
+use mail::setup::ServiceHosts;
 use mail::verp::VerpKey;
-use queue::accept::{Hall, HallParts, Signing};
+use queue::accept::{DkimSigning, Intake, IntakeParts};
 use queue::clock::Clock;
-use queue::courier::http::{Poster, PosterSettings, UrlRules};
-use queue::courier::smtp::{Dialer, TlsMode};
+use queue::courier::http::{HttpClient, HttpClientSettings, UrlRules};
+use queue::courier::smtp::{SmtpDialer, TlsSecurityLevel};
 use queue::domains::DomainsParts;
 use queue::entropy::Entropy;
-use queue::people::People;
-use queue::plan::{PlanSettings, Planner};
-use queue::retry::Schedule;
+use queue::people::UserService;
+use queue::plan::{MxRouter, RouterSettings};
+use queue::retry::RetrySchedule;
 use queue::smarthosts::Smarthosts;
-use queue::webhooks::{LADDER, WebhooksParts};
-use queue::worker::{Manners, Worker, WorkerParts, WorkerSettings};
+use queue::webhooks::{RETRY_SCHEDULE, WebhooksParts};
+use queue::worker::{DeliveryPolicy, Worker, WorkerParts, WorkerSettings};
 use serde_json::Value;
-use store::engine::{Batch, Database, Purpose, Store};
+use store::engine::{Batch, BatchPurpose, PostgresOptions, Store};
 use tokio::net::{TcpListener, TcpStream};
 use tokio_util::sync::CancellationToken;
 
@@ -49,33 +49,33 @@ pub(crate) async fn store() -> Store {
         .status()
         .unwrap();
     assert!(made.success());
-    Store::connect(&Database::new(format!("{server}/{name}"), "test")).await.unwrap()
+    Store::connect(&PostgresOptions::new(format!("{server}/{name}"), "test")).await.unwrap()
 }
 
 /// A hall whose worker is paused: what is accepted stays.
-pub(crate) async fn hall(store: Store) -> Hall {
+pub(crate) async fn hall(store: Store) -> Intake {
     hall_with(store, |_| {}).await
 }
 
 /// What domains need: this name server, which is the authority of all.
 pub(crate) fn domains(server: SocketAddr, auto_verify: bool) -> DomainsParts {
-    let settings = dns::setup::Settings {
+    let settings = dns::setup::DomainCheckSettings {
         servers: vec![server],
         allow_private: true,
-        ..dns::setup::Settings::default()
+        ..dns::setup::DomainCheckSettings::default()
     };
     DomainsParts {
         vault: Arc::new(dns::seal::Vault::new(&[2; 32]).unwrap()),
-        inspector: dns::setup::Inspector::new(settings).unwrap(),
+        inspector: dns::setup::DomainChecker::new(settings).unwrap(),
         publisher: provider::Publisher::new(
-            dns::lookup::Resolver::new(&dns::lookup::Settings {
+            dns::lookup::Resolver::new(&dns::lookup::ResolverSettings {
                 servers: vec![server],
-                ..dns::lookup::Settings::default()
+                ..dns::lookup::ResolverSettings::default()
             })
             .unwrap(),
             true,
         ),
-        facts: Facts {
+        facts: ServiceHosts {
             return_path_host: "rp.example.net".parse().unwrap(),
             spf_include_host: "spf.example.net".parse().unwrap(),
             ownership_label: "_service".to_owned(),
@@ -86,86 +86,89 @@ pub(crate) fn domains(server: SocketAddr, auto_verify: bool) -> DomainsParts {
     }
 }
 
-async fn hall_with(store: Store, change: impl FnOnce(&mut HallParts)) -> Hall {
+async fn hall_with(store: Store, change: impl FnOnce(&mut IntakeParts)) -> Intake {
     hall_and_worker(store, change).await.0
 }
 
-async fn hall_and_worker(store: Store, change: impl FnOnce(&mut HallParts)) -> (Hall, Arc<Worker>) {
-    let hostname: Name = "mx.example.test".parse().unwrap();
+async fn hall_and_worker(store: Store, change: impl FnOnce(&mut IntakeParts)) -> (Intake, Arc<Worker>) {
+    let hostname: DomainName = "mx.example.test".parse().unwrap();
     let resolver = || {
         let servers = vec!["127.0.0.1:9".parse().unwrap()];
-        dns::lookup::Resolver::new(&dns::lookup::Settings { servers, ..dns::lookup::Settings::default() })
-            .unwrap()
+        dns::lookup::Resolver::new(&dns::lookup::ResolverSettings {
+            servers,
+            ..dns::lookup::ResolverSettings::default()
+        })
+        .unwrap()
     };
-    let plan = PlanSettings { port: 25, smarthosts: Smarthosts::default(), own_names: Vec::new() };
+    let plan = RouterSettings { port: 25, smarthosts: Smarthosts::default(), own_names: Vec::new() };
     let parts = WorkerParts {
         store,
         clock: Clock::default(),
         entropy: Entropy::default(),
-        planner: Planner::new(resolver(), plan),
-        dialer: Dialer::new(hostname.clone()).unwrap(),
+        router: MxRouter::new(resolver(), plan),
+        dialer: SmtpDialer::new(hostname.clone()).unwrap(),
         verp: VerpKey::new([1; 32]),
         webhooks: WebhooksParts {
-            poster: Poster::new(
+            client: HttpClient::new(
                 resolver(),
-                PosterSettings {
+                HttpClientSettings {
                     rules: UrlRules { allow_private: true, allow_http: true },
-                    ..PosterSettings::default()
+                    ..HttpClientSettings::default()
                 },
             )
             .unwrap(),
             vault: Arc::new(dns::seal::Vault::new(&[2; 32]).unwrap()),
-            ladder: LADDER.to_vec(),
+            retry_schedule: RETRY_SCHEDULE.to_vec(),
         },
         node: "test".to_owned(),
-        former_node: None,
+        predecessor_node: None,
     };
     let settings = WorkerSettings {
         hostname,
-        manners: Manners {
-            schedule: Schedule::default(),
+        delivery_policy: DeliveryPolicy {
+            schedule: RetrySchedule::default(),
             paused: true,
             retention: std::time::Duration::from_secs(30 * 24 * 3600),
-            shaping: Shaping::default(),
+            shaping: ReplyRules::default(),
         },
         pace: Vec::new(),
-        tls: TlsMode::Off,
+        tls: TlsSecurityLevel::Off,
         source_addresses: Vec::new(),
         pools: Vec::new(),
         connections_max: 1,
-        places_max: 100,
+        in_flight_max: 100,
         ready_max: 100,
         body_bytes_max: 1 << 20,
     };
     let parts = (Worker::new(parts, settings), dns::seal::Vault::new(&[2; 32]).unwrap());
     let pool = dns::signing_pool::SigningPool::start(Some(1)).unwrap();
-    let mut rest = HallParts {
+    let mut rest = IntakeParts {
         vault: Arc::new(parts.1),
-        pool,
-        signing: Signing::Off,
+        signing_pool: pool,
+        signing: DkimSigning::Off,
         sandbox_sender: None,
         message_bytes_max: 200 << 20,
         plans: mail::plan::Plans::default(),
-        links: mail::link::LinkKey::new([3; 32]),
+        link_key: mail::link::TokenKey::new([3; 32]),
         rate_limit: false,
         domains: domains("127.0.0.1:9".parse().unwrap(), false),
     };
     change(&mut rest);
-    parts.0.join().await.unwrap();
-    (Hall::new(Arc::clone(&parts.0), rest), parts.0)
+    parts.0.join_cluster().await.unwrap();
+    (Intake::new(Arc::clone(&parts.0), rest), parts.0)
 }
 
 /// The first account may send from it.
 pub(crate) const DOMAIN: &str = "example.com";
 
-fn domain(account: AccountId, now: Timestamp) -> Domain {
-    let sealed = || SealedKey(String::new());
-    Domain {
+fn domain(account: AccountId, now: Timestamp) -> SendingDomain {
+    let sealed = || SealedSecret(String::new());
+    SendingDomain {
         id: DomainId::new(now, 1),
         account,
         name: DOMAIN.parse().unwrap(),
         state: DomainState::Verified,
-        dkim: Dkim {
+        dkim: SealedDkimKeys {
             selector: "s".into(),
             rsa_record: String::new(),
             rsa: sealed(),
@@ -187,8 +190,8 @@ fn domain(account: AccountId, now: Timestamp) -> Domain {
 
 pub(crate) struct World {
     pub(crate) address: SocketAddr,
-    pub(crate) room: Arc<Room>,
-    pub(crate) hall: Hall,
+    pub(crate) room: Arc<AppState>,
+    pub(crate) hall: Intake,
     pub(crate) key: String,
     pub(crate) stop: CancellationToken,
     serving: tokio::task::JoinHandle<std::io::Result<()>>,
@@ -225,8 +228,7 @@ pub(crate) struct Answered {
 
 impl Answered {
     pub(crate) fn json(&self) -> Value {
-        serde_json::from_slice(&self.body)
-            .unwrap_or_else(|e| panic!("{e}: {}", String::from_utf8_lossy(&self.body)))
+        serde_json::from_slice(&self.body).unwrap_or_else(|e| panic!("{e}: {}", String::from_utf8_lossy(&self.body)))
     }
     pub(crate) fn code(&self) -> String {
         self.json()["error"]["code"].as_str().unwrap_or_default().to_owned()
@@ -238,11 +240,11 @@ impl World {
         Self::with(|_| {}).await
     }
 
-    pub(crate) async fn with(change: impl FnOnce(&mut Options)) -> Self {
-        let mut options = Options::new(BASE_URL);
+    pub(crate) async fn with(change: impl FnOnce(&mut ApiOptions)) -> Self {
+        let mut options = ApiOptions::new(BASE_URL);
         change(&mut options);
         let mut world = Self::of(hall(store().await).await, options).await;
-        world.key = world.account(1, Scope::Full).await;
+        world.key = world.account(1, ApiKeyScope::Full).await;
         world
     }
 
@@ -252,23 +254,23 @@ impl World {
     }
 
     /// The same, of a hall that is otherwise in something.
-    pub(crate) async fn working_with(change: impl FnOnce(&mut HallParts)) -> Self {
+    pub(crate) async fn working_with(change: impl FnOnce(&mut IntakeParts)) -> Self {
         let (hall, worker) = hall_and_worker(store().await, change).await;
         worker.start();
-        let mut world = Self::of(hall, Options::new(BASE_URL)).await;
-        world.key = world.account(1, Scope::Full).await;
+        let mut world = Self::of(hall, ApiOptions::new(BASE_URL)).await;
+        world.key = world.account(1, ApiKeyScope::Full).await;
         world
     }
 
     /// One of a hall that is otherwise in something. Nobody works in it.
-    pub(crate) async fn with_hall(change: impl FnOnce(&mut HallParts)) -> Self {
+    pub(crate) async fn with_hall(change: impl FnOnce(&mut IntakeParts)) -> Self {
         Self::in_hall(hall_with(store().await, change).await).await
     }
 
     /// One of this hall.
-    pub(crate) async fn in_hall(hall: Hall) -> Self {
-        let mut world = Self::of(hall, Options::new(BASE_URL)).await;
-        world.key = world.account(1, Scope::Full).await;
+    pub(crate) async fn in_hall(hall: Intake) -> Self {
+        let mut world = Self::of(hall, ApiOptions::new(BASE_URL)).await;
+        world.key = world.account(1, ApiKeyScope::Full).await;
         world
     }
 
@@ -276,109 +278,109 @@ impl World {
     pub(crate) async fn with_names(zone: &str) -> (Self, NameServer) {
         let names = NameServer::start(zone).await;
         let hall = hall_with(store().await, |parts| parts.domains = domains(names.address, false)).await;
-        let mut world = Self::of(hall, Options::new(BASE_URL)).await;
-        world.key = world.account(1, Scope::Full).await;
+        let mut world = Self::of(hall, ApiOptions::new(BASE_URL)).await;
+        world.key = world.account(1, ApiKeyScope::Full).await;
         (world, names)
     }
 
     /// One whose domains are looked for at a name server of this text, and whose DNS providers are met so.
     pub(crate) async fn with_provider(
         zone: &str,
-        template: Option<provider::Template>,
+        template: Option<provider::DomainConnectTemplate>,
         request_key: Option<provider::RequestKey>,
-        web: provider::Web,
+        web: provider::FetchSettings,
     ) -> (Self, NameServer) {
         let names = NameServer::start(zone).await;
         let hall = hall_with(store().await, |parts| {
             let domains = domains(names.address, false);
-            let publisher = domains.publisher.clone().with_template(template, request_key).with_web(web);
+            let publisher = domains.publisher.clone().with_template(template, request_key).with_fetch_settings(web);
             parts.domains = DomainsParts { publisher, ..domains };
         });
-        let mut world = Self::of(hall.await, Options::new(BASE_URL)).await;
-        world.key = world.account(1, Scope::Full).await;
+        let mut world = Self::of(hall.await, ApiOptions::new(BASE_URL)).await;
+        world.key = world.account(1, ApiKeyScope::Full).await;
         (world, names)
     }
 
     /// One that sees the public DNS alone.
     pub(crate) async fn in_public() -> Self {
-        let settings = dns::setup::Settings {
+        let settings = dns::setup::DomainCheckSettings {
             servers: vec!["127.0.0.1:9".parse().unwrap()],
-            ..dns::setup::Settings::default()
+            ..dns::setup::DomainCheckSettings::default()
         };
-        let inspector = dns::setup::Inspector::new(settings).unwrap();
+        let inspector = dns::setup::DomainChecker::new(settings).unwrap();
         let hall = hall_with(store().await, |parts| parts.domains.inspector = inspector).await;
-        let mut world = Self::of(hall, Options::new(BASE_URL)).await;
-        world.key = world.account(1, Scope::Full).await;
+        let mut world = Self::of(hall, ApiOptions::new(BASE_URL)).await;
+        world.key = world.account(1, ApiKeyScope::Full).await;
         world
     }
 
     /// One whose domains verify themselves.
     pub(crate) async fn trusting() -> Self {
         let hall = hall_with(store().await, |parts| parts.domains.auto_verify = true).await;
-        let mut world = Self::of(hall, Options::new(BASE_URL)).await;
-        world.key = world.account(1, Scope::Full).await;
+        let mut world = Self::of(hall, ApiOptions::new(BASE_URL)).await;
+        world.key = world.account(1, ApiKeyScope::Full).await;
         world
     }
 
     /// One that signs, whose domains verify themselves.
     pub(crate) async fn signing() -> Self {
         let hall = hall_with(store().await, |parts| {
-            (parts.signing, parts.domains.auto_verify) = (Signing::Messages, true);
+            (parts.signing, parts.domains.auto_verify) = (DkimSigning::Messages, true);
         })
         .await;
-        let mut world = Self::of(hall, Options::new(BASE_URL)).await;
-        world.key = world.account(1, Scope::Full).await;
+        let mut world = Self::of(hall, ApiOptions::new(BASE_URL)).await;
+        world.key = world.account(1, ApiKeyScope::Full).await;
         world
     }
 
     /// One that signs; but the first account's domain has keys that no vault opens.
     pub(crate) async fn with_lost_keys() -> Self {
-        let hall = hall_with(store().await, |parts| parts.signing = Signing::Messages).await;
-        let mut world = Self::of(hall, Options::new(BASE_URL)).await;
-        world.key = world.account(1, Scope::Full).await;
+        let hall = hall_with(store().await, |parts| parts.signing = DkimSigning::Messages).await;
+        let mut world = Self::of(hall, ApiOptions::new(BASE_URL)).await;
+        world.key = world.account(1, ApiKeyScope::Full).await;
         world
     }
 
     /// Two doors in two processes' stead: they share the hall's store, and nothing of their own.
     pub(crate) async fn pair() -> [Self; 2] {
         let one = Self::start().await;
-        let mut other = Self::of(one.hall.clone(), Options::new(BASE_URL)).await;
+        let mut other = Self::of(one.hall.clone(), ApiOptions::new(BASE_URL)).await;
         other.key.clone_from(&one.key);
         [one, other]
     }
 
-    async fn of(hall: Hall, options: Options) -> Self {
-        let room = Room::new(hall.clone(), options);
+    async fn of(hall: Intake, options: ApiOptions) -> Self {
+        let room = AppState::new(hall.clone(), options);
         let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
         let address = listener.local_addr().unwrap();
         let stop = CancellationToken::new();
-        let serving = tokio::spawn(api::serve::api(listener, None, Arc::clone(&room), stop.clone()));
+        let serving = tokio::spawn(api::serve::serve_api(listener, None, Arc::clone(&room), stop.clone()));
         Self { address, hall, room, key: String::new(), stop, serving }
     }
 
     /// Gives the account of this number a domain that is verified.
-    pub(crate) async fn own(&self, number: u8, name: &str) -> Domain {
+    pub(crate) async fn own(&self, number: u8, name: &str) -> SendingDomain {
         let email = format!("owner{number}@example.com");
         let account = store::account::find(self.hall.store(), &email).await.unwrap().unwrap().id;
         let now = self.hall.clock().now();
-        let id = DomainId::new(now, self.hall.entropy().id());
-        let owned = Domain { id, name: name.parse().unwrap(), ..domain(account, now) };
+        let id = DomainId::new(now, self.hall.entropy().unique_bits());
+        let owned = SendingDomain { id, name: name.parse().unwrap(), ..domain(account, now) };
         let count = store::domain::count(self.hall.store(), account).await.unwrap();
-        let mut batch = Batch::new(Purpose::Intake);
+        let mut batch = Batch::new(BatchPurpose::Intake);
         store::domain::create(&mut batch, &owned, &count);
         self.hall.store().commit(batch).await.unwrap();
         owned
     }
 
     /// An account's domain.
-    pub(crate) async fn domain(&self, account: AccountId) -> Domain {
+    pub(crate) async fn domain(&self, account: AccountId) -> SendingDomain {
         let listed = store::domain::list(self.hall.store(), account, None, 1, |_| true).await.unwrap();
         listed.domains.into_iter().next().unwrap()
     }
 
     /// An account with one key; the number makes both.
-    pub(crate) async fn account(&self, number: u8, scope: Scope) -> String {
-        let secret = Secret::new(API_KEY_PREFIX, [number; 32]);
+    pub(crate) async fn account(&self, number: u8, scope: ApiKeyScope) -> String {
+        let secret = CredentialSecret::new(API_KEY_PREFIX, [number; 32]);
         let now = Timestamp::from_second(1_700_000_000).unwrap();
         let id = AccountId::new(now, number.into());
         let account = Account {
@@ -397,16 +399,16 @@ impl World {
             scope,
             hint: secret.hint(),
             enabled: true,
-            terms: mail::credential::Terms::default(),
+            terms: mail::credential::CredentialPolicy::default(),
             created_at: now,
         };
-        let mut batch = Batch::new(Purpose::Intake);
+        let mut batch = Batch::new(BatchPurpose::Intake);
         store::account::create(&mut batch, &account);
         if number == 1 {
             let count = store::domain::count(self.hall.store(), id).await.unwrap();
             store::domain::create(&mut batch, &domain(id, now), &count);
         }
-        let hash = SecretHash::of_api_key(secret.expose()).unwrap();
+        let hash = SecretHash::from_api_key(secret.expose()).unwrap();
         store::credential::create_api_key(&mut batch, &key, &hash);
         self.hall.store().commit(batch).await.unwrap();
         secret.expose().to_owned()
@@ -428,19 +430,18 @@ impl World {
 
     /// Changes the first account, as the operator does.
     pub(crate) async fn change_account(&self, change: impl FnOnce(&mut Account)) {
-        let enrolment = self.hall.enrolment();
+        let enrolment = self.hall.account_provisioning();
         enrolment.change_account("owner1@example.com", change).await.unwrap();
     }
 
     /// Who the key is.
     pub(crate) async fn tenant(&self) -> store::access::Tenant {
-        self.hall.by_api_key(&self.key, None).await.unwrap()
+        self.hall.authenticate_api_key(&self.key, None).await.unwrap()
     }
 
     pub(crate) async fn send(&self, request: Request<Full<Bytes>>) -> Answered {
         let stream = TcpStream::connect(self.address).await.unwrap();
-        let (mut client, connection) =
-            hyper::client::conn::http1::handshake(TokioIo::new(stream)).await.unwrap();
+        let (mut client, connection) = hyper::client::conn::http1::handshake(TokioIo::new(stream)).await.unwrap();
         tokio::spawn(connection);
         let (method, path) = (request.method().clone(), request.uri().path().to_owned());
         let response = client.send_request(request).await.unwrap();
@@ -485,13 +486,7 @@ impl World {
     }
 
     /// A call with a session; its token goes along when it has one.
-    pub(crate) async fn browse(
-        &self,
-        session: &Signed,
-        method: Method,
-        path: &str,
-        body: &Value,
-    ) -> Answered {
+    pub(crate) async fn browse(&self, session: &Signed, method: Method, path: &str, body: &Value) -> Answered {
         let mut request = Request::builder()
             .method(method)
             .uri(path)
@@ -521,11 +516,11 @@ impl World {
 
     /// A session of the owner of the account of this number.
     pub(crate) async fn session(&self, number: u8) -> Signed {
-        let people = People::of(&self.hall);
+        let people = UserService::from_intake(&self.hall);
         let email = format!("owner{number}@example.com").parse().unwrap();
         let owner = people.by_email(&email).await.unwrap().unwrap();
         let (token, _) = people.sign_in(&owner).await.unwrap();
-        Signed { cookie: api::auth::cookie::pair(&token), csrf: Some(token.csrf()) }
+        Signed { cookie: api::auth::cookie::cookie_pair(&token), csrf: Some(token.csrf()) }
     }
 
     /// Stops the door; it must end by itself.

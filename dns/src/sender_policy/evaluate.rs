@@ -9,10 +9,10 @@ use std::net::IpAddr;
 
 use hickory_proto::rr::{Name as WireName, RData, RecordType};
 
-use super::record::{Bits, Mechanism, Qualifier, Record, Term, is_record};
-use super::target::{Facts, Pieces, Target};
-use super::{Asked, PolicyResult};
-use crate::lookup::{Resolver, any_name, texts};
+use super::record::{PrefixLengths, SpfMechanism, SpfQualifier, SpfRecord, SpfTerm, is_record};
+use super::target::{DomainSpec, MacroContext, MacroString};
+use super::{SpfQuery, SpfResult};
+use crate::lookup::{Resolver, parse_wire_name, txt_strings};
 
 /// Terms that ask the DNS, in all records together.
 pub(crate) const LOOKUPS_MAX: usize = 10;
@@ -30,7 +30,7 @@ const EXPLANATION_CHARS_MAX: usize = 300;
 const POSTMASTER: &str = "postmaster";
 
 /// Why there is no result other than an error.
-enum Fault {
+enum SpfError {
     /// The DNS gives no answer.
     Temporary,
     /// What is published cannot be evaluated.
@@ -38,18 +38,18 @@ enum Fault {
 }
 
 /// What the terms of a record came to.
-enum Matched {
+enum SpfMatch {
     /// A mechanism matched; the domain whose record it stands in, and where it says why.
-    Mechanism(Qualifier, String, Option<Target>),
+    Mechanism(SpfQualifier, String, Option<DomainSpec>),
     /// None did.
     Nothing,
     /// There is no record.
     NoRecord,
 }
 
-pub(super) struct Check<'a> {
+pub(super) struct SpfEvaluation<'a> {
     resolver: &'a Resolver,
-    asked: &'a Asked<'a>,
+    asked: &'a SpfQuery<'a>,
     peer: IpAddr,
     lookups: usize,
     voids: usize,
@@ -57,113 +57,113 @@ pub(super) struct Check<'a> {
     names: Option<Vec<String>>,
 }
 
-impl<'a> Check<'a> {
-    pub(super) fn new(resolver: &'a Resolver, asked: &'a Asked<'a>) -> Self {
+impl<'a> SpfEvaluation<'a> {
+    pub(super) fn new(resolver: &'a Resolver, asked: &'a SpfQuery<'a>) -> Self {
         let peer = asked.peer.to_canonical();
         Self { resolver, asked, peer, lookups: 0, voids: 0, names: None }
     }
 
     /// The result, and for a fail what the domain's owner says of it.
-    pub(super) async fn run(mut self) -> (PolicyResult, Option<String>) {
+    pub(super) async fn evaluate(mut self) -> (SpfResult, Option<String>) {
         let domain = self.asked.domain.strip_suffix('.').unwrap_or(self.asked.domain);
         // What is no name, an address, or a name of a single label, has no record (RFC 7208 4.3).
-        if !domain.contains('.') || domain.starts_with('[') || any_name(domain).is_none() {
-            return (PolicyResult::None, None);
+        if !domain.contains('.') || domain.starts_with('[') || parse_wire_name(domain).is_none() {
+            return (SpfResult::None, None);
         }
-        match self.matched(domain.to_owned()).await {
-            Err(Fault::Temporary) => (PolicyResult::TempError, None),
-            Err(Fault::Permanent) => (PolicyResult::PermError, None),
-            Ok(Matched::NoRecord) => (PolicyResult::None, None),
-            Ok(Matched::Nothing) => (PolicyResult::Neutral, None),
-            Ok(Matched::Mechanism(Qualifier::Pass, ..)) => (PolicyResult::Pass, None),
-            Ok(Matched::Mechanism(Qualifier::SoftFail, ..)) => (PolicyResult::SoftFail, None),
-            Ok(Matched::Mechanism(Qualifier::Neutral, ..)) => (PolicyResult::Neutral, None),
-            Ok(Matched::Mechanism(Qualifier::Fail, domain, why)) => {
+        match self.first_match(domain.to_owned()).await {
+            Err(SpfError::Temporary) => (SpfResult::TempError, None),
+            Err(SpfError::Permanent) => (SpfResult::PermError, None),
+            Ok(SpfMatch::NoRecord) => (SpfResult::None, None),
+            Ok(SpfMatch::Nothing) => (SpfResult::Neutral, None),
+            Ok(SpfMatch::Mechanism(SpfQualifier::Pass, ..)) => (SpfResult::Pass, None),
+            Ok(SpfMatch::Mechanism(SpfQualifier::SoftFail, ..)) => (SpfResult::SoftFail, None),
+            Ok(SpfMatch::Mechanism(SpfQualifier::Neutral, ..)) => (SpfResult::Neutral, None),
+            Ok(SpfMatch::Mechanism(SpfQualifier::Fail, domain, why)) => {
                 let why = match why {
                     Some(target) => self.explanation(&target, &domain).await,
                     None => None,
                 };
-                (PolicyResult::Fail, why)
+                (SpfResult::Fail, why)
             }
         }
     }
 
     /// The first mechanism that matches, in the record of a domain or of those that it redirects to.
-    async fn matched(&mut self, mut domain: String) -> Result<Matched, Fault> {
+    async fn first_match(&mut self, mut domain: String) -> Result<SpfMatch, SpfError> {
         let mut is_redirected = false;
         loop {
-            let record = match self.record(&domain).await? {
+            let record = match self.fetch_record(&domain).await? {
                 Some(record) => record,
-                None if is_redirected => return Err(Fault::Permanent),
-                None => return Ok(Matched::NoRecord),
+                None if is_redirected => return Err(SpfError::Permanent),
+                None => return Ok(SpfMatch::NoRecord),
             };
-            for term in record.read() {
-                let Term::Mechanism(qualifier, mechanism) = term else { continue };
-                if term.asks() {
-                    self.count()?;
+            for term in record.effective_terms() {
+                let SpfTerm::Mechanism(qualifier, mechanism) = term else { continue };
+                if term.costs_lookup() {
+                    self.count_lookup()?;
                 }
                 if self.matches(mechanism, &domain).await? {
-                    return Ok(Matched::Mechanism(*qualifier, domain, record.explanation().cloned()));
+                    return Ok(SpfMatch::Mechanism(*qualifier, domain, record.explanation().cloned()));
                 }
             }
-            let Some(target) = record.redirect() else { return Ok(Matched::Nothing) };
-            self.count()?;
-            domain = self.name(target, &domain).await;
+            let Some(target) = record.redirect() else { return Ok(SpfMatch::Nothing) };
+            self.count_lookup()?;
+            domain = self.expand_name(target, &domain).await;
             is_redirected = true;
         }
     }
 
     /// The one record of a domain (RFC 7208 4.4, 4.5).
-    async fn record(&self, domain: &str) -> Result<Option<Record>, Fault> {
-        let texts = self.texts(domain).await?;
+    async fn fetch_record(&self, domain: &str) -> Result<Option<SpfRecord>, SpfError> {
+        let texts = self.query_txt(domain).await?;
         let mut records = texts.iter().filter(|text| is_record(text));
         match (records.next(), records.next()) {
             (None, _) => Ok(None),
-            (Some(_), Some(_)) => Err(Fault::Permanent),
-            (Some(one), None) => Record::parse(one).map(Some).map_err(|_| Fault::Permanent),
+            (Some(_), Some(_)) => Err(SpfError::Permanent),
+            (Some(one), None) => SpfRecord::parse(one).map(Some).map_err(|_| SpfError::Permanent),
         }
     }
 
-    async fn matches(&mut self, mechanism: &Mechanism, domain: &str) -> Result<bool, Fault> {
+    async fn matches(&mut self, mechanism: &SpfMechanism, domain: &str) -> Result<bool, SpfError> {
         match mechanism {
-            Mechanism::All => Ok(true),
-            Mechanism::Network(network, bits) => Ok(bits.are_alike(*network, self.peer)),
-            Mechanism::Include(target) => {
-                let name = self.name(target, domain).await;
-                match Box::pin(self.matched(name)).await? {
-                    Matched::Mechanism(Qualifier::Pass, ..) => Ok(true),
-                    Matched::Mechanism(..) | Matched::Nothing => Ok(false),
-                    Matched::NoRecord => Err(Fault::Permanent),
+            SpfMechanism::All => Ok(true),
+            SpfMechanism::Network(network, bits) => Ok(bits.is_same_network(*network, self.peer)),
+            SpfMechanism::Include(target) => {
+                let name = self.expand_name(target, domain).await;
+                match Box::pin(self.first_match(name)).await? {
+                    SpfMatch::Mechanism(SpfQualifier::Pass, ..) => Ok(true),
+                    SpfMatch::Mechanism(..) | SpfMatch::Nothing => Ok(false),
+                    SpfMatch::NoRecord => Err(SpfError::Permanent),
                 }
             }
-            Mechanism::Exists(target) => {
-                let name = self.name(target, domain).await;
-                let found = self.ask(&name, RecordType::A).await?;
-                self.note(found.is_empty())?;
+            SpfMechanism::Exists(target) => {
+                let name = self.expand_name(target, domain).await;
+                let found = self.query(&name, RecordType::A).await?;
+                self.count_void(found.is_empty())?;
                 Ok(!found.is_empty())
             }
-            Mechanism::Hosts { mail, host, bits } => {
-                let name = self.name_or(host.as_ref(), domain).await;
-                if *mail { self.is_mail_host(&name, *bits).await } else { self.is_host(&name, *bits).await }
+            SpfMechanism::Hosts { mail, host, bits } => {
+                let name = self.name_or_domain(host.as_ref(), domain).await;
+                if *mail { self.is_address_of_mx(&name, *bits).await } else { self.is_address_of(&name, *bits).await }
             }
-            Mechanism::Ptr(target) => {
-                let name = self.name_or(target.as_ref(), domain).await;
-                let is_void = self.names().await.is_empty();
-                self.note(is_void)?;
-                Ok(self.validated(&name).await.is_some_and(|found| is_within(&found, &name)))
+            SpfMechanism::Ptr(target) => {
+                let name = self.name_or_domain(target.as_ref(), domain).await;
+                let is_void = self.peer_names().await.is_empty();
+                self.count_void(is_void)?;
+                Ok(self.validated_name(&name).await.is_some_and(|found| is_within(&found, &name)))
             }
         }
     }
 
-    async fn is_host(&mut self, name: &str, bits: Bits) -> Result<bool, Fault> {
-        let addresses = self.addresses(name).await?;
-        self.note(addresses.is_empty())?;
-        Ok(addresses.into_iter().any(|address| bits.are_alike(address, self.peer)))
+    async fn is_address_of(&mut self, name: &str, bits: PrefixLengths) -> Result<bool, SpfError> {
+        let addresses = self.query_addresses(name).await?;
+        self.count_void(addresses.is_empty())?;
+        Ok(addresses.into_iter().any(|address| bits.is_same_network(address, self.peer)))
     }
 
-    async fn is_mail_host(&mut self, name: &str, bits: Bits) -> Result<bool, Fault> {
-        let found = self.ask(name, RecordType::MX).await?;
-        self.note(found.is_empty())?;
+    async fn is_address_of_mx(&mut self, name: &str, bits: PrefixLengths) -> Result<bool, SpfError> {
+        let found = self.query(name, RecordType::MX).await?;
+        self.count_void(found.is_empty())?;
         let hosts: Vec<&WireName> = found
             .iter()
             .filter_map(|data| match data {
@@ -172,11 +172,11 @@ impl<'a> Check<'a> {
             })
             .collect();
         if hosts.len() > HOSTS_MAX {
-            return Err(Fault::Permanent);
+            return Err(SpfError::Permanent);
         }
         for host in hosts.into_iter().filter(|host| !host.is_root()) {
-            let found = self.ask_wire(host.clone(), self.kind()).await?;
-            if found.iter().filter_map(address).any(|address| bits.are_alike(address, self.peer)) {
+            let found = self.query_wire(host.clone(), self.address_record_type()).await?;
+            if found.iter().filter_map(address).any(|address| bits.is_same_network(address, self.peer)) {
                 return Ok(true);
             }
         }
@@ -184,34 +184,34 @@ impl<'a> Check<'a> {
     }
 
     /// Counts a term that asks.
-    fn count(&mut self) -> Result<(), Fault> {
+    fn count_lookup(&mut self) -> Result<(), SpfError> {
         self.lookups += 1;
-        if self.lookups > LOOKUPS_MAX { Err(Fault::Permanent) } else { Ok(()) }
+        if self.lookups > LOOKUPS_MAX { Err(SpfError::Permanent) } else { Ok(()) }
     }
 
     /// Counts a term that found nothing.
-    fn note(&mut self, is_void: bool) -> Result<(), Fault> {
+    fn count_void(&mut self, is_void: bool) -> Result<(), SpfError> {
         self.voids += usize::from(is_void);
-        if self.voids > VOIDS_MAX { Err(Fault::Permanent) } else { Ok(()) }
+        if self.voids > VOIDS_MAX { Err(SpfError::Permanent) } else { Ok(()) }
     }
 
     // Names
 
-    async fn name_or(&mut self, target: Option<&Target>, domain: &str) -> String {
+    async fn name_or_domain(&mut self, target: Option<&DomainSpec>, domain: &str) -> String {
         match target {
-            Some(target) => self.name(target, domain).await,
+            Some(target) => self.expand_name(target, domain).await,
             None => domain.to_owned(),
         }
     }
 
-    async fn name(&mut self, target: &Target, domain: &str) -> String {
-        let validated = self.validated_for(target.wants_validated_name(), domain).await;
-        target.name(&self.facts(domain, &validated))
+    async fn expand_name(&mut self, target: &DomainSpec, domain: &str) -> String {
+        let validated = self.validated_name_if_needed(target.uses_validated_name(), domain).await;
+        target.expand_to_name(&self.macro_context(domain, &validated))
     }
 
-    fn facts<'f>(&'f self, domain: &'f str, validated: &'f str) -> Facts<'f> {
+    fn macro_context<'f>(&'f self, domain: &'f str, validated: &'f str) -> MacroContext<'f> {
         let asked = self.asked;
-        Facts {
+        MacroContext {
             peer: self.peer,
             hello: asked.hello,
             local: if asked.local.is_empty() { POSTMASTER } else { asked.local },
@@ -222,17 +222,17 @@ impl<'a> Check<'a> {
         }
     }
 
-    async fn validated_for(&mut self, is_wanted: bool, domain: &str) -> String {
+    async fn validated_name_if_needed(&mut self, is_wanted: bool, domain: &str) -> String {
         if !is_wanted {
             return String::new();
         }
-        self.validated(domain).await.unwrap_or_else(|| NO_NAME.to_owned())
+        self.validated_name(domain).await.unwrap_or_else(|| NO_NAME.to_owned())
     }
 
     /// The names of the peer, as they stand in the DNS; none when it gives no answer (RFC 7208 5.5).
-    async fn names(&mut self) -> &[String] {
+    async fn peer_names(&mut self) -> &[String] {
         if self.names.is_none() {
-            let found = self.ask_wire(WireName::from(self.peer), RecordType::PTR).await.unwrap_or_default();
+            let found = self.query_wire(WireName::from(self.peer), RecordType::PTR).await.unwrap_or_default();
             let names = found.iter().filter_map(|data| match data {
                 RData::PTR(ptr) => Some(ptr.0.to_ascii().trim_end_matches('.').to_owned()),
                 _ => None,
@@ -244,11 +244,11 @@ impl<'a> Check<'a> {
 
     /// A name of the peer that leads back to it: the domain itself before one below it, that before any other
     /// (RFC 7208 7.3).
-    async fn validated(&mut self, domain: &str) -> Option<String> {
-        let mut names = self.names().await.to_vec();
+    async fn validated_name(&mut self, domain: &str) -> Option<String> {
+        let mut names = self.peer_names().await.to_vec();
         names.sort_by_key(|name| (!name.eq_ignore_ascii_case(domain), !is_within(name, domain)));
         for name in names {
-            if self.addresses(&name).await.is_ok_and(|found| found.contains(&self.peer)) {
+            if self.query_addresses(&name).await.is_ok_and(|found| found.contains(&self.peer)) {
                 return Some(name);
             }
         }
@@ -258,46 +258,46 @@ impl<'a> Check<'a> {
     // Questions
 
     /// The kind of address that the peer has.
-    fn kind(&self) -> RecordType {
+    fn address_record_type(&self) -> RecordType {
         if self.peer.is_ipv4() { RecordType::A } else { RecordType::AAAA }
     }
 
-    async fn addresses(&self, name: &str) -> Result<Vec<IpAddr>, Fault> {
-        Ok(self.ask(name, self.kind()).await?.iter().filter_map(address).collect())
+    async fn query_addresses(&self, name: &str) -> Result<Vec<IpAddr>, SpfError> {
+        Ok(self.query(name, self.address_record_type()).await?.iter().filter_map(address).collect())
     }
 
-    async fn texts(&self, name: &str) -> Result<Vec<String>, Fault> {
-        let Some(name) = any_name(name) else { return Ok(Vec::new()) };
-        let found = self.resolver.records(&name, RecordType::TXT).await.map_err(|_| Fault::Temporary)?;
-        Ok(texts(found.as_deref()).collect())
+    async fn query_txt(&self, name: &str) -> Result<Vec<String>, SpfError> {
+        let Some(name) = parse_wire_name(name) else { return Ok(Vec::new()) };
+        let found = self.resolver.records(&name, RecordType::TXT).await.map_err(|_| SpfError::Temporary)?;
+        Ok(txt_strings(found.as_deref()).collect())
     }
 
     /// What stands at a name; nothing at what can be no name (RFC 7208 4.8).
-    async fn ask(&self, name: &str, kind: RecordType) -> Result<Vec<RData>, Fault> {
-        match any_name(name) {
-            Some(name) => self.ask_wire(name, kind).await,
+    async fn query(&self, name: &str, kind: RecordType) -> Result<Vec<RData>, SpfError> {
+        match parse_wire_name(name) {
+            Some(name) => self.query_wire(name, kind).await,
             None => Ok(Vec::new()),
         }
     }
 
-    async fn ask_wire(&self, name: WireName, kind: RecordType) -> Result<Vec<RData>, Fault> {
-        let found = self.resolver.records(&name, kind).await.map_err(|_| Fault::Temporary)?;
+    async fn query_wire(&self, name: WireName, kind: RecordType) -> Result<Vec<RData>, SpfError> {
+        let found = self.resolver.records(&name, kind).await.map_err(|_| SpfError::Temporary)?;
         let answers = found.iter().flat_map(|lookup| lookup.answers());
         Ok(answers.filter(|record| record.record_type() == kind).map(|record| record.data.clone()).collect())
     }
 
     /// What the owner of a domain says of a fail: the one text at a name, with its macros filled in. Whatever is
     /// wrong with it, it is as if it were not there (RFC 7208 6.2).
-    async fn explanation(&mut self, target: &Target, domain: &str) -> Option<String> {
-        let name = self.name(target, domain).await;
-        let texts = self.texts(&name).await.ok()?;
+    async fn explanation(&mut self, target: &DomainSpec, domain: &str) -> Option<String> {
+        let name = self.expand_name(target, domain).await;
+        let texts = self.query_txt(&name).await.ok()?;
         let [text] = texts.as_slice() else { return None };
         if text.len() > EXPLANATION_BYTES_MAX {
             return None;
         }
-        let pieces = Pieces::of_explanation(text)?;
-        let validated = self.validated_for(pieces.wants_validated_name(), domain).await;
-        Some(pieces.expand(&self.facts(domain, &validated)).chars().take(EXPLANATION_CHARS_MAX).collect())
+        let pieces = MacroString::parse_explanation(text)?;
+        let validated = self.validated_name_if_needed(pieces.wants_validated_name(), domain).await;
+        Some(pieces.expand(&self.macro_context(domain, &validated)).chars().take(EXPLANATION_CHARS_MAX).collect())
     }
 }
 

@@ -5,7 +5,7 @@
 
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
 
-use super::target::{Pieces, Target};
+use super::target::{DomainSpec, MacroString};
 
 /// RFC 7208 3.4 asks for 450 bytes, so that an answer fits a packet; what is much longer is not read.
 const RECORD_BYTES_MAX: usize = 4_096;
@@ -18,13 +18,13 @@ pub(crate) fn is_record(text: &str) -> bool {
 }
 
 /// The words of a record behind its version: one for each term. Blanks alone part them.
-pub(crate) fn words(record: &str) -> impl Iterator<Item = &str> {
+pub(crate) fn record_terms(record: &str) -> impl Iterator<Item = &str> {
     record.split(' ').skip(1).filter(|word| !word.is_empty())
 }
 
 /// What a mechanism's match means.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum Qualifier {
+pub(crate) enum SpfQualifier {
     /// `+`, or nothing.
     Pass,
     /// `-`.
@@ -37,13 +37,13 @@ pub(crate) enum Qualifier {
 
 /// One mechanism or modifier.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub(crate) enum Term {
+pub(crate) enum SpfTerm {
     /// A mechanism: what it says of those that it matches.
-    Mechanism(Qualifier, Mechanism),
+    Mechanism(SpfQualifier, SpfMechanism),
     /// `redirect=`.
-    Redirect(Target),
+    Redirect(DomainSpec),
     /// `exp=`.
-    Explanation(Target),
+    Explanation(DomainSpec),
     /// A modifier that nobody knows: no matter.
     Unknown {
         /// Its name, in small letters.
@@ -53,39 +53,39 @@ pub(crate) enum Term {
 
 /// Whom a mechanism matches.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub(crate) enum Mechanism {
+pub(crate) enum SpfMechanism {
     /// `all`: nothing behind it counts.
     All,
     /// `include`.
-    Include(Target),
+    Include(DomainSpec),
     /// `a` or `mx`, of a host or of the domain itself, and the networks around the addresses.
-    Hosts { mail: bool, host: Option<Target>, bits: Bits },
+    Hosts { mail: bool, host: Option<DomainSpec>, bits: PrefixLengths },
     /// `ptr`.
-    Ptr(Option<Target>),
+    Ptr(Option<DomainSpec>),
     /// `exists`.
-    Exists(Target),
+    Exists(DomainSpec),
     /// `ip4` or `ip6`.
-    Network(IpAddr, Bits),
+    Network(IpAddr, PrefixLengths),
 }
 
 /// How many bits of an address count.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) struct Bits {
-    four: u8,
-    six: u8,
+pub(crate) struct PrefixLengths {
+    ipv4: u8,
+    ipv6: u8,
 }
 
-impl Bits {
+impl PrefixLengths {
     /// Whether two addresses are in one network.
-    pub(super) fn are_alike(self, one: IpAddr, other: IpAddr) -> bool {
+    pub(super) fn is_same_network(self, one: IpAddr, other: IpAddr) -> bool {
         match (one, other) {
             (IpAddr::V4(one), IpAddr::V4(other)) => {
                 let differing = one.to_bits() ^ other.to_bits();
-                differing.checked_shr(32 - u32::from(self.four)).unwrap_or(0) == 0
+                differing.checked_shr(32 - u32::from(self.ipv4)).unwrap_or(0) == 0
             }
             (IpAddr::V6(one), IpAddr::V6(other)) => {
                 let differing = one.to_bits() ^ other.to_bits();
-                differing.checked_shr(128 - u32::from(self.six)).unwrap_or(0) == 0
+                differing.checked_shr(128 - u32::from(self.ipv6)).unwrap_or(0) == 0
             }
             _ => false,
         }
@@ -94,9 +94,9 @@ impl Bits {
 
 /// A record's terms, in their order.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub(crate) struct Record(pub(crate) Vec<Term>);
+pub(crate) struct SpfRecord(pub(crate) Vec<SpfTerm>);
 
-impl Record {
+impl SpfRecord {
     /// Reads a record.
     ///
     /// # Errors
@@ -105,8 +105,8 @@ impl Record {
         if record.len() > RECORD_BYTES_MAX {
             return Err(format!("it is {} bytes long, and receivers take some 450", record.len()));
         }
-        let terms = words(record).map(term).collect::<Result<Vec<Term>, String>>()?;
-        for (name, is) in [("redirect", is_redirect as fn(&Term) -> bool), ("exp", is_explanation)] {
+        let terms = record_terms(record).map(parse_term).collect::<Result<Vec<SpfTerm>, String>>()?;
+        for (name, is) in [("redirect", is_redirect as fn(&SpfTerm) -> bool), ("exp", is_explanation)] {
             if terms.iter().filter(|term| is(term)).count() > 1 {
                 return Err(format!("it has \"{name}=\" twice, which may stand there once"));
             }
@@ -115,69 +115,69 @@ impl Record {
     }
 
     /// What a receiver reads: up to `all`; a `redirect=` only where there is no `all` (RFC 7208 5.1, 6.1).
-    pub(crate) fn read(&self) -> impl Iterator<Item = &Term> {
-        let all = self.0.iter().position(|term| matches!(term, Term::Mechanism(_, Mechanism::All)));
+    pub(crate) fn effective_terms(&self) -> impl Iterator<Item = &SpfTerm> {
+        let all = self.0.iter().position(|term| matches!(term, SpfTerm::Mechanism(_, SpfMechanism::All)));
         let end = all.map_or(self.0.len(), |at| at + 1);
         self.0
             .iter()
             .enumerate()
             .filter(move |(n, term)| match term {
-                Term::Redirect(_) => all.is_none(),
+                SpfTerm::Redirect(_) => all.is_none(),
                 _ => *n < end,
             })
             .map(|(_, term)| term)
     }
 
     /// Where the record is that has the last word, if another one has.
-    pub(crate) fn redirect(&self) -> Option<&Target> {
-        self.read().find_map(|term| match term {
-            Term::Redirect(target) => Some(target),
+    pub(crate) fn redirect(&self) -> Option<&DomainSpec> {
+        self.effective_terms().find_map(|term| match term {
+            SpfTerm::Redirect(target) => Some(target),
             _ => None,
         })
     }
 
     /// Where the text is that says why mail fails.
-    pub(super) fn explanation(&self) -> Option<&Target> {
+    pub(super) fn explanation(&self) -> Option<&DomainSpec> {
         self.0.iter().find_map(|term| match term {
-            Term::Explanation(target) => Some(target),
+            SpfTerm::Explanation(target) => Some(target),
             _ => None,
         })
     }
 
     /// The qualifier of `all`.
-    pub(crate) fn all(&self) -> Option<Qualifier> {
+    pub(crate) fn all_qualifier(&self) -> Option<SpfQualifier> {
         self.0.iter().find_map(|term| match term {
-            Term::Mechanism(qualifier, Mechanism::All) => Some(*qualifier),
+            SpfTerm::Mechanism(qualifier, SpfMechanism::All) => Some(*qualifier),
             _ => None,
         })
     }
 
     /// How many of the terms that a receiver reads ask the DNS (RFC 7208 4.6.4); what they include asks further.
     pub(crate) fn lookups(&self) -> usize {
-        self.read().filter(|term| term.asks()).count()
+        self.effective_terms().filter(|term| term.costs_lookup()).count()
     }
 }
 
-impl Term {
+impl SpfTerm {
     /// Whether it costs one of the lookups that a receiver makes (RFC 7208 4.6.4).
-    pub(crate) fn asks(&self) -> bool {
+    pub(crate) fn costs_lookup(&self) -> bool {
         match self {
-            Self::Mechanism(_, Mechanism::All | Mechanism::Network(..)) => false,
+            Self::Mechanism(_, SpfMechanism::All | SpfMechanism::Network(..)) => false,
             Self::Mechanism(..) | Self::Redirect(_) => true,
             Self::Explanation(_) | Self::Unknown { .. } => false,
         }
     }
 }
 
-fn is_redirect(term: &Term) -> bool {
-    matches!(term, Term::Redirect(_))
+fn is_redirect(term: &SpfTerm) -> bool {
+    matches!(term, SpfTerm::Redirect(_))
 }
 
-fn is_explanation(term: &Term) -> bool {
-    matches!(term, Term::Explanation(_))
+fn is_explanation(term: &SpfTerm) -> bool {
+    matches!(term, SpfTerm::Explanation(_))
 }
 
-fn term(word: &str) -> Result<Term, String> {
+fn parse_term(word: &str) -> Result<SpfTerm, String> {
     let shown = || word.chars().take(WORD_CHARS_MAX).map(|c| if c.is_control() { '?' } else { c });
     let wrong = |why: &str| format!("\"{}\" {why}", shown().collect::<String>());
     if !word.bytes().all(|b| b.is_ascii_graphic()) {
@@ -185,8 +185,8 @@ fn term(word: &str) -> Result<Term, String> {
     }
     let mechanism = word.find([':', '/']).unwrap_or(word.len());
     let read = match word.find('=').filter(|at| *at < mechanism) {
-        Some(equals) => modifier(word, equals),
-        None => self::mechanism(word),
+        Some(equals) => parse_modifier(word, equals),
+        None => self::parse_mechanism(word),
     };
     read.map_err(|why| match word.ends_with([',', ';']) {
         true => wrong("ends in a mark that does not belong there: terms are parted by spaces alone"),
@@ -194,47 +194,45 @@ fn term(word: &str) -> Result<Term, String> {
     })
 }
 
-fn mechanism(word: &str) -> Result<Term, &'static str> {
+fn parse_mechanism(word: &str) -> Result<SpfTerm, &'static str> {
     let qualifier = match word.as_bytes().first() {
-        Some(b'-') => Qualifier::Fail,
-        Some(b'~') => Qualifier::SoftFail,
-        Some(b'?') => Qualifier::Neutral,
-        _ => Qualifier::Pass,
+        Some(b'-') => SpfQualifier::Fail,
+        Some(b'~') => SpfQualifier::SoftFail,
+        Some(b'?') => SpfQualifier::Neutral,
+        _ => SpfQualifier::Pass,
     };
     let bare = word.strip_prefix(['+', '-', '~', '?']).unwrap_or(word);
     let (name, rest) = bare.split_at(bare.find([':', '/']).unwrap_or(bare.len()));
-    let target = || rest.strip_prefix(':').and_then(Target::parse);
+    let target = || rest.strip_prefix(':').and_then(DomainSpec::parse);
     let mechanism = match name.to_ascii_lowercase().as_str() {
-        "all" if rest.is_empty() => Mechanism::All,
+        "all" if rest.is_empty() => SpfMechanism::All,
         "all" => return Err("is wrong: \"all\" takes nothing behind it"),
-        "include" => {
-            Mechanism::Include(target().ok_or("names no domain: it is written \"include:example.com\"")?)
-        }
-        "exists" => Mechanism::Exists(target().ok_or("names no domain")?),
-        kind @ ("a" | "mx") => hosts(kind == "mx", rest)?,
-        "ptr" if rest.is_empty() => Mechanism::Ptr(None),
-        "ptr" => Mechanism::Ptr(Some(target().ok_or("names no domain")?)),
-        "ip4" => network(rest, 32, |ip| ip.parse::<Ipv4Addr>().ok().map(IpAddr::V4))
+        "include" => SpfMechanism::Include(target().ok_or("names no domain: it is written \"include:example.com\"")?),
+        "exists" => SpfMechanism::Exists(target().ok_or("names no domain")?),
+        kind @ ("a" | "mx") => parse_hosts(kind == "mx", rest)?,
+        "ptr" if rest.is_empty() => SpfMechanism::Ptr(None),
+        "ptr" => SpfMechanism::Ptr(Some(target().ok_or("names no domain")?)),
+        "ip4" => parse_network(rest, 32, |ip| ip.parse::<Ipv4Addr>().ok().map(IpAddr::V4))
             .ok_or("is no IPv4 address or network: it is written \"ip4:192.0.2.0/24\"")?,
-        "ip6" => network(rest, 128, |ip| ip.parse::<Ipv6Addr>().ok().map(IpAddr::V6))
+        "ip6" => parse_network(rest, 128, |ip| ip.parse::<Ipv6Addr>().ok().map(IpAddr::V6))
             .ok_or("is no IPv6 address or network: it is written \"ip6:2001:db8::/32\"")?,
         "ip" | "ipv4" | "ipv6" => return Err("is nothing that SPF knows: write \"ip4:\" or \"ip6:\""),
         _ => return Err("is nothing that SPF knows"),
     };
-    Ok(Term::Mechanism(qualifier, mechanism))
+    Ok(SpfTerm::Mechanism(qualifier, mechanism))
 }
 
-fn modifier(word: &str, equals: usize) -> Result<Term, &'static str> {
+fn parse_modifier(word: &str, equals: usize) -> Result<SpfTerm, &'static str> {
     let (name, value) = word.split_at(equals);
     let value = value.get(1..).unwrap_or_default();
     match name.to_ascii_lowercase().as_str() {
-        "redirect" => Target::parse(value).map(Term::Redirect).ok_or("names no domain"),
-        "exp" => Target::parse(value).map(Term::Explanation).ok_or("names no domain"),
+        "redirect" => DomainSpec::parse(value).map(SpfTerm::Redirect).ok_or("names no domain"),
+        "exp" => DomainSpec::parse(value).map(SpfTerm::Explanation).ok_or("names no domain"),
         name => {
             let is_name = name.starts_with(|c: char| c.is_ascii_alphabetic())
                 && name.bytes().all(|b| b.is_ascii_alphanumeric() || b"-_.".contains(&b));
-            match is_name && Pieces::may_be(value) {
-                true => Ok(Term::Unknown { name: name.to_owned() }),
+            match is_name && MacroString::is_valid_value(value) {
+                true => Ok(SpfTerm::Unknown { name: name.to_owned() }),
                 false => Err("is nothing that SPF knows"),
             }
         }
@@ -242,7 +240,7 @@ fn modifier(word: &str, equals: usize) -> Result<Term, &'static str> {
 }
 
 /// `a`, `a:host`, `a/24`, `a:host/24//64`. A host may have a `/` in it, so lengths are looked for at the end.
-fn hosts(mail: bool, rest: &str) -> Result<Mechanism, &'static str> {
+fn parse_hosts(mail: bool, rest: &str) -> Result<SpfMechanism, &'static str> {
     let lengths = rest.len() - rest.trim_end_matches(|c: char| c.is_ascii_digit() || c == '/').len();
     // Digits before the first slash are part of a host (`a:h.example1/24`).
     let end = rest.len() - lengths;
@@ -251,30 +249,30 @@ fn hosts(mail: bool, rest: &str) -> Result<Mechanism, &'static str> {
     let host = match host.strip_prefix(':') {
         None if host.is_empty() => None,
         None => return Err("is nothing that SPF knows"),
-        Some(host) => Some(Target::parse(host).ok_or("names no domain")?),
+        Some(host) => Some(DomainSpec::parse(host).ok_or("names no domain")?),
     };
     let (four, six) = match lengths.split_once("//") {
         Some((four, six)) => (four, Some(six)),
         None => (lengths, None),
     };
     let four =
-        if four.is_empty() { Some(32) } else { four.strip_prefix('/').and_then(|bits| length(bits, 32)) };
-    let six = six.map_or(Some(128), |bits| length(bits, 128));
+        if four.is_empty() { Some(32) } else { four.strip_prefix('/').and_then(|bits| parse_prefix_length(bits, 32)) };
+    let six = six.map_or(Some(128), |bits| parse_prefix_length(bits, 128));
     let (Some(four), Some(six)) = (four, six) else { return Err("has a prefix length that no network has") };
-    Ok(Mechanism::Hosts { mail, host, bits: Bits { four, six } })
+    Ok(SpfMechanism::Hosts { mail, host, bits: PrefixLengths { ipv4: four, ipv6: six } })
 }
 
-fn network(rest: &str, bits_max: u8, address: impl Fn(&str) -> Option<IpAddr>) -> Option<Mechanism> {
+fn parse_network(rest: &str, bits_max: u8, address: impl Fn(&str) -> Option<IpAddr>) -> Option<SpfMechanism> {
     let value = rest.strip_prefix(':')?;
     let (ip, bits) = match value.split_once('/') {
         None => (value, bits_max),
-        Some((ip, bits)) => (ip, length(bits, bits_max)?),
+        Some((ip, bits)) => (ip, parse_prefix_length(bits, bits_max)?),
     };
-    Some(Mechanism::Network(address(ip)?, Bits { four: bits.min(32), six: bits }))
+    Some(SpfMechanism::Network(address(ip)?, PrefixLengths { ipv4: bits.min(32), ipv6: bits }))
 }
 
 /// `"0" / %x31-39 0*2DIGIT`.
-fn length(digits: &str, max: u8) -> Option<u8> {
+fn parse_prefix_length(digits: &str, max: u8) -> Option<u8> {
     let plain = digits.bytes().all(|b| b.is_ascii_digit()) && !(digits.len() > 1 && digits.starts_with('0'));
     digits.parse().ok().filter(|bits| plain && *bits <= max)
 }
@@ -291,7 +289,7 @@ mod tests {
             "v=spf1   +A  ~All  exp=why.example unknown=thing default=+",
             "v=spf1 a//64 a/0 a:foo:bar/baz.example.com a:a.example1.b/8 mx:%{d}/24",
         ] {
-            assert_eq!(Record::parse(good).err(), None, "{good}");
+            assert_eq!(SpfRecord::parse(good).err(), None, "{good}");
         }
         let long = format!("v=spf1 {}-all", "a ".repeat(20_000));
         for (bad, why) in [
@@ -316,28 +314,28 @@ mod tests {
             ("v=spf1 redirect=a.example redirect=b.example", "twice"),
             ("v=spf1 exp=a.example exp=b.example", "twice"),
         ] {
-            let found = Record::parse(bad).unwrap_err();
+            let found = SpfRecord::parse(bad).unwrap_err();
             assert!(found.contains(why), "{bad}: {found}");
         }
     }
 
     #[test]
     fn nothing_behind_all_is_read() {
-        let record = Record::parse("v=spf1 mx -all include:a.example redirect=b.example").unwrap();
-        assert_eq!((record.read().count(), record.redirect()), (2, None));
-        let record = Record::parse("v=spf1 redirect=b.example mx").unwrap();
-        assert_eq!(record.read().count(), 2);
-        assert_eq!(record.redirect().map(Target::as_str), Some("b.example"));
+        let record = SpfRecord::parse("v=spf1 mx -all include:a.example redirect=b.example").unwrap();
+        assert_eq!((record.effective_terms().count(), record.redirect()), (2, None));
+        let record = SpfRecord::parse("v=spf1 redirect=b.example mx").unwrap();
+        assert_eq!(record.effective_terms().count(), 2);
+        assert_eq!(record.redirect().map(DomainSpec::as_str), Some("b.example"));
     }
 
     #[test]
     fn bits_that_count() {
-        let bits = |four, six| Bits { four, six };
+        let bits = |four, six| PrefixLengths { ipv4: four, ipv6: six };
         let ip = |text: &str| text.parse::<IpAddr>().unwrap();
-        assert!(bits(24, 128).are_alike(ip("192.0.2.1"), ip("192.0.2.9")));
-        assert!(!bits(32, 128).are_alike(ip("192.0.2.1"), ip("192.0.2.9")));
-        assert!(bits(0, 0).are_alike(ip("192.0.2.1"), ip("10.0.0.1")));
-        assert!(bits(0, 0).are_alike(ip("::1"), ip("2001:db8::1")));
-        assert!(!bits(0, 0).are_alike(ip("::1"), ip("10.0.0.1")));
+        assert!(bits(24, 128).is_same_network(ip("192.0.2.1"), ip("192.0.2.9")));
+        assert!(!bits(32, 128).is_same_network(ip("192.0.2.1"), ip("192.0.2.9")));
+        assert!(bits(0, 0).is_same_network(ip("192.0.2.1"), ip("10.0.0.1")));
+        assert!(bits(0, 0).is_same_network(ip("::1"), ip("2001:db8::1")));
+        assert!(!bits(0, 0).is_same_network(ip("::1"), ip("10.0.0.1")));
     }
 }

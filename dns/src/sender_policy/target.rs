@@ -13,24 +13,24 @@ const NAME_BYTES_MAX: usize = 253;
 
 /// A *domain-spec*.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub(crate) struct Target {
+pub(crate) struct DomainSpec {
     text: String,
-    pieces: Pieces,
+    pieces: MacroString,
 }
 
 /// A *macro-string*.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub(super) struct Pieces(Vec<Piece>);
+pub(super) struct MacroString(Vec<MacroPiece>);
 
 #[derive(Debug, Clone, PartialEq, Eq)]
-enum Piece {
+enum MacroPiece {
     Text(String),
-    Macro(Macro),
+    Macro(MacroExpand),
 }
 
 /// `%{ir.-}`: a letter, how much of its value is wanted, and where that is cut.
 #[derive(Debug, Clone, PartialEq, Eq)]
-struct Macro {
+struct MacroExpand {
     letter: u8,
     /// The letter is a capital: what may not stand in a URL is written as in one.
     is_for_url: bool,
@@ -42,7 +42,7 @@ struct Macro {
 
 /// What macros stand for.
 #[derive(Debug, Clone, Copy)]
-pub(super) struct Facts<'a> {
+pub(super) struct MacroContext<'a> {
     /// Who hands the mail in.
     pub(super) peer: IpAddr,
     /// What that host calls itself.
@@ -59,10 +59,10 @@ pub(super) struct Facts<'a> {
     pub(super) receiver: (&'a str, Timestamp),
 }
 
-impl Target {
+impl DomainSpec {
     /// Reads one, as it stands behind a mechanism's `:` or a modifier's `=`.
     pub(super) fn parse(text: &str) -> Option<Self> {
-        let (pieces, literal_end) = pieces(text, Use::Name)?;
+        let (pieces, literal_end) = parse_macro_string(text, MacroUse::Name)?;
         if !literal_end.is_none_or(ends_in_top_label) {
             return None;
         }
@@ -81,12 +81,12 @@ impl Target {
     }
 
     /// Whether `%{p}` is in it.
-    pub(super) fn wants_validated_name(&self) -> bool {
+    pub(super) fn uses_validated_name(&self) -> bool {
         self.pieces.wants_validated_name()
     }
 
     /// The name that it comes to. What is too long loses labels from its left (RFC 7208 7.3).
-    pub(super) fn name(&self, facts: &Facts<'_>) -> String {
+    pub(super) fn expand_to_name(&self, facts: &MacroContext<'_>) -> String {
         let expanded = self.pieces.expand(facts);
         let mut name = expanded.strip_suffix('.').unwrap_or(&expanded);
         while name.len() > NAME_BYTES_MAX {
@@ -96,27 +96,27 @@ impl Target {
     }
 }
 
-impl Pieces {
+impl MacroString {
     /// Reads the text that an `exp=` leads to: blanks and three letters more may stand in it.
-    pub(super) fn of_explanation(text: &str) -> Option<Self> {
-        pieces(text, Use::Explanation).map(|(pieces, _)| pieces)
+    pub(super) fn parse_explanation(text: &str) -> Option<Self> {
+        parse_macro_string(text, MacroUse::Explanation).map(|(pieces, _)| pieces)
     }
 
     /// Whether a text may be the value of a modifier that nobody knows.
-    pub(super) fn may_be(text: &str) -> bool {
-        pieces(text, Use::Name).is_some()
+    pub(super) fn is_valid_value(text: &str) -> bool {
+        parse_macro_string(text, MacroUse::Name).is_some()
     }
 
     pub(super) fn wants_validated_name(&self) -> bool {
-        self.0.iter().any(|piece| matches!(piece, Piece::Macro(one) if one.letter == b'p'))
+        self.0.iter().any(|piece| matches!(piece, MacroPiece::Macro(one) if one.letter == b'p'))
     }
 
-    pub(super) fn expand(&self, facts: &Facts<'_>) -> String {
+    pub(super) fn expand(&self, facts: &MacroContext<'_>) -> String {
         let mut text = String::new();
         for piece in &self.0 {
             match piece {
-                Piece::Text(literal) => text.push_str(literal),
-                Piece::Macro(one) => text.push_str(&one.value(facts)),
+                MacroPiece::Text(literal) => text.push_str(literal),
+                MacroPiece::Macro(one) => text.push_str(&one.value(facts)),
             }
         }
         text
@@ -124,36 +124,36 @@ impl Pieces {
 }
 
 #[derive(Clone, Copy, PartialEq, Eq)]
-enum Use {
+enum MacroUse {
     Name,
     Explanation,
 }
 
 /// The pieces of a macro-string, and the literal text that it ends in, unless it ends in a macro.
-fn pieces(text: &str, purpose: Use) -> Option<(Pieces, Option<&str>)> {
+fn parse_macro_string(text: &str, purpose: MacroUse) -> Option<(MacroString, Option<&str>)> {
     let (mut pieces, mut rest) = (Vec::new(), text);
     loop {
         let (literal, behind) = rest.split_at(rest.find('%').unwrap_or(rest.len()));
-        let is_plain = |b: u8| b.is_ascii_graphic() || (b == b' ' && purpose == Use::Explanation);
+        let is_plain = |b: u8| b.is_ascii_graphic() || (b == b' ' && purpose == MacroUse::Explanation);
         if !literal.bytes().all(is_plain) {
             return None;
         }
         if !literal.is_empty() {
-            pieces.push(Piece::Text(literal.to_owned()));
+            pieces.push(MacroPiece::Text(literal.to_owned()));
         }
         let Some(behind) = behind.strip_prefix('%') else {
             let ends_in_macro = literal.is_empty() && !pieces.is_empty();
-            return Some((Pieces(pieces), (!ends_in_macro).then_some(literal)));
+            return Some((MacroString(pieces), (!ends_in_macro).then_some(literal)));
         };
         let sign = behind.chars().next()?;
         rest = behind.get(sign.len_utf8()..)?;
         match sign {
-            '%' => pieces.push(Piece::Text("%".to_owned())),
-            '_' => pieces.push(Piece::Text(" ".to_owned())),
-            '-' => pieces.push(Piece::Text("%20".to_owned())),
+            '%' => pieces.push(MacroPiece::Text("%".to_owned())),
+            '_' => pieces.push(MacroPiece::Text(" ".to_owned())),
+            '-' => pieces.push(MacroPiece::Text("%20".to_owned())),
             '{' => {
                 let (inner, after) = rest.split_once('}')?;
-                pieces.push(Piece::Macro(Macro::parse(inner, purpose)?));
+                pieces.push(MacroPiece::Macro(MacroExpand::parse(inner, purpose)?));
                 rest = after;
             }
             _ => return None,
@@ -172,12 +172,12 @@ fn ends_in_top_label(literal: &str) -> bool {
     })
 }
 
-impl Macro {
-    fn parse(inner: &str, purpose: Use) -> Option<Self> {
+impl MacroExpand {
+    fn parse(inner: &str, purpose: MacroUse) -> Option<Self> {
         let letter = *inner.as_bytes().first()?;
         let small = letter.to_ascii_lowercase();
         let is_known = b"slodiphv".contains(&small);
-        if !(is_known || (purpose == Use::Explanation && b"crt".contains(&small))) {
+        if !(is_known || (purpose == MacroUse::Explanation && b"crt".contains(&small))) {
             return None;
         }
         let rest = inner.get(1..)?;
@@ -203,13 +203,13 @@ impl Macro {
         })
     }
 
-    fn value(&self, facts: &Facts<'_>) -> String {
+    fn value(&self, facts: &MacroContext<'_>) -> String {
         let whole = match self.letter {
             b's' => format!("{}@{}", facts.local, facts.sender_domain),
             b'l' => facts.local.to_owned(),
             b'o' => facts.sender_domain.to_owned(),
             b'd' => facts.domain.to_owned(),
-            b'i' => dotted(facts.peer),
+            b'i' => dotted_address(facts.peer),
             b'p' => facts.validated.to_owned(),
             b'h' => facts.hello.to_owned(),
             b'v' => if facts.peer.is_ipv4() { "in-addr" } else { "ip6" }.to_owned(),
@@ -223,12 +223,12 @@ impl Macro {
         }
         let skipped = self.keep.map_or(0, |keep| parts.len().saturating_sub(keep));
         let value = parts.get(skipped..).unwrap_or_default().join(".");
-        if self.is_for_url { for_url(&value) } else { value }
+        if self.is_for_url { percent_encode(&value) } else { value }
     }
 }
 
 /// An address as a row of labels (RFC 7208 7.3): of IPv6, its nibbles.
-fn dotted(peer: IpAddr) -> String {
+fn dotted_address(peer: IpAddr) -> String {
     match peer {
         IpAddr::V4(four) => four.to_string(),
         IpAddr::V6(six) => {
@@ -238,7 +238,7 @@ fn dotted(peer: IpAddr) -> String {
     }
 }
 
-fn for_url(value: &str) -> String {
+fn percent_encode(value: &str) -> String {
     let mut text = String::with_capacity(value.len());
     for byte in value.bytes() {
         match byte {
@@ -275,7 +275,7 @@ mod tests {
                 "1.0.b.c.0.0.0.0.0.0.0.0.0.0.0.0.0.0.0.0.0.0.0.0.8.b.d.0.1.0.0.2.ip6._spf.example.com",
             ),
         ] {
-            let facts = Facts {
+            let facts = MacroContext {
                 peer,
                 hello: "h.example",
                 local: "strong-bad",
@@ -284,7 +284,7 @@ mod tests {
                 validated: "unknown",
                 receiver: ("mx.example", Timestamp::UNIX_EPOCH),
             };
-            assert_eq!(Target::parse(text).unwrap().name(&facts), name, "{text}");
+            assert_eq!(DomainSpec::parse(text).unwrap().expand_to_name(&facts), name, "{text}");
         }
     }
 
@@ -308,10 +308,10 @@ mod tests {
             "ü.example",
             "a.example,",
         ] {
-            assert_eq!(Target::parse(bad), None, "{bad}");
+            assert_eq!(DomainSpec::parse(bad), None, "{bad}");
         }
         for good in ["a.b", "a.b.", "a.b-c", "%{d}", "a:b/c.example", "%{i}.%{p}", "a%%"] {
-            assert!(Target::parse(good).is_some(), "{good}");
+            assert!(DomainSpec::parse(good).is_some(), "{good}");
         }
     }
 }

@@ -28,21 +28,21 @@ use mail::egress;
 use tokio::sync::Semaphore;
 use tokio::time::{Instant, sleep, timeout_at};
 
-use super::Settings;
-use super::exchange::{Question, Trouble, ask};
-use super::kept::Kept;
-use crate::ipv6::Ipv6;
-use crate::limiter::{Limiter, Rate};
-use crate::lookup::{self, SetupError};
+use super::DomainCheckSettings;
+use super::exchange::{DnsQuery, QueryError, send_query};
+use super::kept::TtlCache;
+use crate::ipv6::Ipv6Route;
+use crate::limiter::{QueryLimiter, QueryRate};
+use crate::lookup::{self, ResolverSetupError};
 
 /// Questions under way at once, each with a socket: more wait, within their deadline. The receive buffer of a
 /// server on this machine holds some 160.
-const QUESTIONS_MAX: usize = 128;
+const QUERIES_MAX: usize = 128;
 /// Questions of one inspection. One whose name servers answer asks some thirty, and with the longest SPF record and slips
 /// of the pen everywhere under two hundred.
-const QUESTIONS_OF_ONE_MAX: u32 = 300;
+const QUERIES_PER_CHECK_MAX: u32 = 300;
 /// What one name server is asked, for all accounts together.
-const RATE_OF_SERVER: Rate = Rate { per_second: 100, burst: 400 };
+const SERVER_QUERY_RATE: QueryRate = QueryRate { per_second: 100, burst: 400 };
 /// Name servers of a zone that are used.
 const NAME_SERVERS_MAX: usize = 4;
 /// Addresses of them that are asked.
@@ -52,12 +52,12 @@ const REFERRALS_MAX: usize = 4;
 /// Labels of a name that are tried on the way up to its zone.
 const LABELS_MAX: usize = 12;
 /// Zones and name servers to which the way is kept, half a kilobyte each; one more costs a question more.
-const ZONES_KEPT_MAX: usize = 16_384;
-const HOSTS_KEPT_MAX: usize = 16_384;
+const ZONES_CACHED_MAX: usize = 16_384;
+const HOSTS_CACHED_MAX: usize = 16_384;
 
 /// A zone and who serves it.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub(super) struct Zone {
+pub(super) struct ZoneServers {
     /// The name at its top.
     pub(super) origin: WireName,
     hosts: Vec<WireName>,
@@ -65,21 +65,21 @@ pub(super) struct Zone {
 
 /// Asks.
 #[derive(Debug)]
-pub(super) struct Asker {
+pub(super) struct AuthoritativeResolver {
     configured: Vec<SocketAddr>,
-    settings: Settings,
+    settings: DomainCheckSettings,
     turns: Semaphore,
-    ipv6: Ipv6,
-    zones: Kept<WireName, Arc<Zone>>,
-    hosts: Kept<WireName, Arc<[IpAddr]>>,
+    ipv6: Ipv6Route,
+    zones: TtlCache<WireName, Arc<ZoneServers>>,
+    hosts: TtlCache<WireName, Arc<[IpAddr]>>,
     /// What was asked of each name server.
-    servers: Limiter<IpAddr>,
+    servers: QueryLimiter<IpAddr>,
     begun: Instant,
 }
 
 /// What an inspection may take.
 #[derive(Debug, Clone, Copy)]
-pub(super) struct Bounds<'a> {
+pub(super) struct QueryBudget<'a> {
     /// Until when.
     pub(super) until: Instant,
     /// How many questions it has asked, each to a server.
@@ -87,26 +87,26 @@ pub(super) struct Bounds<'a> {
 }
 
 /// What an authoritative server's answer comes to.
-enum Step {
+enum AuthoritativeReply {
     Answer(Message),
-    Referral(Zone),
+    Referral(ZoneServers),
 }
 
-impl Asker {
-    pub(super) fn new(settings: Settings) -> Result<Self, SetupError> {
+impl AuthoritativeResolver {
+    pub(super) fn new(settings: DomainCheckSettings) -> Result<Self, ResolverSetupError> {
         Ok(Self {
-            configured: lookup::servers(&settings.servers)?,
+            configured: lookup::configured_or_system_servers(&settings.servers)?,
             settings,
-            turns: Semaphore::new(QUESTIONS_MAX),
-            ipv6: Ipv6::new(false),
-            zones: Kept::new(ZONES_KEPT_MAX),
-            hosts: Kept::new(HOSTS_KEPT_MAX),
-            servers: Limiter::default(),
+            turns: Semaphore::new(QUERIES_MAX),
+            ipv6: Ipv6Route::new(false),
+            zones: TtlCache::new(ZONES_CACHED_MAX),
+            hosts: TtlCache::new(HOSTS_CACHED_MAX),
+            servers: QueryLimiter::default(),
             begun: Instant::now(),
         })
     }
 
-    pub(super) fn sees_private(&self) -> bool {
+    pub(super) fn allows_private(&self) -> bool {
         self.settings.allow_private
     }
 
@@ -117,32 +117,36 @@ impl Asker {
 
     /// Asks the configured servers. A failure that goes away when signatures are not checked is
     /// [`Trouble::Bogus`].
-    pub(super) async fn configured(
+    pub(super) async fn query_configured(
         &self,
         name: &WireName,
         kind: RecordType,
-        bounds: Bounds<'_>,
-    ) -> Result<Message, Trouble> {
-        let question = Question { name, kind, recursive: true, unchecked: false };
-        let asked = self.configured_by(question, bounds).await;
-        if asked.as_ref().err() != Some(&Trouble::ServerFailure) {
+        bounds: QueryBudget<'_>,
+    ) -> Result<Message, QueryError> {
+        let question = DnsQuery { name, kind, recursive: true, unchecked: false };
+        let asked = self.query_configured_servers(question, bounds).await;
+        if asked.as_ref().err() != Some(&QueryError::ServerFailure) {
             return asked;
         }
-        match self.configured_by(Question { unchecked: true, ..question }, bounds).await {
-            Ok(_) => Err(Trouble::Bogus),
-            Err(_) => Err(Trouble::ServerFailure),
+        match self.query_configured_servers(DnsQuery { unchecked: true, ..question }, bounds).await {
+            Ok(_) => Err(QueryError::Bogus),
+            Err(_) => Err(QueryError::ServerFailure),
         }
     }
 
-    async fn configured_by(&self, question: Question<'_>, bounds: Bounds<'_>) -> Result<Message, Trouble> {
+    async fn query_configured_servers(
+        &self,
+        question: DnsQuery<'_>,
+        bounds: QueryBudget<'_>,
+    ) -> Result<Message, QueryError> {
         // Twice each: a packet may be lost.
         let servers: Vec<SocketAddr> = self.configured.iter().chain(&self.configured).copied().collect();
-        let accept = |reply: Message| usable(&reply).map(|()| reply);
-        self.first(&servers, question, accept, bounds).await
+        let accept = |reply: Message| check_response_code(&reply).map(|()| reply);
+        self.first_answer(&servers, question, accept, bounds).await
     }
 
     /// The zone that a name is in; `None` when no NS records lead to it.
-    pub(super) async fn zone_of(&self, name: &WireName, bounds: Bounds<'_>) -> Option<Arc<Zone>> {
+    pub(super) async fn find_zone(&self, name: &WireName, bounds: QueryBudget<'_>) -> Option<Arc<ZoneServers>> {
         if let Some(zone) = self.zones.get(name, Instant::now()) {
             return Some(zone);
         }
@@ -152,9 +156,9 @@ impl Asker {
                 break;
             }
             // Whether the signatures hold is another question.
-            let question = Question { name: &above, kind: RecordType::NS, recursive: true, unchecked: true };
-            let reply = self.configured_by(question, bounds).await.ok()?;
-            if let Some((zone, ttl)) = zone_in(&reply.answers, &above) {
+            let question = DnsQuery { name: &above, kind: RecordType::NS, recursive: true, unchecked: true };
+            let reply = self.query_configured_servers(question, bounds).await.ok()?;
+            if let Some((zone, ttl)) = zone_from_records(&reply.answers, &above) {
                 let zone = Arc::new(zone);
                 self.zones.put(name.clone(), Arc::clone(&zone), (ttl, Instant::now()));
                 return Some(zone);
@@ -165,28 +169,28 @@ impl Asker {
     }
 
     /// Asks the servers of a zone, and those of the deeper zones that they point at.
-    pub(super) async fn authoritative(
+    pub(super) async fn query_authoritative(
         &self,
-        zone: &Zone,
+        zone: &ZoneServers,
         name: &WireName,
         kind: RecordType,
-        bounds: Bounds<'_>,
-    ) -> Result<Message, Trouble> {
+        bounds: QueryBudget<'_>,
+    ) -> Result<Message, QueryError> {
         let mut zone = zone.clone();
         for _ in 0..REFERRALS_MAX {
-            let servers = self.servers_of(&zone, bounds).await;
-            let question = Question { name, kind, recursive: false, unchecked: false };
-            let accept = |reply: Message| step(reply, name, &zone);
-            match self.first(&servers, question, accept, bounds).await? {
-                Step::Answer(reply) => return Ok(reply),
-                Step::Referral(deeper) => zone = deeper,
+            let servers = self.zone_server_addresses(&zone, bounds).await;
+            let question = DnsQuery { name, kind, recursive: false, unchecked: false };
+            let accept = |reply: Message| classify_reply(reply, name, &zone);
+            match self.first_answer(&servers, question, accept, bounds).await? {
+                AuthoritativeReply::Answer(reply) => return Ok(reply),
+                AuthoritativeReply::Referral(deeper) => zone = deeper,
             }
         }
-        Err(Trouble::Lame)
+        Err(QueryError::Lame)
     }
 
-    async fn servers_of(&self, zone: &Zone, bounds: Bounds<'_>) -> Vec<SocketAddr> {
-        let lists = join_all(zone.hosts.iter().map(|host| self.addresses(host, bounds))).await;
+    async fn zone_server_addresses(&self, zone: &ZoneServers, bounds: QueryBudget<'_>) -> Vec<SocketAddr> {
+        let lists = join_all(zone.hosts.iter().map(|host| self.host_addresses(host, bounds))).await;
         // One of each host first, so that a host of many addresses does not stand for all.
         let longest = lists.iter().map(|list| list.len()).max().unwrap_or(0);
         let mut servers = Vec::new();
@@ -202,16 +206,16 @@ impl Asker {
         servers
     }
 
-    async fn addresses(&self, host: &WireName, bounds: Bounds<'_>) -> Arc<[IpAddr]> {
+    async fn host_addresses(&self, host: &WireName, bounds: QueryBudget<'_>) -> Arc<[IpAddr]> {
         if let Some(known) = self.hosts.get(host, Instant::now()) {
             return known;
         }
         // A name server whose addresses are slow to come holds up nothing: there are others.
         let until = bounds.until.min(Instant::now() + self.settings.try_timeout);
-        let bounds = Bounds { until, ..bounds };
+        let bounds = QueryBudget { until, ..bounds };
         let ask = async |kind| {
-            let question = Question { name: host, kind, recursive: true, unchecked: true };
-            let reply = self.configured_by(question, bounds).await;
+            let question = DnsQuery { name: host, kind, recursive: true, unchecked: true };
+            let reply = self.query_configured_servers(question, bounds).await;
             reply.map(|reply| reply.answers).unwrap_or_default()
         };
         let records = match self.ipv6.has_route() {
@@ -225,26 +229,26 @@ impl Asker {
         let ips: Arc<[IpAddr]> =
             records.iter().filter_map(|record| record.data.ip_addr()).take(ADDRESSES_MAX).collect();
         if !ips.is_empty() {
-            self.hosts.put(host.clone(), Arc::clone(&ips), (ttl_of(&records), Instant::now()));
+            self.hosts.put(host.clone(), Arc::clone(&ips), (minimum_ttl(&records), Instant::now()));
         }
         ips
     }
 
     /// The first usable answer of some servers.
-    async fn first<T>(
+    async fn first_answer<T>(
         &self,
         servers: &[SocketAddr],
-        question: Question<'_>,
-        accept: impl Fn(Message) -> Result<T, Trouble>,
-        bounds: Bounds<'_>,
-    ) -> Result<T, Trouble> {
+        question: DnsQuery<'_>,
+        accept: impl Fn(Message) -> Result<T, QueryError>,
+        bounds: QueryBudget<'_>,
+    ) -> Result<T, QueryError> {
         let mut waiting = servers.iter();
         let mut under_way = FuturesUnordered::new();
-        let mut worst = Trouble::Unreachable;
+        let mut worst = QueryError::Unreachable;
         let asked = timeout_at(bounds.until, async {
             loop {
                 match waiting.next() {
-                    Some(&server) => under_way.push(self.one(server, question, bounds)),
+                    Some(&server) => under_way.push(self.query_server(server, question, bounds)),
                     None if under_way.is_empty() => return Err(worst),
                     None => {}
                 }
@@ -258,75 +262,75 @@ impl Asker {
                 }
             }
         });
-        asked.await.unwrap_or(Err(Trouble::TimedOut))
+        asked.await.unwrap_or(Err(QueryError::TimedOut))
     }
 
-    async fn one(
+    async fn query_server(
         &self,
         server: SocketAddr,
-        question: Question<'_>,
-        bounds: Bounds<'_>,
-    ) -> Result<Message, Trouble> {
-        if !self.may_ask(server.ip()) {
-            return Err(Trouble::Spent);
+        question: DnsQuery<'_>,
+        bounds: QueryBudget<'_>,
+    ) -> Result<Message, QueryError> {
+        if !self.acquire_query(server.ip()) {
+            return Err(QueryError::RateLimited);
         }
-        if bounds.asked.fetch_add(1, Ordering::Relaxed) >= QUESTIONS_OF_ONE_MAX {
-            return Err(Trouble::TimedOut);
+        if bounds.asked.fetch_add(1, Ordering::Relaxed) >= QUERIES_PER_CHECK_MAX {
+            return Err(QueryError::TimedOut);
         }
         // The semaphore is never closed; if it were, we would ask without waiting.
         let _turn = self.turns.acquire().await;
-        ask(server, question, self.settings.try_timeout).await
+        send_query(server, question, self.settings.try_timeout).await
     }
 
     /// Whether a name server may be asked now that somebody else has named. Ours are asked as much as they are needed:
     /// what is asked of them is bounded by who has it asked.
-    fn may_ask(&self, ip: IpAddr) -> bool {
+    fn acquire_query(&self, ip: IpAddr) -> bool {
         let now_ns = u64::try_from(self.begun.elapsed().as_nanos()).unwrap_or(u64::MAX);
         self.configured.iter().any(|server| server.ip() == ip)
-            || self.servers.take(&ip, 1, (RATE_OF_SERVER, now_ns)).is_ok()
+            || self.servers.acquire(&ip, 1, (SERVER_QUERY_RATE, now_ns)).is_ok()
     }
 
     /// Forgets the way to a zone that led nowhere.
-    pub(super) fn lost(&self, name: &WireName) {
+    pub(super) fn evict_zone(&self, name: &WireName) {
         self.zones.remove(name);
     }
 }
 
-fn usable(reply: &Message) -> Result<(), Trouble> {
+fn check_response_code(reply: &Message) -> Result<(), QueryError> {
     match reply.metadata.response_code {
         ResponseCode::NoError | ResponseCode::NXDomain => Ok(()),
-        ResponseCode::ServFail => Err(Trouble::ServerFailure),
-        ResponseCode::Refused | ResponseCode::NotAuth => Err(Trouble::Refused),
-        _ => Err(Trouble::Garbled),
+        ResponseCode::ServFail => Err(QueryError::ServerFailure),
+        ResponseCode::Refused | ResponseCode::NotAuth => Err(QueryError::Refused),
+        _ => Err(QueryError::Garbled),
     }
 }
 
 /// An answer counts when the server says that it is its own to give (RFC 1035 4.1.1, AA); else it may name
 /// the servers of a zone between this one and the name.
-fn step(reply: Message, name: &WireName, zone: &Zone) -> Result<Step, Trouble> {
-    usable(&reply)?;
+fn classify_reply(reply: Message, name: &WireName, zone: &ZoneServers) -> Result<AuthoritativeReply, QueryError> {
+    check_response_code(&reply)?;
     if reply.metadata.authoritative {
-        return Ok(Step::Answer(reply));
+        return Ok(AuthoritativeReply::Answer(reply));
     }
     let deeper = reply.authorities.iter().map(|record| &record.name).find(|owner| {
         owner.zone_of(name) && zone.origin.zone_of(owner) && owner.num_labels() > zone.origin.num_labels()
     });
-    let deeper = deeper.and_then(|owner| zone_in(&reply.authorities, owner));
-    deeper.map(|(zone, _)| Step::Referral(zone)).ok_or(Trouble::Lame)
+    let deeper = deeper.and_then(|owner| zone_from_records(&reply.authorities, owner));
+    deeper.map(|(zone, _)| AuthoritativeReply::Referral(zone)).ok_or(QueryError::Lame)
 }
 
-fn zone_in(records: &[Record], origin: &WireName) -> Option<(Zone, Duration)> {
+fn zone_from_records(records: &[Record], origin: &WireName) -> Option<(ZoneServers, Duration)> {
     let of_it = |record: &&Record| record.name == *origin && record.record_type() == RecordType::NS;
     let ttl = records.iter().filter(of_it).map(|record| record.ttl).min()?;
     let hosts = records.iter().filter(of_it).filter_map(|record| match &record.data {
         RData::NS(host) => Some(host.0.clone()),
         _ => None,
     });
-    let zone = Zone { origin: origin.clone(), hosts: hosts.take(NAME_SERVERS_MAX).collect() };
+    let zone = ZoneServers { origin: origin.clone(), hosts: hosts.take(NAME_SERVERS_MAX).collect() };
     Some((zone, Duration::from_secs(u64::from(ttl))))
 }
 
-fn ttl_of(records: &[Record]) -> Duration {
+fn minimum_ttl(records: &[Record]) -> Duration {
     Duration::from_secs(u64::from(records.iter().map(|record| record.ttl).min().unwrap_or(0)))
 }
 
@@ -339,10 +343,12 @@ mod tests {
     #[tokio::test]
     async fn a_server_that_others_name_is_asked_so_much() {
         let ours: SocketAddr = "192.0.2.53:53".parse().unwrap();
-        let asker = Asker::new(Settings { servers: vec![ours], ..Settings::default() }).unwrap();
+        let asker =
+            AuthoritativeResolver::new(DomainCheckSettings { servers: vec![ours], ..DomainCheckSettings::default() })
+                .unwrap();
         let asked = |ip: &str| {
             let ip = ip.parse().unwrap();
-            (0..10_000).take_while(|_| asker.may_ask(ip)).count()
+            (0..10_000).take_while(|_| asker.acquire_query(ip)).count()
         };
         let begun = Instant::now();
         let at_once = asked("198.51.100.1");
@@ -351,22 +357,25 @@ mod tests {
         assert!(asked("198.51.100.2") >= 400, "another server");
         assert_eq!(asked("192.0.2.53"), 10_000, "ours is bounded by who has it asked");
         let (count, name) = (AtomicU32::new(0), WireName::root());
-        let bounds = Bounds { until: asker.deadline(), asked: &count };
-        let question = Question { name: &name, kind: RecordType::NS, recursive: false, unchecked: false };
-        asker.servers.spend("198.51.100.1".parse().unwrap(), 1_000, RATE_OF_SERVER, 0);
-        let refused = asker.one(([198, 51, 100, 1], 9).into(), question, bounds).now_or_never();
-        assert_eq!(refused.map(|answer| answer.err()), Some(Some(Trouble::Spent)), "nobody waits");
+        let bounds = QueryBudget { until: asker.deadline(), asked: &count };
+        let question = DnsQuery { name: &name, kind: RecordType::NS, recursive: false, unchecked: false };
+        asker.servers.charge("198.51.100.1".parse().unwrap(), 1_000, SERVER_QUERY_RATE, 0);
+        let refused = asker.query_server(([198, 51, 100, 1], 9).into(), question, bounds).now_or_never();
+        assert_eq!(refused.map(|answer| answer.err()), Some(Some(QueryError::RateLimited)), "nobody waits");
         assert_eq!(count.into_inner(), 0, "nobody was asked");
     }
 
     #[tokio::test]
     async fn an_inspection_asks_so_many_questions() {
-        let asker = Asker::new(Settings { servers: vec![([127, 0, 0, 1], 9).into()], ..Settings::default() })
-            .unwrap();
-        let (asked, name) = (AtomicU32::new(QUESTIONS_OF_ONE_MAX), WireName::root());
-        let bounds = Bounds { until: asker.deadline(), asked: &asked };
-        let question = Question { name: &name, kind: RecordType::NS, recursive: true, unchecked: true };
-        let refused = asker.one(([127, 0, 0, 1], 9).into(), question, bounds).now_or_never();
-        assert_eq!(refused.map(|answer| answer.err()), Some(Some(Trouble::TimedOut)), "nobody is asked");
+        let asker = AuthoritativeResolver::new(DomainCheckSettings {
+            servers: vec![([127, 0, 0, 1], 9).into()],
+            ..DomainCheckSettings::default()
+        })
+        .unwrap();
+        let (asked, name) = (AtomicU32::new(QUERIES_PER_CHECK_MAX), WireName::root());
+        let bounds = QueryBudget { until: asker.deadline(), asked: &asked };
+        let question = DnsQuery { name: &name, kind: RecordType::NS, recursive: true, unchecked: true };
+        let refused = asker.query_server(([127, 0, 0, 1], 9).into(), question, bounds).now_or_never();
+        assert_eq!(refused.map(|answer| answer.err()), Some(Some(QueryError::TimedOut)), "nobody is asked");
     }
 }

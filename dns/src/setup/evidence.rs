@@ -6,54 +6,54 @@
 
 use futures_util::future::join_all;
 use hickory_proto::rr::RecordType as Wire;
-use mail::setup::{Purpose, Record, RecordStatus, RecordType};
+use mail::setup::{DomainRecord, RecordPurpose, RecordStatus, RecordType};
 
 use super::judge;
-use super::look::{Look, Looker, OBSOLETE_SPF, Seen};
+use super::look::{OBSOLETE_SPF, RecordFetcher, RecordSet, RecordSetResult};
 use super::spf;
-use super::spf::walk::Walk;
+use super::spf::walk::SpfLookups;
 
 /// Aliases from a name to the host that it should lead to.
 const CHAIN_MAX: usize = 8;
 
 /// What was seen of one record.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Answers {
+pub struct RecordObservation {
     /// The zone that the domain is in, where NS records lead to it.
     pub zone: Option<String>,
     /// Whether the domain exists, as far as its top level says.
     pub registered: bool,
     /// What stands at the record's name, of its type.
-    pub here: Seen,
+    pub here: RecordSetResult,
     /// Where the alias at the name leads on to, step by step: for an alias.
     pub onward: Vec<String>,
     /// What stands there of types that keep an alias from being published: for an alias.
-    pub beside: Vec<(&'static str, Look)>,
+    pub beside: Vec<(&'static str, RecordSet)>,
     /// Names at which the record may have been published by mistake, and what stands there.
-    pub elsewhere: Vec<(String, Look)>,
+    pub elsewhere: Vec<(String, RecordSet)>,
     /// What answers at the name comes from a wildcard.
     pub wildcard: bool,
     /// Resolvers that check signatures refuse what stands there.
     pub bogus: bool,
     /// What the SPF records come to: for SPF.
-    pub spf: SpfAnswers,
+    pub spf: SpfObservation,
 }
 
 /// What an SPF record comes to.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
-pub struct SpfAnswers {
+pub struct SpfObservation {
     /// The one record, when there is one and it can be read.
-    pub walk: Option<Walk>,
+    pub walk: Option<SpfLookups>,
     /// What is there and ours in one record, where that is needed.
-    pub merged: Option<(String, Walk)>,
+    pub merged: Option<(String, SpfLookups)>,
     /// Records of the type that nobody reads any more.
     pub obsolete: Vec<String>,
 }
 
-impl Answers {
+impl RecordObservation {
     /// Nothing but what stands at the name.
     #[must_use]
-    pub fn of(here: Seen) -> Self {
+    pub fn from_records(here: RecordSetResult) -> Self {
         Self {
             zone: None,
             registered: true,
@@ -63,41 +63,43 @@ impl Answers {
             elsewhere: Vec::new(),
             wildcard: false,
             bogus: false,
-            spf: SpfAnswers::default(),
+            spf: SpfObservation::default(),
         }
     }
 
     /// Gathers it.
-    pub(super) async fn gather(looker: &Looker<'_>, domain: &str, record: &Record) -> Self {
+    pub(super) async fn observe(looker: &RecordFetcher<'_>, domain: &str, record: &DomainRecord) -> Self {
         let kind = wire_type(record.record_type);
-        let mut answers = Self::of(looker.look(&record.name, kind).await);
+        let mut answers = Self::from_records(looker.fetch(&record.name, kind).await);
         answers.registered = looker.is_registered();
         // A top level is the zone of what is not registered: no words for people.
         answers.zone = looker.zone().filter(|zone| zone.contains('.'));
         let Ok(here) = answers.here.clone() else { return answers };
         match record.purpose {
-            Purpose::Spf => answers.spf = SpfAnswers::gather(looker, domain, record, &here).await,
-            Purpose::ReturnPath | Purpose::Tracking => answers.onward = chain(looker, record, &here).await,
+            RecordPurpose::Spf => answers.spf = SpfObservation::gather(looker, domain, record, &here).await,
+            RecordPurpose::ReturnPath | RecordPurpose::Tracking => {
+                answers.onward = alias_chain(looker, record, &here).await
+            }
             _ => {}
         }
-        if judge::status(domain, record, &answers) == RecordStatus::Verified {
+        if judge::record_status(domain, record, &answers) == RecordStatus::Verified {
             answers.bogus = looker.is_bogus(&record.name, kind).await;
         } else {
-            answers.gather_more(looker, domain, record).await;
+            answers.observe_causes(looker, domain, record).await;
         }
         answers
     }
 
     /// What helps to say what is wrong. A question without an answer is a thing less to say.
-    async fn gather_more(&mut self, looker: &Looker<'_>, domain: &str, record: &Record) {
-        let elsewhere = stray_names(domain, self.zone.as_deref(), record);
+    async fn observe_causes(&mut self, looker: &RecordFetcher<'_>, domain: &str, record: &DomainRecord) {
+        let elsewhere = misplaced_names(domain, self.zone.as_deref(), record);
         let kind = wire_type(record.record_type);
         let strays = join_all(elsewhere.into_iter().map(async |name| {
-            let look = looker.look(&name, kind).await.unwrap_or_default();
+            let look = looker.fetch(&name, kind).await.unwrap_or_default();
             (name, look)
         }));
-        let beside = join_all(types_beside(record).iter().map(async |&(word, kind)| {
-            let look = looker.look(&record.name, kind).await.unwrap_or_default();
+        let beside = join_all(conflicting_types(record).iter().map(async |&(word, kind)| {
+            let look = looker.fetch(&record.name, kind).await.unwrap_or_default();
             (word, kind, look)
         }));
         let (strays, beside) = tokio::join!(strays, beside);
@@ -114,20 +116,20 @@ impl Answers {
     }
 }
 
-impl SpfAnswers {
-    async fn gather(looker: &Looker<'_>, domain: &str, record: &Record, here: &Look) -> Self {
+impl SpfObservation {
+    async fn gather(looker: &RecordFetcher<'_>, domain: &str, record: &DomainRecord, here: &RecordSet) -> Self {
         let mut answers = Self::default();
         let records: Vec<&str> = here.texts().filter(|text| spf::is_record(text)).collect();
-        let ours = spf::mechanisms(&record.value);
+        let ours = spf::include_mechanisms(&record.value);
         match records.as_slice() {
             [] => {
-                let obsolete = looker.look(&record.name, OBSOLETE_SPF).await.unwrap_or_default();
+                let obsolete = looker.fetch(&record.name, OBSOLETE_SPF).await.unwrap_or_default();
                 answers.obsolete = obsolete.texts().map(str::to_owned).collect();
                 return answers;
             }
             [one] => {
-                let Ok(terms) = spf::read(one) else { return answers };
-                let walk = Walk::through(looker, domain, terms).await;
+                let Ok(terms) = spf::parse_strict(one) else { return answers };
+                let walk = SpfLookups::count_lookups(looker, domain, terms).await;
                 let complete = ours.iter().all(|our| walk.passes.contains(our));
                 answers.walk = Some(walk);
                 if complete {
@@ -136,10 +138,10 @@ impl SpfAnswers {
             }
             _ => {}
         }
-        if let Some(merged) = spf::merge::merge(&records, &ours)
-            && let Ok(terms) = spf::read(&merged)
+        if let Some(merged) = spf::merge::merge_records(&records, &ours)
+            && let Ok(terms) = spf::parse_strict(&merged)
         {
-            answers.merged = Some((merged, Walk::through(looker, domain, terms).await));
+            answers.merged = Some((merged, SpfLookups::count_lookups(looker, domain, terms).await));
         }
         answers
     }
@@ -154,7 +156,7 @@ fn wire_type(record_type: RecordType) -> Wire {
 }
 
 /// What may stand where an alias is wanted.
-fn types_beside(record: &Record) -> &'static [(&'static str, Wire)] {
+fn conflicting_types(record: &DomainRecord) -> &'static [(&'static str, Wire)] {
     match record.record_type {
         RecordType::Cname => &[("A", Wire::A), ("AAAA", Wire::AAAA), ("MX", Wire::MX), ("TXT", Wire::TXT)],
         RecordType::Txt | RecordType::Mx => &[],
@@ -164,12 +166,12 @@ fn types_beside(record: &Record) -> &'static [(&'static str, Wire)] {
 /// Many providers put the zone behind what is typed: a full name then has it twice. And what is typed for
 /// a subdomain without its own label lands in the zone above; that is told of values that only this domain
 /// has, for the domain above may well be set up too.
-fn stray_names(domain: &str, zone: Option<&str>, record: &Record) -> Vec<String> {
+fn misplaced_names(domain: &str, zone: Option<&str>, record: &DomainRecord) -> Vec<String> {
     let name = &record.name;
     let mut names = vec![format!("{name}.{domain}")];
     if let Some(zone) = zone.filter(|zone| *zone != domain) {
         names.push(format!("{name}.{zone}"));
-        let is_own = matches!(record.purpose, Purpose::Ownership | Purpose::Dkim);
+        let is_own = matches!(record.purpose, RecordPurpose::Ownership | RecordPurpose::Dkim);
         if let Some(labels) = name.strip_suffix(domain).filter(|labels| is_own && !labels.is_empty()) {
             names.push(format!("{labels}{zone}"));
         }
@@ -178,26 +180,26 @@ fn stray_names(domain: &str, zone: Option<&str>, record: &Record) -> Vec<String>
 }
 
 /// Where an alias leads on to, when it does not lead to its host at once.
-async fn chain(looker: &Looker<'_>, record: &Record, here: &Look) -> Vec<String> {
+async fn alias_chain(looker: &RecordFetcher<'_>, record: &DomainRecord, here: &RecordSet) -> Vec<String> {
     let mut chain: Vec<String> = Vec::new();
-    let mut next = judge::alias::targets(here).next().map(str::to_owned);
+    let mut next = judge::alias::alias_targets(here).next().map(str::to_owned);
     while let Some(target) = next.take() {
         if target == record.value || chain.len() >= CHAIN_MAX {
             break;
         }
-        let look = looker.look(&target, Wire::CNAME).await.unwrap_or_default();
-        next = judge::alias::targets(&look).next().map(str::to_owned);
+        let look = looker.fetch(&target, Wire::CNAME).await.unwrap_or_default();
+        next = judge::alias::alias_targets(&look).next().map(str::to_owned);
         chain.extend(next.clone());
     }
     chain
 }
 
 /// Whether the name's answer is the one that `*` beside it gets: a name that exists has its own.
-async fn is_wildcard(looker: &Looker<'_>, zone: Option<&str>, name: &str, there: (Wire, &Look)) -> bool {
+async fn is_wildcard(looker: &RecordFetcher<'_>, zone: Option<&str>, name: &str, there: (Wire, &RecordSet)) -> bool {
     let (kind, look) = there;
     let Some((_, parent)) = name.split_once('.').filter(|_| zone != Some(name)) else { return false };
-    let star = looker.look(&format!("*.{parent}"), kind).await.unwrap_or_default();
-    let sorted = |look: &Look| {
+    let star = looker.fetch(&format!("*.{parent}"), kind).await.unwrap_or_default();
+    let sorted = |look: &RecordSet| {
         let mut data = look.data.clone();
         data.sort();
         (look.aliases.clone(), data)

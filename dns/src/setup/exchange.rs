@@ -23,11 +23,11 @@ const UDP_BUFFER: usize = 4_096;
 
 /// Why there is no answer; the last ones say most.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
-pub enum Trouble {
+pub enum QueryError {
     /// No server could be reached at all.
     Unreachable,
     /// No server was asked: each of them is asked as much as it may be.
-    Spent,
+    RateLimited,
     /// The server does not serve the zone.
     Lame,
     /// No answer came in time.
@@ -46,7 +46,7 @@ pub enum Trouble {
 
 /// What is asked, and how.
 #[derive(Debug, Clone, Copy)]
-pub(super) struct Question<'a> {
+pub(super) struct DnsQuery<'a> {
     /// The name.
     pub(super) name: &'a WireName,
     /// The type.
@@ -57,7 +57,7 @@ pub(super) struct Question<'a> {
     pub(super) unchecked: bool,
 }
 
-impl Question<'_> {
+impl DnsQuery<'_> {
     fn message(&self, edns: bool) -> Message {
         let mut message = Message::query();
         message.metadata.recursion_desired = self.recursive;
@@ -71,7 +71,7 @@ impl Question<'_> {
         message
     }
 
-    fn answered_by(&self, reply: &Message, id: u16) -> bool {
+    fn is_answered_by(&self, reply: &Message, id: u16) -> bool {
         reply.metadata.id == id
             && reply.metadata.message_type == MessageType::Response
             && reply.queries.first().map_or(
@@ -83,40 +83,40 @@ impl Question<'_> {
 }
 
 /// Asks one server.
-pub(super) async fn ask(
+pub(super) async fn send_query(
     server: SocketAddr,
-    question: Question<'_>,
+    question: DnsQuery<'_>,
     limit: Duration,
-) -> Result<Message, Trouble> {
+) -> Result<Message, QueryError> {
     let asked = timeout(limit, async {
-        let reply = try_once(server, question, true).await?;
+        let reply = query_once(server, question, true).await?;
         match reply.metadata.response_code {
-            ResponseCode::FormErr | ResponseCode::NotImp => try_once(server, question, false).await,
+            ResponseCode::FormErr | ResponseCode::NotImp => query_once(server, question, false).await,
             _ => Ok(reply),
         }
     });
-    asked.await.unwrap_or(Err(Trouble::TimedOut))
+    asked.await.unwrap_or(Err(QueryError::TimedOut))
 }
 
-async fn try_once(server: SocketAddr, question: Question<'_>, edns: bool) -> Result<Message, Trouble> {
+async fn query_once(server: SocketAddr, question: DnsQuery<'_>, edns: bool) -> Result<Message, QueryError> {
     let message = question.message(edns);
     let id = message.metadata.id;
-    let bytes = message.to_vec().map_err(|_| Trouble::Garbled)?;
-    let reply = over_udp(server, &bytes, |reply| question.answered_by(reply, id)).await?;
+    let bytes = message.to_vec().map_err(|_| QueryError::Garbled)?;
+    let reply = query_udp(server, &bytes, |reply| question.is_answered_by(reply, id)).await?;
     if !reply.metadata.truncation {
         return Ok(reply);
     }
-    let reply = over_tcp(server, &bytes).await?;
-    if question.answered_by(&reply, id) { Ok(reply) } else { Err(Trouble::Garbled) }
+    let reply = query_tcp(server, &bytes).await?;
+    if question.is_answered_by(&reply, id) { Ok(reply) } else { Err(QueryError::Garbled) }
 }
 
 /// What is not the answer (late, forged, damaged) is passed over: the real one may still come.
-async fn over_udp(
+async fn query_udp(
     server: SocketAddr,
     bytes: &[u8],
     is_answer: impl Fn(&Message) -> bool,
-) -> Result<Message, Trouble> {
-    let unreachable = |_| Trouble::Unreachable;
+) -> Result<Message, QueryError> {
+    let unreachable = |_| QueryError::Unreachable;
     let any = match server.ip() {
         IpAddr::V4(_) => IpAddr::V4(Ipv4Addr::UNSPECIFIED),
         IpAddr::V6(_) => IpAddr::V6(Ipv6Addr::UNSPECIFIED),
@@ -135,9 +135,9 @@ async fn over_udp(
     }
 }
 
-async fn over_tcp(server: SocketAddr, bytes: &[u8]) -> Result<Message, Trouble> {
-    let unreachable = |_| Trouble::Unreachable;
-    let length = u16::try_from(bytes.len()).map_err(|_| Trouble::Garbled)?;
+async fn query_tcp(server: SocketAddr, bytes: &[u8]) -> Result<Message, QueryError> {
+    let unreachable = |_| QueryError::Unreachable;
+    let length = u16::try_from(bytes.len()).map_err(|_| QueryError::Garbled)?;
     let mut stream = TcpStream::connect(server).await.map_err(unreachable)?;
     let mut framed = length.to_be_bytes().to_vec();
     framed.extend_from_slice(bytes);
@@ -145,5 +145,5 @@ async fn over_tcp(server: SocketAddr, bytes: &[u8]) -> Result<Message, Trouble> 
     let length = stream.read_u16().await.map_err(unreachable)?;
     let mut reply = vec![0; usize::from(length)];
     stream.read_exact(&mut reply).await.map_err(unreachable)?;
-    Message::from_vec(&reply).map_err(|_| Trouble::Garbled)
+    Message::from_vec(&reply).map_err(|_| QueryError::Garbled)
 }

@@ -17,12 +17,12 @@ const TTL_MIN: Duration = Duration::from_secs(30);
 
 /// A map that forgets.
 #[derive(Debug)]
-pub(super) struct Kept<K, V> {
+pub(super) struct TtlCache<K, V> {
     entries_max: usize,
     entries: Mutex<HashMap<K, (Instant, V)>>,
 }
 
-impl<K: Eq + Hash, V: Clone> Kept<K, V> {
+impl<K: Eq + Hash, V: Clone> TtlCache<K, V> {
     pub(super) fn new(entries_max: usize) -> Self {
         Self { entries_max, entries: Mutex::new(HashMap::new()) }
     }
@@ -55,7 +55,7 @@ mod tests {
 
     #[test]
     fn kept_for_its_time_and_bounded() {
-        let (kept, now, minute) = (Kept::new(2), Instant::now(), Duration::from_secs(60));
+        let (kept, now, minute) = (TtlCache::new(2), Instant::now(), Duration::from_secs(60));
         kept.put("a", 1, (minute, now));
         assert_eq!(kept.get(&"a", now), Some(1));
         assert_eq!(kept.get(&"a", now + minute), None);

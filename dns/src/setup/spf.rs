@@ -6,15 +6,17 @@
 pub(crate) mod merge;
 pub(crate) mod walk;
 
-pub(crate) use crate::sender_policy::record::{Mechanism, Qualifier, Record, Term, is_record, words};
+pub(crate) use crate::sender_policy::record::{
+    SpfMechanism, SpfQualifier, SpfRecord, SpfTerm, is_record, record_terms,
+};
 
 /// What one of our own records passes mail by: its `include:` terms.
-pub fn mechanisms(record: &str) -> Vec<String> {
-    words(record).map(str::to_ascii_lowercase).filter(|word| word.starts_with("include:")).collect()
+pub fn include_mechanisms(record: &str) -> Vec<String> {
+    record_terms(record).map(str::to_ascii_lowercase).filter(|word| word.starts_with("include:")).collect()
 }
 
 /// Whether a text is meant to be one, and is not.
-pub(crate) fn is_nearly_record(text: &str) -> bool {
+pub(crate) fn is_almost_record(text: &str) -> bool {
     let bare: String = text.chars().filter(|c| c.is_ascii_alphanumeric() || *c == '=').take(16).collect();
     let bare = bare.to_ascii_lowercase();
     !is_record(text) && (bare.starts_with("v=spf") || bare.starts_with("vspf1") || bare.starts_with("spf1"))
@@ -25,10 +27,10 @@ pub(crate) fn is_nearly_record(text: &str) -> bool {
 /// # Errors
 /// What is wrong, as the end of a sentence: what receivers cannot read, and what they read as something else than
 /// its owner meant.
-pub(crate) fn read(text: &str) -> Result<Record, String> {
-    let record = Record::parse(text)?;
-    for (word, term) in words(text).zip(&record.0) {
-        let Term::Unknown { name } = term else { continue };
+pub(crate) fn parse_strict(text: &str) -> Result<SpfRecord, String> {
+    let record = SpfRecord::parse(text)?;
+    for (word, term) in record_terms(text).zip(&record.0) {
+        let SpfTerm::Unknown { name } = term else { continue };
         let why = match name.as_str() {
             "v" => "stands in the middle of it: two records were joined in one",
             "include" | "a" | "mx" | "ip4" | "ip6" | "exists" | "all" | "ptr" => {
@@ -36,20 +38,20 @@ pub(crate) fn read(text: &str) -> Result<Record, String> {
             }
             _ => continue,
         };
-        return Err(format!("\"{}\" {why}", super::text::short(word)));
+        return Err(format!("\"{}\" {why}", super::text::short_value(word)));
     }
     Ok(record)
 }
 
 /// Whether mail passes by an `include:` of the record itself: where it counts, and without another qualifier.
-pub(crate) fn passes(record: &Record, include: &str) -> bool {
+pub(crate) fn passes_include(record: &SpfRecord, include: &str) -> bool {
     let is = |host: &str| include.strip_prefix("include:").is_some_and(|our| our.eq_ignore_ascii_case(host));
     // The first that matches decides (RFC 7208 4.6.2).
-    let first = record.read().find_map(|term| match term {
-        Term::Mechanism(qualifier, Mechanism::Include(host)) if is(host.as_str()) => Some(*qualifier),
+    let first = record.effective_terms().find_map(|term| match term {
+        SpfTerm::Mechanism(qualifier, SpfMechanism::Include(host)) if is(host.as_str()) => Some(*qualifier),
         _ => None,
     });
-    first == Some(Qualifier::Pass)
+    first == Some(SpfQualifier::Pass)
 }
 
 #[cfg(test)]
@@ -71,7 +73,7 @@ mod tests {
             ("v=DMARC1; p=none", false, false),
             ("", false, false),
         ] {
-            assert_eq!((is_record(text), is_nearly_record(text)), (is, nearly), "{text}");
+            assert_eq!((is_record(text), is_almost_record(text)), (is, nearly), "{text}");
         }
     }
 
@@ -82,9 +84,9 @@ mod tests {
             ("v=spf1 -all v=spf1 mx -all", "two records were joined"),
             ("v=spf1 everything", "nothing that SPF knows"),
         ] {
-            let found = read(bad).unwrap_err();
+            let found = parse_strict(bad).unwrap_err();
             assert!(found.contains(why), "{bad}: {found}");
         }
-        assert!(read("v=spf1 mx unknown=thing -all").is_ok());
+        assert!(parse_strict("v=spf1 mx unknown=thing -all").is_ok());
     }
 }

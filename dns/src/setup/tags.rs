@@ -7,14 +7,13 @@ const TAGS_MAX: usize = 64;
 ///
 /// # Errors
 /// What is wrong, as the end of a sentence.
-pub(super) fn tags(text: &str) -> Result<Vec<(&str, &str)>, String> {
+pub(super) fn parse_tags(text: &str) -> Result<Vec<(&str, &str)>, String> {
     let mut tags: Vec<(&str, &str)> = Vec::new();
     if text.bytes().filter(|byte| *byte == b';').count() > TAGS_MAX {
         return Err(format!("it has more than {TAGS_MAX} tags"));
     }
     for part in text.trim_end().trim_end_matches(';').split(';') {
-        let wrong =
-            || format!("\"{}\" is no tag of the form \"name=value\"", super::text::short(part.trim()));
+        let wrong = || format!("\"{}\" is no tag of the form \"name=value\"", super::text::short_value(part.trim()));
         let (name, value) = part.split_once('=').ok_or_else(wrong)?;
         let (name, value) = (name.trim(), value.trim());
         if name.is_empty() || !name.bytes().all(|b| b.is_ascii_alphanumeric() || b == b'_') {
@@ -29,7 +28,7 @@ pub(super) fn tags(text: &str) -> Result<Vec<(&str, &str)>, String> {
 }
 
 /// The value of a tag.
-pub(super) fn tag<'a>(tags: &[(&str, &'a str)], name: &str) -> Option<&'a str> {
+pub(super) fn tag_value<'a>(tags: &[(&str, &'a str)], name: &str) -> Option<&'a str> {
     tags.iter().find(|(tag, _)| *tag == name).map(|(_, value)| *value)
 }
 
@@ -39,8 +38,8 @@ mod tests {
 
     #[test]
     fn read_and_refused() {
-        assert_eq!(tags("v=DKIM1; p = A B= ;").unwrap(), [("v", "DKIM1"), ("p", "A B=")]);
-        assert_eq!(tag(&tags("v=DKIM1;p=").unwrap(), "p"), Some(""));
+        assert_eq!(parse_tags("v=DKIM1; p = A B= ;").unwrap(), [("v", "DKIM1"), ("p", "A B=")]);
+        assert_eq!(tag_value(&parse_tags("v=DKIM1;p=").unwrap(), "p"), Some(""));
         for (text, why) in [
             ("v=DMARC1 p=none", ""),
             ("v=DMARC1; none", "no tag"),
@@ -48,8 +47,8 @@ mod tests {
             ("p=a; p=b", "twice"),
             ("", "no tag"),
         ] {
-            assert!(why.is_empty() == tags(text).is_ok(), "{text}");
-            assert!(tags(text).err().unwrap_or_default().contains(why), "{text}");
+            assert!(why.is_empty() == parse_tags(text).is_ok(), "{text}");
+            assert!(parse_tags(text).err().unwrap_or_default().contains(why), "{text}");
         }
     }
 }

@@ -7,16 +7,16 @@ const SHORT_BYTES_MAX: usize = 100;
 
 /// What was done to a text.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum Flaw {
+pub(crate) enum TextFlaw {
     /// Its quotation marks were published with it.
     Quoted,
     /// Backslashes were, which belong into a zone file.
     Escaped,
 }
 
-impl Flaw {
+impl TextFlaw {
     /// What is wrong with the text at a name.
-    pub(super) fn sentence(self, name: &str) -> String {
+    pub(super) fn describe(self, name: &str) -> String {
         match self {
             Self::Quoted => format!(
                 "The TXT record at {name} was quoted twice: its quotation marks were published as part of the \
@@ -39,30 +39,30 @@ impl Flaw {
 }
 
 /// The text that was meant, where this one was quoted twice or escaped.
-pub(super) fn mended(text: &str) -> Option<(String, Flaw)> {
+pub(super) fn repair_text(text: &str) -> Option<(String, TextFlaw)> {
     let is_quote = |c: char| matches!(c, '"' | '“' | '”' | '„' | '\'' | '`');
     let trimmed = text.trim();
     if trimmed.starts_with(is_quote) || trimmed.ends_with(is_quote) {
         // "one" "two": the strings of one value.
         let joined = trimmed.replace("\" \"", "").replace("\"\"", "");
         let bare = joined.trim_matches(is_quote).replace(['"', '\\'], "");
-        return Some((bare, Flaw::Quoted));
+        return Some((bare, TextFlaw::Quoted));
     }
-    trimmed.contains('\\').then(|| (trimmed.replace('\\', ""), Flaw::Escaped))
+    trimmed.contains('\\').then(|| (trimmed.replace('\\', ""), TextFlaw::Escaped))
 }
 
 /// A value as it is shown.
-pub(super) fn shown(text: &str) -> String {
-    cut(text, SHOWN_BYTES_MAX)
+pub(super) fn display_value(text: &str) -> String {
+    truncate(text, SHOWN_BYTES_MAX)
 }
 
 /// A value as it stands in a sentence.
-pub(super) fn short(text: &str) -> String {
-    cut(text, SHORT_BYTES_MAX)
+pub(super) fn short_value(text: &str) -> String {
+    truncate(text, SHORT_BYTES_MAX)
 }
 
 /// Control characters have no place in a page.
-fn cut(text: &str, bytes_max: usize) -> String {
+fn truncate(text: &str, bytes_max: usize) -> String {
     let mut shown = String::new();
     for c in text.chars() {
         if shown.len() + c.len_utf8() > bytes_max {
@@ -75,7 +75,7 @@ fn cut(text: &str, bytes_max: usize) -> String {
 }
 
 /// `a`, `a and b`, `a, b and c`.
-pub(super) fn list(words: &[String]) -> String {
+pub(super) fn join_list(words: &[String]) -> String {
     match words {
         [] => String::new(),
         [one] => one.clone(),
@@ -90,20 +90,20 @@ mod tests {
     #[test]
     fn what_was_meant() {
         for (text, meant) in [
-            ("\"v=spf1 -all\"", Some(("v=spf1 -all", Flaw::Quoted))),
-            ("“v=spf1 -all”", Some(("v=spf1 -all", Flaw::Quoted))),
-            ("\"k=rsa; p=AB\" \"CD\"", Some(("k=rsa; p=ABCD", Flaw::Quoted))),
-            ("v=DMARC1\\; p=none", Some(("v=DMARC1; p=none", Flaw::Escaped))),
+            ("\"v=spf1 -all\"", Some(("v=spf1 -all", TextFlaw::Quoted))),
+            ("“v=spf1 -all”", Some(("v=spf1 -all", TextFlaw::Quoted))),
+            ("\"k=rsa; p=AB\" \"CD\"", Some(("k=rsa; p=ABCD", TextFlaw::Quoted))),
+            ("v=DMARC1\\; p=none", Some(("v=DMARC1; p=none", TextFlaw::Escaped))),
             ("v=spf1 -all", None),
         ] {
             let meant = meant.map(|(text, flaw)| (text.to_owned(), flaw));
-            assert_eq!(mended(text), meant, "{text}");
+            assert_eq!(repair_text(text), meant, "{text}");
         }
     }
 
     #[test]
     fn shown_is_bounded() {
-        assert!(shown(&"ü".repeat(60_000)).len() <= SHOWN_BYTES_MAX + '…'.len_utf8());
-        assert_eq!(shown("a\r\n\u{1b}b"), "a\u{fffd}\u{fffd}\u{fffd}b");
+        assert!(display_value(&"ü".repeat(60_000)).len() <= SHOWN_BYTES_MAX + '…'.len_utf8());
+        assert_eq!(display_value("a\r\n\u{1b}b"), "a\u{fffd}\u{fffd}\u{fffd}b");
     }
 }

@@ -25,11 +25,11 @@ use jiff::Timestamp;
 use mail::address::Address;
 use mail_auth::common::crypto::SigningKey as _;
 
-use super::{Field, Message, SignError, Signer, field_end, fold, split};
-use crate::relax::relax_field;
+use super::{RawField, SignError, Signer, SplitMessage, field_end, fold_value, split_message};
+use crate::relax::canonicalize_field;
 
 /// The name of the field that says what the message is.
-const INSTANCE: &str = "Message-Instance";
+const INSTANCE_FIELD: &str = "Message-Instance";
 /// Bytes of a signature's field: RSA's has some 700.
 const SIGNATURE_BYTES: usize = 768;
 
@@ -38,17 +38,17 @@ const SIGNATURE_BYTES: usize = 768;
 ///
 /// # Errors
 /// [`SignError::Malformed`].
-pub fn instance(chunks: &[&[u8]]) -> Result<Option<Vec<u8>>, SignError> {
-    let message = split(chunks)?;
+pub fn message_instance(chunks: &[&[u8]]) -> Result<Option<Vec<u8>>, SignError> {
+    let message = split_message(chunks)?;
     let Some(header) = header_hash(&message.fields) else { return Ok(None) };
     let (header, body) = (BASE64.encode(header), BASE64.encode(body_hash(&message)));
-    Ok(Some(format!("{INSTANCE}: m=1;\r\n\th=sha256:{header}:\r\n\t{body};\r\n").into_bytes()))
+    Ok(Some(format!("{INSTANCE_FIELD}: m=1;\r\n\th=sha256:{header}:\r\n\t{body};\r\n").into_bytes()))
 }
 
 /// How many bytes of a message are the [`instance`] that was put before it.
 #[must_use]
 pub fn instance_length(message: &[u8]) -> Option<usize> {
-    let rest = message.strip_prefix(INSTANCE.as_bytes())?;
+    let rest = message.strip_prefix(INSTANCE_FIELD.as_bytes())?;
     rest.starts_with(b": ").then(|| field_end(message))
 }
 
@@ -70,29 +70,29 @@ impl Signer {
         let mut lines = Vec::with_capacity(SIGNATURE_BYTES);
         let start = format!("DKIM2-Signature: i=1; m=1; t={time};\r\n\td={domain};\r\n\tmf=");
         lines.extend_from_slice(start.as_bytes());
-        fold(path(sender).as_bytes(), &mut lines);
+        fold_value(encode_path(sender).as_bytes(), &mut lines);
         lines.extend_from_slice(b";\r\n\trt=");
-        fold(path(Some(recipient)).as_bytes(), &mut lines);
+        fold_value(encode_path(Some(recipient)).as_bytes(), &mut lines);
         lines.extend_from_slice(format!(";\r\n\ts={selector}:{algorithm}:").as_bytes());
         // Signed is the field with an empty value (draft-04 9.6).
         let mut input = Vec::with_capacity(SIGNATURE_BYTES);
-        compact(instance, b"\r\n", &mut input);
-        compact(&lines, b";\r\n", &mut input);
+        canonicalize_compact(instance, b"\r\n", &mut input);
+        canonicalize_compact(&lines, b";\r\n", &mut input);
         let value = key.sign(input.as_slice()).map_err(|_| SignError::Failed)?;
         lines.extend_from_slice(b"\r\n\t");
-        fold(BASE64.encode(value).as_bytes(), &mut lines);
+        fold_value(BASE64.encode(value).as_bytes(), &mut lines);
         lines.extend_from_slice(b";\r\n");
         Ok(lines)
     }
 }
 
 /// A path as the envelope has it (draft-04 8.5, 8.6): with its brackets, in Base64.
-fn path(address: Option<&Address>) -> String {
+fn encode_path(address: Option<&Address>) -> String {
     BASE64.encode(address.map_or_else(|| "<>".to_owned(), |address| format!("<{address}>")))
 }
 
 /// The form in which a field is signed (draft-04 9.6): the name in small letters, and no blanks anywhere.
-fn compact(field: &[u8], end: &[u8], out: &mut Vec<u8>) {
+fn canonicalize_compact(field: &[u8], end: &[u8], out: &mut Vec<u8>) {
     let (name, value) = field.split_at(memchr::memchr(b':', field).unwrap_or(field.len()));
     out.extend(name.iter().map(u8::to_ascii_lowercase));
     out.extend(value.iter().filter(|byte| !matches!(byte, b' ' | b'\t' | b'\r' | b'\n')));
@@ -101,14 +101,14 @@ fn compact(field: &[u8], end: &[u8], out: &mut Vec<u8>) {
 
 /// The hash of the header (draft-04 6.2): fields by name, those of one name from the last to the first, relaxed. None
 /// when it is not for us to sign.
-fn header_hash(fields: &[Field<'_>]) -> Option<digest::Digest> {
+fn header_hash(fields: &[RawField<'_>]) -> Option<digest::Digest> {
     let mut signed = Vec::with_capacity(fields.len());
     for (name, value) in fields.iter().rev() {
         let name = String::from_utf8_lossy(name).to_ascii_lowercase();
         match name.as_str() {
             "message-instance" | "dkim2-signature" => return None,
-            name if is_disputed(name) => return None,
-            name if is_left_out(name) => {}
+            name if is_draft_dependent_field(name) => return None,
+            name if is_excluded_field(name) => {}
             _ => signed.push((name, *value)),
         }
     }
@@ -118,14 +118,14 @@ fn header_hash(fields: &[Field<'_>]) -> Option<digest::Digest> {
     let mut relaxed = Vec::new();
     for (name, value) in signed {
         relaxed.clear();
-        relax_field(&name, value, &mut relaxed);
+        canonicalize_field(&name, value, &mut relaxed);
         hash.update(&relaxed);
     }
     Some(hash.finish())
 }
 
 /// Traces, and signatures of other kinds: what is put on a message on its way (draft-04 6.2).
-fn is_left_out(name: &str) -> bool {
+fn is_excluded_field(name: &str) -> bool {
     matches!(
         name,
         "received"
@@ -140,7 +140,7 @@ fn is_left_out(name: &str) -> bool {
 }
 
 /// Signed by draft-04, and left out by -08.
-fn is_disputed(name: &str) -> bool {
+fn is_draft_dependent_field(name: &str) -> bool {
     matches!(
         name,
         "apparently-to"
@@ -153,7 +153,7 @@ fn is_disputed(name: &str) -> bool {
 }
 
 /// The hash of the body (draft-04 6.1): as it is, with one CRLF for all line ends behind it.
-fn body_hash(message: &Message<'_>) -> digest::Digest {
+fn body_hash(message: &SplitMessage<'_>) -> digest::Digest {
     let mut pieces = vec![message.body_start];
     pieces.extend_from_slice(message.body_rest);
     while let Some(last) = pieces.last_mut() {

@@ -20,21 +20,21 @@ use bytes::Bytes;
 use futures_util::future::BoxFuture;
 use hickory_resolver::proto::rr::{RData, RecordType};
 use jiff::Timestamp;
-use mail::address::{Address, Name};
-use mail::received::{Auth, AuthResult, author_domain};
+use mail::address::{Address, DomainName};
+use mail::received::{AuthResult, AuthenticationResults, author_domain};
 use mail_auth::AuthenticatedMessage;
 use tokio::sync::Semaphore;
 use tokio::time::timeout;
 
-use self::dmarc::{NoAnswer, Proof};
-use super::{DkimResultCode, DkimVerdict, PublicKeys, bounded, signatures};
-use crate::lookup::{Resolver, any_name};
-use crate::sender_policy::{Asked, Checked, PolicyResult, check_host};
+use self::dmarc::{AuthenticatedIdentifier, DmarcUnavailable};
+use super::{DkimKeySource, DkimResultCode, DkimVerdict, limit_signatures, verify_signatures};
+use crate::lookup::{Resolver, parse_wire_name};
+use crate::sender_policy::{SpfOutcome, SpfQuery, SpfResult, check_host};
 
 /// Messages judged at once: most of the time of one is waiting for name servers.
-const VERDICTS_MAX: usize = 512;
+const CHECKS_MAX: usize = 512;
 /// Large messages judged at once: those keep a thread each busy with hashing.
-const LARGE_MAX: usize = 64;
+const LARGE_CHECKS_MAX: usize = 64;
 /// From this size on a message is large.
 const LARGE_BYTES: usize = 256 << 10;
 /// How long SPF, DKIM, ARC and iprev may take.
@@ -42,18 +42,18 @@ const DEADLINE: Duration = Duration::from_secs(7);
 /// And DMARC, after them.
 const DMARC_DEADLINE: Duration = Duration::from_secs(3);
 /// How long a message waits for its turn.
-const TURN_MAX: Duration = Duration::from_secs(30);
+const QUEUE_TIMEOUT: Duration = Duration::from_secs(30);
 /// Names of a host that are looked at (RFC 8601 2.7.3).
 const HOST_NAMES_MAX: usize = 4;
 /// Domains behind a message that are remembered.
 const AUTHENTICATED_MAX: usize = 10;
 
-static PLACES: Semaphore = Semaphore::const_new(VERDICTS_MAX);
-static LARGE_PLACES: Semaphore = Semaphore::const_new(LARGE_MAX);
+static PERMITS: Semaphore = Semaphore::const_new(CHECKS_MAX);
+static LARGE_PERMITS: Semaphore = Semaphore::const_new(LARGE_CHECKS_MAX);
 
 /// How a message came.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Way {
+pub struct MessageSource {
     /// Who handed it in.
     pub peer: IpAddr,
     /// What that host calls itself.
@@ -61,25 +61,25 @@ pub struct Way {
     /// The envelope's sender; none is the null path.
     pub reverse_path: Option<Address>,
     /// Who we are.
-    pub hostname: Name,
+    pub hostname: DomainName,
     /// When it came.
     pub received_at: Timestamp,
 }
 
 /// Whose the author's domain is.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub enum Author {
+pub enum AuthorDomain {
     /// One address, of this domain.
-    One(Name),
+    Single(DomainName),
     /// None, several, or nothing that could be read: nobody stands for it (RFC 7489 6.6.1).
-    Nobody,
+    Invalid,
     /// It was not looked at: there was no time for it.
-    Unread,
+    Unchecked,
 }
 
 /// What the owner of the author's domain wants done with what fails.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
-pub enum Policy {
+pub enum DmarcPolicy {
     /// Nothing.
     #[default]
     None,
@@ -91,9 +91,9 @@ pub enum Policy {
 
 /// What was found.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Verdict {
+pub struct AuthenticationVerdict {
     /// In one word each.
-    pub auth: Auth,
+    pub auth: AuthenticationResults,
     /// Of the name that the host gave itself.
     pub helo: AuthResult,
     /// Why SPF fails, says the owner of the reverse path's domain.
@@ -103,27 +103,31 @@ pub struct Verdict {
     /// The signatures, in the order of the header.
     pub dkim: Vec<DkimVerdict>,
     /// Whose the author's domain is.
-    pub author: Author,
+    pub author: AuthorDomain,
     /// What its owner wants.
-    pub policy: Policy,
+    pub policy: DmarcPolicy,
     /// Domains that stand behind it: of signatures that hold, and of the reverse path where SPF passes.
-    pub authenticated: Vec<Name>,
-    way: Way,
+    pub authenticated: Vec<DomainName>,
+    source: MessageSource,
 }
 
 /// Judges a message.
-pub fn judge<'a>(resolver: &'a Resolver, message: Bytes, way: Way) -> BoxFuture<'a, Verdict> {
+pub fn authenticate<'a>(
+    resolver: &'a Resolver,
+    message: Bytes,
+    way: MessageSource,
+) -> BoxFuture<'a, AuthenticationVerdict> {
     Box::pin(async move {
-        let places = if message.len() > LARGE_BYTES { &LARGE_PLACES } else { &PLACES };
-        let unknown = Verdict::unknown(way.clone());
+        let places = if message.len() > LARGE_BYTES { &LARGE_PERMITS } else { &PERMITS };
+        let unknown = AuthenticationVerdict::unknown(way.clone());
         // Never closed.
-        let Ok(Ok(place)) = timeout(TURN_MAX, places.acquire()).await else { return unknown };
+        let Ok(Ok(place)) = timeout(QUEUE_TIMEOUT, places.acquire()).await else { return unknown };
         let resolver = resolver.clone();
         let judging = async move {
             let _place = place;
-            look(&resolver, &message, way).await
+            run_checks(&resolver, &message, way).await
         };
-        let judged = if std::ptr::eq(places, &raw const LARGE_PLACES) {
+        let judged = if std::ptr::eq(places, &raw const LARGE_PERMITS) {
             let runtime = tokio::runtime::Handle::current();
             tokio::task::spawn_blocking(move || runtime.block_on(judging)).await
         } else {
@@ -136,62 +140,62 @@ pub fn judge<'a>(resolver: &'a Resolver, message: Bytes, way: Way) -> BoxFuture<
     })
 }
 
-async fn look(resolver: &Resolver, raw: &[u8], way: Way) -> Verdict {
-    let message = bounded(AuthenticatedMessage::parse(raw).unwrap_or_default());
-    let author = author(raw, &message);
-    let keys = PublicKeys::Dns(resolver.clone());
+async fn run_checks(resolver: &Resolver, raw: &[u8], way: MessageSource) -> AuthenticationVerdict {
+    let message = limit_signatures(AuthenticatedMessage::parse(raw).unwrap_or_default());
+    let author = find_author(raw, &message);
+    let keys = DkimKeySource::Dns(resolver.clone());
     let (helo, mail, dkim, arc, iprev) = tokio::join!(
-        spf(resolver, &way, None),
-        spf(resolver, &way, way.reverse_path.as_ref()),
-        signatures(&message, &keys, DEADLINE),
-        arc::judge(&message, &keys, DEADLINE),
-        iprev(resolver, way.peer),
+        check_spf(resolver, &way, None),
+        check_spf(resolver, &way, way.reverse_path.as_ref()),
+        verify_signatures(&message, &keys, DEADLINE),
+        arc::verify_chain(&message, &keys, DEADLINE),
+        check_iprev(resolver, way.peer),
     );
     // Without a reverse path the name that the host gave itself stands for it (RFC 7208 2.4).
     let sender = if way.reverse_path.is_some() { &mail } else { &helo };
-    let (spf, sender_domain) = (word(sender.result), sender_domain(&way));
-    let proof = proof(spf, sender_domain.as_ref());
+    let (spf, sender_domain) = (auth_result(sender.result), sender_domain(&way));
+    let proof = authenticated_identifier(spf, sender_domain.as_ref());
     let (dmarc, policy) = match &author {
-        Author::One(domain) => dmarc(resolver, domain, proof, &dkim).await,
-        Author::Nobody | Author::Unread => (AuthResult::PermError, Policy::None),
+        AuthorDomain::Single(domain) => check_dmarc(resolver, domain, proof, &dkim).await,
+        AuthorDomain::Invalid | AuthorDomain::Unchecked => (AuthResult::PermError, DmarcPolicy::None),
     };
-    let auth = Auth { spf, dkim: overall(&dkim), dmarc, arc };
+    let auth = AuthenticationResults { spf, dkim: combine_dkim(&dkim), dmarc, arc };
     let passed = sender_domain.filter(|_| auth.spf == AuthResult::Pass);
     let signed = dkim.iter().filter(|one| one.result == DkimResultCode::Pass);
-    let mut authenticated: Vec<Name> = Vec::new();
+    let mut authenticated: Vec<DomainName> = Vec::new();
     for name in signed.filter_map(|one| one.domain.parse().ok()).chain(passed) {
         if !authenticated.contains(&name) && authenticated.len() < AUTHENTICATED_MAX {
             authenticated.push(name);
         }
     }
     let spf_explanation = sender.explanation.clone();
-    let helo = word(helo.result);
-    Verdict { auth, helo, spf_explanation, iprev, dkim, author, policy, authenticated, way }
+    let helo = auth_result(helo.result);
+    AuthenticationVerdict { auth, helo, spf_explanation, iprev, dkim, author, policy, authenticated, source: way }
 }
 
-impl Verdict {
+impl AuthenticationVerdict {
     /// The domains that stand behind what the message says of its author: none where it names several authors, of
     /// whom a signature may cover another than the one that is read.
     #[must_use]
-    pub fn stands_behind(&self) -> &[Name] {
+    pub fn authenticated_domains(&self) -> &[DomainName] {
         match self.author {
-            Author::One(_) => &self.authenticated,
-            Author::Nobody | Author::Unread => &[],
+            AuthorDomain::Single(_) => &self.authenticated,
+            AuthorDomain::Invalid | AuthorDomain::Unchecked => &[],
         }
     }
 }
 
 /// Whose the message says that it is, where our reading of its From field is also that of who judges DMARC.
-fn author(raw: &[u8], message: &AuthenticatedMessage<'_>) -> Author {
-    let [one] = message.from.as_slice() else { return Author::Nobody };
-    let judged = one.rsplit_once('@').and_then(|(_, domain)| domain.parse::<Name>().ok());
+fn find_author(raw: &[u8], message: &AuthenticatedMessage<'_>) -> AuthorDomain {
+    let [one] = message.from.as_slice() else { return AuthorDomain::Invalid };
+    let judged = one.rsplit_once('@').and_then(|(_, domain)| domain.parse::<DomainName>().ok());
     match author_domain(raw) {
-        Some(domain) if Some(&domain) == judged.as_ref() => Author::One(domain),
-        _ => Author::Nobody,
+        Some(domain) if Some(&domain) == judged.as_ref() => AuthorDomain::Single(domain),
+        _ => AuthorDomain::Invalid,
     }
 }
 
-fn sender_domain(way: &Way) -> Option<Name> {
+fn sender_domain(way: &MessageSource) -> Option<DomainName> {
     match &way.reverse_path {
         Some(path) => Some(path.domain().clone()),
         None => way.helo.parse().ok(),
@@ -199,24 +203,24 @@ fn sender_domain(way: &Way) -> Option<Name> {
 }
 
 /// Who is proven by a result, or may turn out to be.
-fn proof(result: AuthResult, domain: Option<&Name>) -> Option<Proof> {
+fn authenticated_identifier(result: AuthResult, domain: Option<&DomainName>) -> Option<AuthenticatedIdentifier> {
     let holds = match result {
         AuthResult::Pass => true,
         AuthResult::TempError => false,
         _ => return None,
     };
-    Some(Proof { domain: domain?.clone(), holds })
+    Some(AuthenticatedIdentifier { domain: domain?.clone(), is_verified: holds })
 }
 
-async fn spf(resolver: &Resolver, way: &Way, path: Option<&Address>) -> Checked {
+async fn check_spf(resolver: &Resolver, way: &MessageSource, path: Option<&Address>) -> SpfOutcome {
     let hello = way.helo.trim_end_matches('.');
-    let (local, domain) = path.map_or(("", hello), |path| (path.local(), path.domain().as_str()));
+    let (local, domain) = path.map_or(("", hello), |path| (path.local_part(), path.domain().as_str()));
     let receiver = (way.hostname.as_str(), way.received_at);
-    check_host(resolver, &Asked { peer: way.peer, hello, local, domain, receiver }, DEADLINE).await
+    check_host(resolver, &SpfQuery { peer: way.peer, hello, local, domain, receiver }, DEADLINE).await
 }
 
 /// Whether an address leads to a name, and that back to it (RFC 8601 2.7.3).
-async fn iprev(resolver: &Resolver, peer: IpAddr) -> AuthResult {
+async fn check_iprev(resolver: &Resolver, peer: IpAddr) -> AuthResult {
     let peer = peer.to_canonical();
     let look = async {
         let Ok(names) = resolver.ptr(peer).await else { return AuthResult::TempError };
@@ -225,7 +229,7 @@ async fn iprev(resolver: &Resolver, peer: IpAddr) -> AuthResult {
         }
         let mut result = AuthResult::Fail;
         let kind = if peer.is_ipv4() { RecordType::A } else { RecordType::AAAA };
-        for name in names.data.iter().take(HOST_NAMES_MAX).filter_map(|name| any_name(name.as_str())) {
+        for name in names.data.iter().take(HOST_NAMES_MAX).filter_map(|name| parse_wire_name(name.as_str())) {
             let Ok(found) = resolver.records(&name, kind).await else {
                 result = AuthResult::TempError;
                 continue;
@@ -244,42 +248,42 @@ async fn iprev(resolver: &Resolver, peer: IpAddr) -> AuthResult {
     timeout(DEADLINE, look).await.unwrap_or(AuthResult::TempError)
 }
 
-async fn dmarc(
+async fn check_dmarc(
     resolver: &Resolver,
-    author: &Name,
-    spf: Option<Proof>,
+    author: &DomainName,
+    spf: Option<AuthenticatedIdentifier>,
     dkim: &[DkimVerdict],
-) -> (AuthResult, Policy) {
+) -> (AuthResult, DmarcPolicy) {
     let proofs = dkim.iter().filter_map(|one| {
         let holds = match one.result {
             DkimResultCode::Pass => true,
             DkimResultCode::TempError => false,
             _ => return None,
         };
-        Some(Proof { domain: one.domain.parse().ok()?, holds })
+        Some(AuthenticatedIdentifier { domain: one.domain.parse().ok()?, is_verified: holds })
     });
-    let proofs: Vec<Proof> = proofs.collect();
-    match timeout(DMARC_DEADLINE, dmarc::judge(resolver, author, spf, &proofs)).await {
+    let proofs: Vec<AuthenticatedIdentifier> = proofs.collect();
+    match timeout(DMARC_DEADLINE, dmarc::evaluate(resolver, author, spf, &proofs)).await {
         Ok(Ok(judged)) => judged,
-        Ok(Err(NoAnswer)) | Err(_) => (AuthResult::TempError, Policy::None),
+        Ok(Err(DmarcUnavailable)) | Err(_) => (AuthResult::TempError, DmarcPolicy::None),
     }
 }
 
-fn word(result: PolicyResult) -> AuthResult {
+fn auth_result(result: SpfResult) -> AuthResult {
     match result {
-        PolicyResult::Pass => AuthResult::Pass,
-        PolicyResult::Fail => AuthResult::Fail,
-        PolicyResult::SoftFail => AuthResult::SoftFail,
-        PolicyResult::Neutral => AuthResult::Neutral,
-        PolicyResult::TempError => AuthResult::TempError,
-        PolicyResult::PermError => AuthResult::PermError,
-        PolicyResult::None => AuthResult::None,
+        SpfResult::Pass => AuthResult::Pass,
+        SpfResult::Fail => AuthResult::Fail,
+        SpfResult::SoftFail => AuthResult::SoftFail,
+        SpfResult::Neutral => AuthResult::Neutral,
+        SpfResult::TempError => AuthResult::TempError,
+        SpfResult::PermError => AuthResult::PermError,
+        SpfResult::None => AuthResult::None,
     }
 }
 
 /// One word for all signatures: one that holds is enough; else the one that says most, of which there is a field for
 /// each (RFC 8601 2.7.1).
-fn overall(verdicts: &[DkimVerdict]) -> AuthResult {
+fn combine_dkim(verdicts: &[DkimVerdict]) -> AuthResult {
     let rank = |one: &DkimVerdict| match one.result {
         DkimResultCode::Pass => (0, AuthResult::Pass),
         DkimResultCode::TempError => (1, AuthResult::TempError),
@@ -290,34 +294,33 @@ fn overall(verdicts: &[DkimVerdict]) -> AuthResult {
     verdicts.iter().map(rank).min_by_key(|(rank, _)| *rank).map_or(AuthResult::None, |(_, word)| word)
 }
 
-impl Verdict {
+impl AuthenticationVerdict {
     /// Of a message of which nothing could be found out.
-    fn unknown(way: Way) -> Self {
+    fn unknown(source: MessageSource) -> Self {
         let unknown = AuthResult::TempError;
         Self {
-            auth: Auth { spf: unknown, dkim: unknown, dmarc: unknown, arc: unknown },
+            auth: AuthenticationResults { spf: unknown, dkim: unknown, dmarc: unknown, arc: unknown },
             helo: unknown,
             spf_explanation: None,
             iprev: unknown,
             dkim: Vec::new(),
-            author: Author::Unread,
-            policy: Policy::None,
+            author: AuthorDomain::Unchecked,
+            policy: DmarcPolicy::None,
             authenticated: Vec::new(),
-            way,
+            source,
         }
     }
 
     /// Whether it may be another one once the DNS gives answers.
     #[must_use]
-    pub fn is_unresolved(&self) -> bool {
-        let Auth { spf, dkim, dmarc, .. } = self.auth;
-        dmarc == AuthResult::TempError
-            || dmarc != AuthResult::Pass && [spf, dkim].contains(&AuthResult::TempError)
+    pub fn has_temporary_error(&self) -> bool {
+        let AuthenticationResults { spf, dkim, dmarc, .. } = self.auth;
+        dmarc == AuthResult::TempError || dmarc != AuthResult::Pass && [spf, dkim].contains(&AuthResult::TempError)
     }
 
     /// Whether the owner of the author's domain wants it refused.
     #[must_use]
-    pub fn is_to_be_refused(&self) -> bool {
-        self.auth.dmarc == AuthResult::Fail && self.policy == Policy::Reject
+    pub fn is_dmarc_reject(&self) -> bool {
+        self.auth.dmarc == AuthResult::Fail && self.policy == DmarcPolicy::Reject
     }
 }

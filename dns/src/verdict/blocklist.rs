@@ -4,7 +4,7 @@ use std::net::IpAddr;
 use std::time::Duration;
 
 use futures_util::future::join_all;
-use mail::address::Name;
+use mail::address::DomainName;
 use tokio::time::timeout;
 
 use crate::lookup::Resolver;
@@ -15,9 +15,9 @@ const DEADLINE: Duration = Duration::from_secs(4);
 pub const LISTS_MAX: usize = 10;
 
 /// The first list that an address is on; none when no list says so.
-pub async fn listed(resolver: &Resolver, peer: IpAddr, lists: &[Name]) -> Option<Name> {
+pub async fn find_listing(resolver: &Resolver, peer: IpAddr, lists: &[DomainName]) -> Option<DomainName> {
     let asked = lists.iter().take(LISTS_MAX).map(|list| async move {
-        let name = list.child(&turned_round(peer)).ok()?;
+        let name = list.child(&reversed_address(peer)).ok()?;
         let found = timeout(DEADLINE, resolver.addresses(&name)).await.ok()?.ok()?;
         found.data.into_iter().any(is_listing).then(|| list.clone())
     });
@@ -30,7 +30,7 @@ fn is_listing(answer: IpAddr) -> bool {
     matches!(answer, IpAddr::V4(four) if matches!(four.octets(), [127, a, b, _] if (a, b) != (255, 255)))
 }
 
-fn turned_round(peer: IpAddr) -> String {
+fn reversed_address(peer: IpAddr) -> String {
     match peer.to_canonical() {
         IpAddr::V4(four) => {
             let [a, b, c, d] = four.octets();
@@ -49,9 +49,9 @@ mod tests {
 
     #[test]
     fn addresses_are_turned_round() {
-        assert_eq!(turned_round("192.0.2.99".parse().unwrap()), "99.2.0.192");
-        assert_eq!(turned_round("::ffff:192.0.2.99".parse().unwrap()), "99.2.0.192");
-        let six = turned_round("2001:db8:1:2:3:4:567:89ab".parse().unwrap());
+        assert_eq!(reversed_address("192.0.2.99".parse().unwrap()), "99.2.0.192");
+        assert_eq!(reversed_address("::ffff:192.0.2.99".parse().unwrap()), "99.2.0.192");
+        let six = reversed_address("2001:db8:1:2:3:4:567:89ab".parse().unwrap());
         assert_eq!(six, "b.a.9.8.7.6.5.0.4.0.0.0.3.0.0.0.2.0.0.0.1.0.0.0.8.b.d.0.1.0.0.2");
     }
 

@@ -18,30 +18,29 @@ use mail_auth::common::verify::DomainKey;
 use mail_auth::{DnsError, Error, MessageAuthenticator, ResolverCache, Txt};
 use tokio::time::timeout;
 
-use super::PublicKeys;
-use crate::lookup::{any_name, texts};
+use super::DkimKeySource;
+use crate::lookup::{parse_wire_name, txt_strings};
 
 /// Records looked at of one name: nobody has so many keys there.
 const RECORDS_MAX: usize = 8;
 
 /// Keys by name.
-pub(super) struct Keys(Vec<Key>);
+pub(super) struct FetchedKeys(Vec<FetchedKey>);
 
-struct Key {
+struct FetchedKey {
     /// `sel._domainkey.example.com.`, in small letters.
     name: Box<str>,
     found: Txt,
     objection: Option<&'static str>,
 }
 
-impl Keys {
+impl FetchedKeys {
     /// Gets the keys of these names (`sel._domainkey.example.com.`). What has not come in time may come later.
-    pub(super) async fn of(names: &[String], source: &PublicKeys, within: Duration) -> Self {
-        let mut wanted: Vec<Box<str>> =
-            names.iter().map(|name| name.to_lowercase().into_boxed_str()).collect();
+    pub(super) async fn fetch(names: &[String], source: &DkimKeySource, within: Duration) -> Self {
+        let mut wanted: Vec<Box<str>> = names.iter().map(|name| name.to_lowercase().into_boxed_str()).collect();
         wanted.sort_unstable();
         wanted.dedup();
-        Self(join_all(wanted.into_iter().map(|name| key(name, source, within))).await)
+        Self(join_all(wanted.into_iter().map(|name| fetch_key(name, source, within))).await)
     }
 
     /// Why the key of a name does not count, whatever it verifies.
@@ -51,52 +50,48 @@ impl Keys {
     }
 }
 
-async fn key(name: Box<str>, source: &PublicKeys, within: Duration) -> Key {
+async fn fetch_key(name: Box<str>, source: &DkimKeySource, within: Duration) -> FetchedKey {
     let temporary = || Err(Txt::Error(Error::Dns(DnsError::Resolver("no answer".to_owned()))));
     let texts = match source {
-        PublicKeys::Given(records) => {
-            let is =
-                |given: &str| given.trim_end_matches('.').eq_ignore_ascii_case(name.trim_end_matches('.'));
+        DkimKeySource::Fixed(records) => {
+            let is = |given: &str| given.trim_end_matches('.').eq_ignore_ascii_case(name.trim_end_matches('.'));
             let found = records.iter().filter(|(given, _)| is(given));
             Ok(found.map(|(_, value)| value.clone()).collect::<Vec<String>>())
         }
-        PublicKeys::Dns(resolver) => match any_name(&name) {
+        DkimKeySource::Dns(resolver) => match parse_wire_name(&name) {
             None => Ok(Vec::new()),
             Some(wire) => match timeout(within, resolver.records(&wire, RecordType::TXT)).await {
                 Err(_) | Ok(Err(_)) => temporary(),
-                Ok(Ok(found)) => Ok(texts(found.as_deref()).take(RECORDS_MAX).collect()),
+                Ok(Ok(found)) => Ok(txt_strings(found.as_deref()).take(RECORDS_MAX).collect()),
             },
         },
     };
     let texts = match texts {
         Ok(texts) => texts,
-        Err(found) => return Key { name, found, objection: None },
+        Err(found) => return FetchedKey { name, found, objection: None },
     };
     // RFC 6376 3.6.2.2: of several, any may be taken; we take one that will do.
-    let text = texts.iter().find(|text| objection(text).is_none()).or(texts.first());
+    let text = texts.iter().find(|text| key_objection(text).is_none()).or(texts.first());
     let (found, objection) = match text {
         None => (Txt::Error(Error::Dns(DnsError::RecordNotFound(ResponseCode::NXDomain))), None),
         Some(text) => match DomainKey::parse(text.as_bytes()) {
-            Ok(key) => (key.into(), objection(text)),
+            Ok(key) => (key.into(), key_objection(text)),
             Err(error) => (Txt::Error(error), None),
         },
     };
-    Key { name, found, objection }
+    FetchedKey { name, found, objection }
 }
 
 /// Why a key may not be used for what signs email today (RFC 6376 3.2 and 3.6.1, RFC 8301 3.1).
-fn objection(text: &str) -> Option<&'static str> {
-    let mut names: Vec<&str> =
-        text.split(';').filter_map(|part| Some(part.split_once('=')?.0.trim())).collect();
+fn key_objection(text: &str) -> Option<&'static str> {
+    let mut names: Vec<&str> = text.split(';').filter_map(|part| Some(part.split_once('=')?.0.trim())).collect();
     names.sort_unstable();
     if names.windows(2).any(|pair| pair[0] == pair[1]) {
         return Some("a tag is in the key record twice");
     }
     let tag = |name: &str| {
         let mut tags = text.split(';').filter_map(|part| part.split_once('='));
-        tags.find(|(tag, _)| tag.trim() == name)
-            .map(|(_, value)| value.trim())
-            .filter(|value| !value.is_empty())
+        tags.find(|(tag, _)| tag.trim() == name).map(|(_, value)| value.trim()).filter(|value| !value.is_empty())
     };
     let lists = |list: &str, wanted: &[&str]| {
         list.split(':').any(|word| wanted.iter().any(|one| word.trim().eq_ignore_ascii_case(one)))
@@ -114,7 +109,7 @@ fn objection(text: &str) -> Option<&'static str> {
 }
 
 /// A verifier that knows no server: all that it will ask stands in [`Keys`].
-pub(super) fn offline() -> Option<&'static MessageAuthenticator> {
+pub(super) fn offline_authenticator() -> Option<&'static MessageAuthenticator> {
     static OFFLINE: OnceLock<Option<MessageAuthenticator>> = OnceLock::new();
     OFFLINE
         .get_or_init(|| {
@@ -125,7 +120,7 @@ pub(super) fn offline() -> Option<&'static MessageAuthenticator> {
 }
 
 /// Answers every question, so that none reaches the DNS.
-impl ResolverCache<Box<str>, Txt> for Keys {
+impl ResolverCache<Box<str>, Txt> for FetchedKeys {
     fn get<Q>(&self, name: &Q) -> Option<Txt>
     where
         Box<str>: Borrow<Q>,
@@ -151,14 +146,12 @@ impl ResolverCache<Box<str>, Txt> for Keys {
 
 #[cfg(test)]
 mod tests {
-    use super::objection;
+    use super::key_objection;
 
     #[test]
     fn keys_that_are_for_something_else() {
-        for good in
-            ["p=A", "v=DKIM1; k=rsa; h=sha1:sha256; s=email; p=A", "s=*;h=;p=A", "v=DKIM1;s=other:Email;p=A"]
-        {
-            assert_eq!(objection(good), None, "{good}");
+        for good in ["p=A", "v=DKIM1; k=rsa; h=sha1:sha256; s=email; p=A", "s=*;h=;p=A", "v=DKIM1;s=other:Email;p=A"] {
+            assert_eq!(key_objection(good), None, "{good}");
         }
         for (bad, why) in [
             ("v=DKIM2; p=A", "version"),
@@ -167,7 +160,7 @@ mod tests {
             ("s=email; s = email; p=A", "twice"),
             ("v=DKIM1; s=tlsrpt; p=A", "email"),
         ] {
-            assert!(objection(bad).unwrap().contains(why), "{bad}");
+            assert!(key_objection(bad).unwrap().contains(why), "{bad}");
         }
     }
 }

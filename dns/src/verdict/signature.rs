@@ -7,14 +7,14 @@ use mail_auth::common::crypto::Algorithm;
 /// Tags of one field that are read.
 const TAGS_MAX: usize = 64;
 /// A DKIM-Signature needs these (RFC 6376 3.5).
-pub(super) const DKIM: &[&str] = &["v", "a", "b", "bh", "d", "h", "s"];
+pub(super) const DKIM_REQUIRED_TAGS: &[&str] = &["v", "a", "b", "bh", "d", "h", "s"];
 /// An ARC-Message-Signature needs these (RFC 8617 4.1.2).
-pub(super) const ARC_MESSAGE: &[&str] = &["i", "a", "b", "bh", "d", "h", "s"];
+pub(super) const ARC_MESSAGE_REQUIRED_TAGS: &[&str] = &["i", "a", "b", "bh", "d", "h", "s"];
 /// An ARC-Seal needs these (RFC 8617 4.1.3).
-pub(super) const ARC_SEAL: &[&str] = &["i", "a", "b", "cv", "d", "s"];
+pub(super) const ARC_SEAL_REQUIRED_TAGS: &[&str] = &["i", "a", "b", "cv", "d", "s"];
 
 /// What is wrong with a field as a list of tags (RFC 6376 3.2): a tag that is none, twice there or missing.
-pub(super) fn flaw(value: &[u8], needed: &[&str]) -> Option<&'static str> {
+pub(super) fn tag_list_fault(value: &[u8], needed: &[&str]) -> Option<&'static str> {
     let Ok(text) = std::str::from_utf8(value) else { return Some("it is not written in UTF-8") };
     let mut names: Vec<&str> = Vec::new();
     let text = text.trim_end();
@@ -38,7 +38,7 @@ pub(super) fn flaw(value: &[u8], needed: &[&str]) -> Option<&'static str> {
 }
 
 /// Why a signature that verifies does not count all the same.
-pub(super) fn objection(algorithm: Algorithm, covered: &[String]) -> Option<&'static str> {
+pub(super) fn signature_objection(algorithm: Algorithm, covered: &[String]) -> Option<&'static str> {
     if algorithm == Algorithm::RsaSha1 {
         return Some("rsa-sha1 is not accepted (RFC 8301)");
     }
@@ -54,8 +54,8 @@ mod tests {
     #[test]
     fn lists_of_tags() {
         let whole = "v=1; a=rsa-sha256; d=a.example; s=s;\r\n\th=from; bh=A=; b=B=";
-        assert_eq!(flaw(whole.as_bytes(), DKIM), None);
-        assert_eq!(flaw(format!("{whole};\r\n").as_bytes(), DKIM), None);
+        assert_eq!(tag_list_fault(whole.as_bytes(), DKIM_REQUIRED_TAGS), None);
+        assert_eq!(tag_list_fault(format!("{whole};\r\n").as_bytes(), DKIM_REQUIRED_TAGS), None);
         for (bad, why) in [
             (format!("{whole}; d=b.example"), "twice"),
             (format!("{whole};; x=1"), "none"),
@@ -63,15 +63,15 @@ mod tests {
             (whole.replace("s=s", "S=s"), "missing"),
             (whole.replace("v=1;", ""), "missing"),
         ] {
-            assert!(flaw(bad.as_bytes(), DKIM).unwrap().contains(why), "{bad}");
+            assert!(tag_list_fault(bad.as_bytes(), DKIM_REQUIRED_TAGS).unwrap().contains(why), "{bad}");
         }
     }
 
     #[test]
     fn what_is_signed() {
         let fields = |list: &[&str]| list.iter().map(|&name| name.to_owned()).collect::<Vec<String>>();
-        assert_eq!(objection(Algorithm::RsaSha256, &fields(&["Subject", "From"])), None);
-        assert!(objection(Algorithm::RsaSha1, &fields(&["From"])).unwrap().contains("rsa-sha1"));
-        assert!(objection(Algorithm::Ed25519Sha256, &fields(&["Subject"])).unwrap().contains("From"));
+        assert_eq!(signature_objection(Algorithm::RsaSha256, &fields(&["Subject", "From"])), None);
+        assert!(signature_objection(Algorithm::RsaSha1, &fields(&["From"])).unwrap().contains("rsa-sha1"));
+        assert!(signature_objection(Algorithm::Ed25519Sha256, &fields(&["Subject"])).unwrap().contains("From"));
     }
 }

@@ -1,8 +1,8 @@
 //! Return path, tracking host and MX: aliases and hosts.
 
-use dns::setup::{Answers, Data, Look, judge};
+use dns::setup::{RecordData, RecordObservation, RecordSet, apply_rules};
 use jiff::Timestamp;
-use mail::setup::Purpose;
+use mail::setup::RecordPurpose;
 use mail::setup::RecordStatus::{Conflict, Mismatch, Missing, Verified};
 
 use crate::world::{look, record, table};
@@ -10,7 +10,7 @@ use crate::world::{look, record, table};
 #[tokio::test]
 async fn an_alias_that_leads_to_us() {
     table(
-        Purpose::ReturnPath,
+        RecordPurpose::ReturnPath,
         &[
             ("rp.example.com CNAME rp.service.example.", Verified, ""),
             ("rp.example.com CNAME RP.Service.Example.", Verified, ""),
@@ -26,13 +26,13 @@ async fn an_alias_that_leads_to_us() {
     )
     .await;
     let track = "track.example.com CNAME track.service.example.";
-    table(Purpose::Tracking, &[(track, Verified, "")]).await;
+    table(RecordPurpose::Tracking, &[(track, Verified, "")]).await;
 }
 
 #[tokio::test]
 async fn an_alias_that_leads_elsewhere() {
     table(
-        Purpose::ReturnPath,
+        RecordPurpose::ReturnPath,
         &[
             ("", Missing, "There is no CNAME record at rp.example.com."),
             ("rp.example.com CNAME other.example.", Mismatch, "leads to other.example, not to rp.service"),
@@ -46,9 +46,9 @@ async fn an_alias_that_leads_elsewhere() {
     )
     .await;
     // A server that lets one publish two.
-    let hosts = ["a.example", "rp.service.example"].map(|host| Data::Alias(host.to_owned()));
-    let answers = Answers::of(Ok(Look { aliases: Vec::new(), data: hosts.into() }));
-    let finding = judge("example.com", &record(Purpose::ReturnPath), &answers, Timestamp::UNIX_EPOCH);
+    let hosts = ["a.example", "rp.service.example"].map(|host| RecordData::Alias(host.to_owned()));
+    let answers = RecordObservation::from_records(Ok(RecordSet { aliases: Vec::new(), data: hosts.into() }));
+    let finding = apply_rules("example.com", &record(RecordPurpose::ReturnPath), &answers, Timestamp::UNIX_EPOCH);
     assert_eq!((finding.status, finding.found.len()), (Mismatch, 2));
     assert!(finding.error.unwrap().contains("There are 2 CNAME records at rp.example.com"));
 }
@@ -56,7 +56,7 @@ async fn an_alias_that_leads_elsewhere() {
 #[tokio::test]
 async fn another_type_where_an_alias_is_wanted() {
     table(
-        Purpose::ReturnPath,
+        RecordPurpose::ReturnPath,
         &[
             ("rp.example.com TXT \"rp.service.example.\"", Conflict, "published at rp.example.com as a TXT"),
             ("rp.example.com TXT \"v=spf1 -all\"", Conflict, "of the type TXT, and a CNAME is wanted"),
@@ -70,14 +70,14 @@ async fn another_type_where_an_alias_is_wanted() {
         ],
     )
     .await;
-    let finding = look(Purpose::ReturnPath, "rp.example.com A 192.0.2.9").await;
+    let finding = look(RecordPurpose::ReturnPath, "rp.example.com A 192.0.2.9").await;
     assert_eq!(finding.found, ["A 192.0.2.9"]);
 }
 
 #[tokio::test]
 async fn a_wildcard_that_answers_instead() {
     table(
-        Purpose::ReturnPath,
+        RecordPurpose::ReturnPath,
         &[
             ("*.example.com CNAME shop.example.", Missing, "is a wildcard (*.example.com)"),
             ("*.example.com A 192.0.2.9", Missing, "is a wildcard (*.example.com)"),
@@ -96,7 +96,7 @@ async fn a_wildcard_that_answers_instead() {
 #[tokio::test]
 async fn published_at_the_name_twice_over() {
     table(
-        Purpose::ReturnPath,
+        RecordPurpose::ReturnPath,
         &[(
             "rp.example.com.example.com CNAME rp.service.example.",
             Missing,
@@ -109,7 +109,7 @@ async fn published_at_the_name_twice_over() {
 #[tokio::test]
 async fn where_mail_goes() {
     table(
-        Purpose::Inbound,
+        RecordPurpose::Inbound,
         &[
             ("example.com MX 10 mx.service.example.", Verified, ""),
             ("example.com MX 77 mx.service.example.", Verified, ""),

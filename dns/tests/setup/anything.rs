@@ -1,20 +1,20 @@
 //! Whatever stands in a zone: a sentence of bounded length, and no panic.
 
-use dns::setup::{Answers, Data, Look, Trouble, judge};
+use dns::setup::{QueryError, RecordData, RecordObservation, RecordSet, apply_rules};
 use jiff::Timestamp;
-use mail::setup::{Purpose, RecordStatus};
+use mail::setup::{RecordPurpose, RecordStatus};
 use proptest::prelude::*;
 
 use crate::world::{DOMAIN, record};
 
-const PURPOSES: [Purpose; 7] = [
-    Purpose::Ownership,
-    Purpose::Dkim,
-    Purpose::ReturnPath,
-    Purpose::Spf,
-    Purpose::Dmarc,
-    Purpose::Inbound,
-    Purpose::Tracking,
+const PURPOSES: [RecordPurpose; 7] = [
+    RecordPurpose::Ownership,
+    RecordPurpose::Dkim,
+    RecordPurpose::ReturnPath,
+    RecordPurpose::Spf,
+    RecordPurpose::Dmarc,
+    RecordPurpose::Inbound,
+    RecordPurpose::Tracking,
 ];
 
 /// Texts with the words and marks that the readers look for.
@@ -28,12 +28,12 @@ fn text() -> impl Strategy<Value = String> {
     prop::collection::vec(word, 0..8).prop_map(|words| words.join(" "))
 }
 
-fn data() -> impl Strategy<Value = Data> {
+fn data() -> impl Strategy<Value = RecordData> {
     prop_oneof![
-        4 => text().prop_map(Data::Text),
-        1 => "[a-z.]{0,20}".prop_map(Data::Alias),
+        4 => text().prop_map(RecordData::Text),
+        1 => "[a-z.]{0,20}".prop_map(RecordData::Alias),
         1 => ("[a-z.]{0,20}", any::<u16>())
-            .prop_map(|(host, preference)| Data::MailHost { preference, host }),
+            .prop_map(|(host, preference)| RecordData::MailHost { preference, host }),
     ]
 }
 
@@ -45,12 +45,12 @@ proptest! {
         wildcard: bool,
     ) {
         for purpose in PURPOSES {
-            let look = Look { aliases: aliases.clone(), data: data.clone() };
-            let mut answers = Answers::of(Ok(look.clone()));
+            let look = RecordSet { aliases: aliases.clone(), data: data.clone() };
+            let mut answers = RecordObservation::from_records(Ok(look.clone()));
             answers.wildcard = wildcard;
             answers.beside = vec![("TXT", look.clone())];
             answers.elsewhere = vec![("x.example.com".to_owned(), look)];
-            let finding = judge(DOMAIN, &record(purpose), &answers, Timestamp::UNIX_EPOCH);
+            let finding = apply_rules(DOMAIN, &record(purpose), &answers, Timestamp::UNIX_EPOCH);
             prop_assert!(finding.found.len() <= 10);
             prop_assert!(finding.error.iter().all(|sentence| sentence.len() < 3_000));
             prop_assert!(finding.status == RecordStatus::Verified || finding.error.is_some());
@@ -61,19 +61,18 @@ proptest! {
 #[test]
 fn every_trouble_has_a_sentence() {
     for trouble in [
-        Trouble::Unreachable,
-        Trouble::Lame,
-        Trouble::TimedOut,
-        Trouble::Garbled,
-        Trouble::Refused,
-        Trouble::ServerFailure,
-        Trouble::Bogus,
-        Trouble::AliasLoop,
+        QueryError::Unreachable,
+        QueryError::Lame,
+        QueryError::TimedOut,
+        QueryError::Garbled,
+        QueryError::Refused,
+        QueryError::ServerFailure,
+        QueryError::Bogus,
+        QueryError::AliasLoop,
     ] {
-        let answers = Answers::of(Err(trouble));
-        let finding = judge(DOMAIN, &record(Purpose::Dkim), &answers, Timestamp::UNIX_EPOCH);
-        let expected =
-            if trouble == Trouble::AliasLoop { RecordStatus::Mismatch } else { RecordStatus::Pending };
+        let answers = RecordObservation::from_records(Err(trouble));
+        let finding = apply_rules(DOMAIN, &record(RecordPurpose::Dkim), &answers, Timestamp::UNIX_EPOCH);
+        let expected = if trouble == QueryError::AliasLoop { RecordStatus::Mismatch } else { RecordStatus::Pending };
         assert_eq!(finding.status, expected);
         assert!(finding.error.is_some_and(|sentence| sentence.contains(DOMAIN) && sentence.ends_with('.')));
     }

@@ -1,6 +1,6 @@
 //! DKIM keys, right and wrong.
 
-use mail::setup::Purpose::Dkim;
+use mail::setup::RecordPurpose::Dkim;
 use mail::setup::RecordStatus::{Conflict, Mismatch, Missing, Verified};
 
 use crate::world::{KEY, look, table};
@@ -30,8 +30,7 @@ async fn the_key_in_whatever_words() {
     ] {
         table(Dkim, &[(&at_selector(&value), Verified, "")]).await;
     }
-    let elsewhere =
-        format!("s1._domainkey.example.com CNAME s1.keys.example.\ns1.keys.example TXT \"p={KEY}\"\n");
+    let elsewhere = format!("s1._domainkey.example.com CNAME s1.keys.example.\ns1.keys.example TXT \"p={KEY}\"\n");
     table(Dkim, &[(&elsewhere, Verified, "")]).await;
 }
 

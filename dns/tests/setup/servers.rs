@@ -2,8 +2,8 @@
 
 use std::time::Duration;
 
-use dns::setup::{Inspector, Settings};
-use mail::setup::Purpose::{Dkim, Ownership, ReturnPath, Spf};
+use dns::setup::{DomainCheckSettings, DomainChecker};
+use mail::setup::RecordPurpose::{Dkim, Ownership, ReturnPath, Spf};
 use mail::setup::RecordStatus::{Mismatch, Missing, Pending, Verified};
 
 use crate::world::{OURS, TOKEN, WAY, inspect, inspect_one, look, record, settings, table};
@@ -20,10 +20,9 @@ fn published() -> String {
 
 #[tokio::test]
 async fn the_zone_s_own_servers_know_better_than_a_cache() {
-    let resolver =
-        NameServer::start(&format!("{WAY}{OURS}_service.example.com TXT \"of yesterday\"\n")).await;
+    let resolver = NameServer::start(&format!("{WAY}{OURS}_service.example.com TXT \"of yesterday\"\n")).await;
     let authority = NameServer::start("").await;
-    let inspector = Inspector::new(settings(&resolver, &authority)).unwrap();
+    let inspector = DomainChecker::new(settings(&resolver, &authority)).unwrap();
     let records = [record(Ownership), record(ReturnPath), record(Spf)];
     for finding in inspect(&inspector, &records).await {
         assert_eq!(finding.status, Missing, "{finding:#?}");
@@ -43,7 +42,7 @@ async fn the_zone_s_own_servers_know_better_than_a_cache() {
 async fn without_ns_records_the_configured_servers_are_asked() {
     let resolver = NameServer::start(&format!("{OURS}{}", published())).await;
     let nobody = NameServer::start("").await;
-    let inspector = Inspector::new(settings(&resolver, &nobody)).unwrap();
+    let inspector = DomainChecker::new(settings(&resolver, &nobody)).unwrap();
     let records = [record(Ownership), record(ReturnPath), record(Spf)];
     for finding in inspect(&inspector, &records).await {
         assert_eq!((finding.status, finding.error), (Verified, None));
@@ -55,8 +54,8 @@ async fn without_ns_records_the_configured_servers_are_asked() {
 async fn private_name_servers_are_not_asked() {
     let resolver = NameServer::start(&format!("{WAY}{OURS}{}", published())).await;
     let inside = NameServer::start("_service.example.com TXT \"secret\"\n").await;
-    let settings = Settings { allow_private: false, ..settings(&resolver, &inside) };
-    let finding = inspect_one(&Inspector::new(settings).unwrap(), record(Ownership)).await;
+    let settings = DomainCheckSettings { allow_private: false, ..settings(&resolver, &inside) };
+    let finding = inspect_one(&DomainChecker::new(settings).unwrap(), record(Ownership)).await;
     assert_eq!((finding.status, inside.queries()), (Verified, 0));
 }
 
@@ -72,7 +71,7 @@ async fn one_server_of_several_does_not_serve() {
     let resolver = NameServer::start(way).await;
     let lame = NameServer::start("$REFUSED _service.example.com\n").await;
     let _good = lame.beside("127.0.0.2", &published()).await;
-    let inspector = Inspector::new(settings(&resolver, &lame)).unwrap();
+    let inspector = DomainChecker::new(settings(&resolver, &lame)).unwrap();
     assert_eq!(inspect_one(&inspector, record(Ownership)).await.status, Verified);
 }
 
@@ -84,7 +83,7 @@ async fn a_part_of_the_zone_that_others_serve() {
     let mut key = record(Dkim);
     key.value = "v=DKIM1; p=AAAA".to_owned();
     let _keys = authority.beside("127.0.0.2", "s1._domainkey.example.com TXT \"p=AAAA\"\n").await;
-    let inspector = Inspector::new(settings(&resolver, &authority)).unwrap();
+    let inspector = DomainChecker::new(settings(&resolver, &authority)).unwrap();
     let finding = inspect_one(&inspector, key.clone()).await;
     assert_eq!((finding.status, finding.error), (Verified, None));
 
@@ -101,7 +100,7 @@ async fn nobody_serves_the_zone() {
     drop(nobody);
     // The configured server stands in; here it knows the name.
     server.set(&format!("{WAY}{}", published()));
-    let inspector = Inspector::new(settings).unwrap();
+    let inspector = DomainChecker::new(settings).unwrap();
     assert_eq!(inspect_one(&inspector, record(Ownership)).await.status, Verified);
 }
 
@@ -110,14 +109,13 @@ async fn a_subdomain_in_its_parent_s_zone() {
     let mut owned = record(Ownership);
     owned.name = "_service.mail.example.com".to_owned();
     let domain = "mail.example.com".parse().unwrap();
-    for (stray, entry) in [
-        ("_service.mail.example.com.example.com", "_service.mail"),
-        ("_service.example.com", "_service.mail"),
-    ] {
+    for (stray, entry) in
+        [("_service.mail.example.com.example.com", "_service.mail"), ("_service.example.com", "_service.mail")]
+    {
         let zone = format!("{WAY}{stray} TXT \"{TOKEN}\"\n");
         let server = NameServer::start(&zone).await;
-        let inspector = Inspector::new(settings(&server, &server)).unwrap();
-        let found = inspector.inspect(&domain, &[owned.clone()], jiff::Timestamp::UNIX_EPOCH).await;
+        let inspector = DomainChecker::new(settings(&server, &server)).unwrap();
+        let found = inspector.check(&domain, &[owned.clone()], jiff::Timestamp::UNIX_EPOCH).await;
         let error = found[0].error.clone().unwrap();
         assert_eq!(found[0].status, Missing);
         assert!(error.contains(&format!("published at {stray} instead of")), "{error}");
@@ -139,8 +137,7 @@ async fn servers_that_fail_refuse_or_sign_badly() {
     let forged = format!("{WAY}$BOGUS _service.example.com\n{}", published());
     let resolver = NameServer::start(&forged).await;
     let authority = NameServer::start(&published()).await;
-    let finding =
-        inspect_one(&Inspector::new(settings(&resolver, &authority)).unwrap(), record(Ownership)).await;
+    let finding = inspect_one(&DomainChecker::new(settings(&resolver, &authority)).unwrap(), record(Ownership)).await;
     assert_eq!(finding.status, Pending);
     assert!(finding.error.unwrap().contains("The DNSSEC signatures of example.com do not hold (bogus)"));
     // The same without a way to the zone's own server.
@@ -150,9 +147,9 @@ async fn servers_that_fail_refuse_or_sign_badly() {
     assert!(finding.error.unwrap().contains("(SERVFAIL)"));
 }
 
-async fn look_at_the_resolver(zone: &str) -> mail::setup::Finding {
+async fn look_at_the_resolver(zone: &str) -> mail::setup::RecordFinding {
     let server = NameServer::start(zone).await;
-    inspect_one(&Inspector::new(settings(&server, &server)).unwrap(), record(Ownership)).await
+    inspect_one(&DomainChecker::new(settings(&server, &server)).unwrap(), record(Ownership)).await
 }
 
 #[tokio::test]
@@ -160,13 +157,13 @@ async fn answers_that_come_too_late() {
     let zone = format!("{WAY}{OURS}{}$TIMEOUT _service.example.com\n", published());
     let server = NameServer::start(&zone).await;
     // A server that takes longer than we wait, whatever that is.
-    let settings = Settings {
+    let settings = DomainCheckSettings {
         try_timeout: Duration::from_millis(200),
         next_after: Duration::from_millis(50),
         deadline: Duration::from_millis(800),
         ..settings(&server, &server)
     };
-    let inspector = Inspector::new(settings).unwrap();
+    let inspector = DomainChecker::new(settings).unwrap();
     let finding = inspect_one(&inspector, record(Ownership)).await;
     assert_eq!(finding.status, Pending);
     let error = finding.error.unwrap();
@@ -193,7 +190,7 @@ async fn a_domain_that_is_not_registered() {
 #[tokio::test]
 async fn hundreds_at_once_are_all_looked_at() {
     let server = NameServer::start(&format!("{WAY}{OURS}{}", published())).await;
-    let inspector = Inspector::new(settings(&server, &server)).unwrap();
+    let inspector = DomainChecker::new(settings(&server, &server)).unwrap();
     let records = [record(Ownership), record(ReturnPath), record(Spf)];
     let looks = (0..300).map(|_| inspect(&inspector, &records));
     for findings in futures_util::future::join_all(looks).await {
@@ -207,7 +204,7 @@ async fn servers_that_are_asked_enough_are_not_waited_for() {
     let way = "example.com NS ns1.provider.example.\nns1.provider.example A 127.0.0.2\n";
     let resolver = NameServer::start(&format!("{way}{}", published())).await;
     let authority = resolver.beside("127.0.0.2", "_service.example.com TXT \"of yesterday\"\n").await;
-    let inspector = Inspector::new(settings(&resolver, &authority)).unwrap();
+    let inspector = DomainChecker::new(settings(&resolver, &authority)).unwrap();
     let mut looks = 0;
     while inspect_one(&inspector, record(Ownership)).await.status != Verified {
         looks += 1;

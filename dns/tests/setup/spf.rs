@@ -2,7 +2,7 @@
 
 use std::fmt::Write as _;
 
-use mail::setup::Purpose::Spf;
+use mail::setup::RecordPurpose::Spf;
 use mail::setup::RecordStatus::{Conflict, Mismatch, Missing, Pending, Verified};
 
 use crate::world::{look, look_without_ours, table};
@@ -28,8 +28,8 @@ async fn a_record_that_lets_our_mail_pass() {
     let split = "example.com TXT \"v=spf1 include:spf.ser\" \"vice.example ~all\"";
     let through = record("v=spf1 include:all.example.com -all")
         + "all.example.com TXT \"v=spf1 mx include:SPF.service.example. -all\"\nall.example.com MX 1 a.example.";
-    let redirect = record("v=spf1 redirect=all.example.com")
-        + "all.example.com TXT \"v=spf1 include:spf.service.example -all\"";
+    let redirect =
+        record("v=spf1 redirect=all.example.com") + "all.example.com TXT \"v=spf1 include:spf.service.example -all\"";
     let mut many = record("v=spf1 a mx include:spf.service.example ip4:192.0.2.1 include:other.example -all");
     many += "example.com A 192.0.2.7\nexample.com MX 10 mx.example.com.";
     for zone in [ours.as_str(), &among, split, &through, &redirect, &many] {
@@ -42,24 +42,17 @@ async fn a_record_that_lets_our_mail_pass() {
 #[tokio::test]
 async fn what_is_there_and_ours_in_one() {
     for (there, merged) in [
-        (
-            "v=spf1 include:other.example -all",
-            "v=spf1 include:other.example include:spf.service.example -all",
-        ),
+        ("v=spf1 include:other.example -all", "v=spf1 include:other.example include:spf.service.example -all"),
         ("v=spf1 redirect=other.example", "v=spf1 include:spf.service.example redirect=other.example"),
         ("v=spf1 ip4:192.0.2.1", "v=spf1 ip4:192.0.2.1 include:spf.service.example"),
     ] {
         let finding = look(Spf, &record(there)).await;
         assert_eq!((finding.status, finding.merged.as_deref()), (Mismatch, Some(merged)), "{finding:#?}");
         let error = finding.error.unwrap();
-        assert!(
-            error.contains("does not let our mail pass: it lacks include:spf.service.example"),
-            "{error}"
-        );
+        assert!(error.contains("does not let our mail pass: it lacks include:spf.service.example"), "{error}");
         assert!(error.contains(merged), "{error}");
         // What is offered is right.
-        table(Spf, &[(&record(merged), Verified, if there.contains("ip4") { "no \"all\"" } else { "" })])
-            .await;
+        table(Spf, &[(&record(merged), Verified, if there.contains("ip4") { "no \"all\"" } else { "" })]).await;
     }
     let sign = look(Spf, &record("v=spf1 ~include:spf.service.example -all")).await;
     assert!(sign.error.unwrap().contains("with a sign before it"));
@@ -70,16 +63,13 @@ async fn what_is_there_and_ours_in_one() {
 
 #[tokio::test]
 async fn two_records() {
-    let two =
-        record("v=spf1 include:other.example -all") + &record("v=spf1 include:spf.service.example ~all");
+    let two = record("v=spf1 include:other.example -all") + &record("v=spf1 include:spf.service.example ~all");
     let finding = look(Spf, &two).await;
     assert_eq!(finding.status, Mismatch);
     let error = finding.error.unwrap();
-    for words in [
-        "has 2 SPF records",
-        "\"v=spf1 include:other.example -all\"",
-        "\"v=spf1 include:spf.service.example ~all\"",
-    ] {
+    for words in
+        ["has 2 SPF records", "\"v=spf1 include:other.example -all\"", "\"v=spf1 include:spf.service.example ~all\""]
+    {
         assert!(error.contains(words), "{error}");
     }
     let merged = finding.merged.unwrap();
@@ -131,18 +121,14 @@ async fn a_host_of_ours_without_a_record() {
     let published = look_without_ours(Spf, &record("v=spf1 include:spf.service.example -all")).await;
     assert_eq!(published.status, Mismatch);
     let error = published.error.unwrap();
-    assert!(
-        error.contains("spf.service.example, which has no SPF record. That is for us to mend"),
-        "{error}"
-    );
+    assert!(error.contains("spf.service.example, which has no SPF record. That is for us to mend"), "{error}");
 }
 
 #[tokio::test]
 async fn a_record_that_leads_back_to_itself() {
     let ours = "v=spf1 include:spf.service.example";
     let itself = record(&format!("{ours} include:Example.com. -all"));
-    let back =
-        record(&format!("{ours} include:c.example -all")) + "c.example TXT \"v=spf1 redirect=example.com\"";
+    let back = record(&format!("{ours} include:c.example -all")) + "c.example TXT \"v=spf1 redirect=example.com\"";
     let other = record(&format!("{ours} include:c.example -all"))
         + "c.example TXT \"v=spf1 include:d.example -all\"\nd.example TXT \"v=spf1 include:c.example -all\"";
     table(
@@ -205,8 +191,7 @@ async fn what_works_and_is_unwise() {
     ] {
         table(Spf, &[(&record(text), Verified, words)]).await;
     }
-    let unanswered =
-        record("v=spf1 include:spf.service.example include:dead.example -all") + "$SERVFAIL dead.example";
+    let unanswered = record("v=spf1 include:spf.service.example include:dead.example -all") + "$SERVFAIL dead.example";
     let unknown = record("v=spf1 include:dead.example -all") + "$SERVFAIL dead.example";
     table(
         Spf,

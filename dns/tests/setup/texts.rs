@@ -1,6 +1,6 @@
 //! Ownership and DMARC: texts.
 
-use mail::setup::Purpose::{Dmarc, Ownership};
+use mail::setup::RecordPurpose::{Dmarc, Ownership};
 use mail::setup::RecordStatus::{Conflict, Mismatch, Missing, Verified};
 
 use crate::world::{TOKEN, look, table};
@@ -27,11 +27,7 @@ async fn the_value_among_others() {
             ),
             ("_service.example.com TXT \"service-claim=1\"", Mismatch, "but none with the value"),
             ("_service.example.com TXT \"service-verification=abc123\"", Mismatch, "upper and lower case"),
-            (
-                "_service.example.com TXT \"\\\"service-verification=Abc123\\\"\"",
-                Mismatch,
-                "was quoted twice",
-            ),
+            ("_service.example.com TXT \"\\\"service-verification=Abc123\\\"\"", Mismatch, "was quoted twice"),
             ("_service.example.com CNAME x.example.", Conflict, "Replace the CNAME by the TXT record"),
             ("", Missing, "There is no TXT record at _service.example.com. Publish it"),
             ("*.example.com TXT \"anything\"", Missing, "is a wildcard"),

@@ -1,9 +1,9 @@
 //! A domain, the records it should have, and a look at what a zone text says of one.
 
-use dns::setup::{Inspector, Settings};
+use dns::setup::{DomainCheckSettings, DomainChecker};
 use jiff::Timestamp;
-use mail::address::Name;
-use mail::setup::{Finding, Purpose, Record, RecordStatus, RecordType};
+use mail::address::DomainName;
+use mail::setup::{DomainRecord, RecordFinding, RecordPurpose, RecordStatus, RecordType};
 
 use crate::zone::NameServer;
 
@@ -23,67 +23,65 @@ pub(crate) const OURS: &str = r#"
 /// A key of ours, of 2,048 bits.
 pub(crate) const KEY: &str = "MIIBIjANBgkqhkiG9w0BAQEFAAOCAQ8AMIIBCgKCAQEArY0z2ZTJgbjbIi9gRpXu0pWtERgQEcruNJZixwaxMGyg4rAp/CaRiVQoH8YPTMrBjMNZMMPq2Q1hgCBKdOfhpOU26YKZxkDf7mQJlWmptOc89JAGjEFdaVG34KrL0r4/JRO2BINybgl7suapNeed/v/F4K3GuNG/uuOaME0yVc+i3R1kNlt5WqHW71XcyyZ/6w/gFECg5R/qJGQPec3zTisjEIQThYRs6fAb484tRV9ySGGko+iCaBpJDQo7tawbzEew9ausY0pTWtJPYFcsMjAExuyZcwIscxd7SjvOqpIzdr8lscJ1yoO9cjG2/hf91RM6Zj6rAjDQ7VL9JSNRXwIDAQAB";
 
-pub(crate) fn record(purpose: Purpose) -> Record {
+pub(crate) fn record(purpose: RecordPurpose) -> DomainRecord {
     let (record_type, name, value) = match purpose {
-        Purpose::Ownership => (RecordType::Txt, "_service.example.com", TOKEN.to_owned()),
-        Purpose::Dkim => (RecordType::Txt, "s1._domainkey.example.com", format!("v=DKIM1; k=rsa; p={KEY}")),
-        Purpose::ReturnPath => (RecordType::Cname, "rp.example.com", "rp.service.example".to_owned()),
-        Purpose::Spf => (RecordType::Txt, DOMAIN, "v=spf1 include:spf.service.example ~all".to_owned()),
-        Purpose::Dmarc => (
-            RecordType::Txt,
-            "_dmarc.example.com",
-            "v=DMARC1; p=none; rua=mailto:d@service.example".to_owned(),
-        ),
-        Purpose::Inbound => (RecordType::Mx, DOMAIN, "mx.service.example".to_owned()),
-        Purpose::Tracking => (RecordType::Cname, "track.example.com", "track.service.example".to_owned()),
+        RecordPurpose::Ownership => (RecordType::Txt, "_service.example.com", TOKEN.to_owned()),
+        RecordPurpose::Dkim => (RecordType::Txt, "s1._domainkey.example.com", format!("v=DKIM1; k=rsa; p={KEY}")),
+        RecordPurpose::ReturnPath => (RecordType::Cname, "rp.example.com", "rp.service.example".to_owned()),
+        RecordPurpose::Spf => (RecordType::Txt, DOMAIN, "v=spf1 include:spf.service.example ~all".to_owned()),
+        RecordPurpose::Dmarc => {
+            (RecordType::Txt, "_dmarc.example.com", "v=DMARC1; p=none; rua=mailto:d@service.example".to_owned())
+        }
+        RecordPurpose::Inbound => (RecordType::Mx, DOMAIN, "mx.service.example".to_owned()),
+        RecordPurpose::Tracking => (RecordType::Cname, "track.example.com", "track.service.example".to_owned()),
     };
-    Record {
+    DomainRecord {
         purpose,
         record_type,
         name: name.to_owned(),
         value,
         ttl_s: 3_600,
-        priority: (purpose == Purpose::Inbound).then_some(10),
+        priority: (purpose == RecordPurpose::Inbound).then_some(10),
         required: true,
     }
 }
 
-pub(crate) fn settings(resolver: &NameServer, authority: &NameServer) -> Settings {
-    Settings {
+pub(crate) fn settings(resolver: &NameServer, authority: &NameServer) -> DomainCheckSettings {
+    DomainCheckSettings {
         servers: vec![resolver.address],
         authority_port: authority.address.port(),
         allow_private: true,
-        ..Settings::default()
+        ..DomainCheckSettings::default()
     }
 }
 
-pub(crate) async fn inspect(inspector: &Inspector, records: &[Record]) -> Vec<Finding> {
-    let domain: Name = DOMAIN.parse().unwrap();
+pub(crate) async fn inspect(inspector: &DomainChecker, records: &[DomainRecord]) -> Vec<RecordFinding> {
+    let domain: DomainName = DOMAIN.parse().unwrap();
     let now = Timestamp::from_second(1_790_000_000).unwrap();
-    let findings = inspector.inspect(&domain, records, now).await;
+    let findings = inspector.check(&domain, records, now).await;
     assert_eq!(findings.len(), records.len());
     findings
 }
 
-pub(crate) async fn inspect_one(inspector: &Inspector, record: Record) -> Finding {
+pub(crate) async fn inspect_one(inspector: &DomainChecker, record: DomainRecord) -> RecordFinding {
     inspect(inspector, &[record]).await.remove(0)
 }
 
 /// What is found of a record in a world that one server tells: it stands for the resolver and for the
 /// domain's own server.
-pub(crate) async fn look(purpose: Purpose, zone: &str) -> Finding {
+pub(crate) async fn look(purpose: RecordPurpose, zone: &str) -> RecordFinding {
     look_without_ours(purpose, &format!("{OURS}{zone}")).await
 }
 
 /// The same, where nothing stands at hosts of ours.
-pub(crate) async fn look_without_ours(purpose: Purpose, zone: &str) -> Finding {
+pub(crate) async fn look_without_ours(purpose: RecordPurpose, zone: &str) -> RecordFinding {
     let server = NameServer::start(&format!("{WAY}{zone}")).await;
-    let inspector = Inspector::new(settings(&server, &server)).unwrap();
+    let inspector = DomainChecker::new(settings(&server, &server)).unwrap();
     inspect_one(&inspector, record(purpose)).await
 }
 
 /// Each zone text, the status it comes to, and words of the sentence; no words: no sentence.
-pub(crate) async fn table(purpose: Purpose, cases: &[(&str, RecordStatus, &str)]) {
+pub(crate) async fn table(purpose: RecordPurpose, cases: &[(&str, RecordStatus, &str)]) {
     for (zone, status, words) in cases {
         let finding = look(purpose, zone).await;
         assert_eq!(finding.status, *status, "{zone}\n{finding:#?}");

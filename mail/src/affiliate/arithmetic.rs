@@ -54,16 +54,16 @@ fn plus(a: impl Into<i128>, b: impl Into<i128>) -> Result<i128, ArithmeticError>
 }
 
 /// What is left when one figure is taken from another.
-fn less(a: impl Into<i128>, b: impl Into<i128>) -> Result<i128, ArithmeticError> {
+fn minus(a: impl Into<i128>, b: impl Into<i128>) -> Result<i128, ArithmeticError> {
     a.into().checked_sub(b.into()).ok_or(ArithmeticError::TooLarge)
 }
 
 /// A quotient, rounded to the nearest whole number and halves up. The divisor is positive.
-fn half_up(amount: i128, divisor: i128) -> Result<i128, ArithmeticError> {
+fn divide_half_up(amount: i128, divisor: i128) -> Result<i128, ArithmeticError> {
     let quotient = amount.checked_div_euclid(divisor).ok_or(ArithmeticError::Weightless)?;
     let rest = amount.checked_rem_euclid(divisor).ok_or(ArithmeticError::Weightless)?;
     // rest + rest >= divisor, without the sum that could be too large.
-    if rest >= less(divisor, rest)? { plus(quotient, 1) } else { Ok(quotient) }
+    if rest >= minus(divisor, rest)? { plus(quotient, 1) } else { Ok(quotient) }
 }
 
 #[cfg(test)]
@@ -72,21 +72,12 @@ mod tests {
 
     #[test]
     fn halves_go_up() {
-        let table = [
-            (0, 1, 0),
-            (1, 2, 1),
-            (4, 10, 0),
-            (5, 10, 1),
-            (14, 10, 1),
-            (15, 10, 2),
-            (-5, 10, 0),
-            (-6, 10, -1),
-        ];
+        let table = [(0, 1, 0), (1, 2, 1), (4, 10, 0), (5, 10, 1), (14, 10, 1), (15, 10, 2), (-5, 10, 0), (-6, 10, -1)];
         for (amount, divisor, rounded) in table {
-            assert_eq!(half_up(amount, divisor), Ok(rounded), "{amount} / {divisor}");
+            assert_eq!(divide_half_up(amount, divisor), Ok(rounded), "{amount} / {divisor}");
         }
-        assert_eq!(half_up(i128::MAX, 1), Ok(i128::MAX));
-        assert_eq!(half_up(i128::MAX, i128::MAX), Ok(1));
-        assert_eq!(half_up(7, 0), Err(ArithmeticError::Weightless));
+        assert_eq!(divide_half_up(i128::MAX, 1), Ok(i128::MAX));
+        assert_eq!(divide_half_up(i128::MAX, i128::MAX), Ok(1));
+        assert_eq!(divide_half_up(7, 0), Err(ArithmeticError::Weightless));
     }
 }

@@ -31,7 +31,7 @@ const BILLED_BEFORE: SignedDuration = SignedDuration::from_hours(24 * 366);
 /// A window is tried so often before the back-fill has failed.
 const FAILURES_MAX: u32 = 3;
 /// How long a window waits for the server's own means: its store, its memory.
-const PUT_OFF: SignedDuration = SignedDuration::from_secs(30);
+const DEFER_FOR: SignedDuration = SignedDuration::from_secs(30);
 /// How long is waited after the first failure, and after the second.
 const BACKOFF_S: [i64; 2] = [10, 300];
 
@@ -83,7 +83,7 @@ pub struct Backfill {
 
 /// What a window came to.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
-pub struct WindowRead {
+pub struct WindowResult {
     /// All that is of it.
     pub objects: usize,
     /// Invoices that are paid.
@@ -132,13 +132,13 @@ impl Backfill {
     #[must_use]
     pub fn window(&self) -> (Timestamp, Timestamp) {
         let end = self.read_until.checked_add(SignedDuration::from_secs(self.window_s));
-        let last = self.since.filter(|_| self.is_only_of_bills()).unwrap_or(self.until);
+        let last = self.since.filter(|_| self.is_before_since()).unwrap_or(self.until);
         (self.read_until, end.map_or(last, |end| end.min(last)))
     }
 
     /// Whether the next window is before the time that is asked for: of it only counts what was paid since.
     #[must_use]
-    pub fn is_only_of_bills(&self) -> bool {
+    pub fn is_before_since(&self) -> bool {
         self.since.is_some_and(|since| self.read_until < since)
     }
 
@@ -150,7 +150,7 @@ impl Backfill {
 
     /// A process begins with the next window. Where another one ended in the midst of it, that is a failure, and false: the
     /// window is tried again later, or not at all.
-    pub fn begin(&mut self, process: &str, now: Timestamp) -> bool {
+    pub fn begin_window(&mut self, process: &str, now: Timestamp) -> bool {
         if self.process.as_ref().is_some_and(|other| other != process) {
             self.fail("the server ended while it read the answers of the processor", now);
             return false;
@@ -160,7 +160,7 @@ impl Backfill {
     }
 
     /// More happened in the window than is looked at at once. Whether there is a shorter one.
-    pub fn shorten(&mut self) -> bool {
+    pub fn shorten_window(&mut self) -> bool {
         self.process = None;
         let shorter = (self.window_s / 2).max(WINDOW_MIN.as_secs());
         let is_shorter = shorter < self.window_s;
@@ -169,7 +169,7 @@ impl Backfill {
     }
 
     /// The window was read.
-    pub fn went_on(&mut self, read: WindowRead) {
+    pub fn advance(&mut self, read: WindowResult) {
         let (_, end) = self.window();
         self.read_until = end;
         self.invoices_seen = self.invoices_seen.saturating_add(read.invoices);
@@ -183,28 +183,27 @@ impl Backfill {
             self.window_s = self.window_s.saturating_mul(2).min(WINDOW_MAX.as_secs());
         }
         if self.read_until >= self.until {
-            self.end();
+            self.finish_reading();
         }
     }
 
     /// All of it is read. Whether all is booked, too, its status says.
-    fn end(&mut self) {
+    fn finish_reading(&mut self) {
         self.status = if self.unread == 0 { BackfillStatus::Done } else { BackfillStatus::Failed };
         if let Some(why) = self.error.take().filter(|_| self.unread > 0) {
             let unread = self.unread;
-            self.error =
-                Some(format!("read to the end, but {unread} could not be worked with; the first: {why}"));
+            self.error = Some(format!("read to the end, but {unread} could not be worked with; the first: {why}"));
         }
     }
 
     /// The window could not be read for want of the server's own means: it is tried again later.
-    pub fn put_off(&mut self, now: Timestamp) {
+    pub fn defer(&mut self, now: Timestamp) {
         self.process = None;
-        self.not_before = now.checked_add(PUT_OFF).ok();
+        self.not_before = now.checked_add(DEFER_FOR).ok();
     }
 
     /// The window cannot be read, and trying again changes nothing.
-    pub fn fail_for_good(&mut self, why: &str) {
+    pub fn fail_permanently(&mut self, why: &str) {
         self.process = None;
         self.failures = self.failures.saturating_add(1);
         self.status = BackfillStatus::Failed;
@@ -214,7 +213,7 @@ impl Backfill {
     /// The window could not be read.
     pub fn fail(&mut self, why: &str, now: Timestamp) {
         if self.failures.saturating_add(1) >= FAILURES_MAX {
-            self.fail_for_good(why);
+            self.fail_permanently(why);
             return;
         }
         self.process = None;
@@ -244,12 +243,12 @@ mod tests {
             assert!(from == last && until > from, "{backfill:?}");
             last = until;
             assert_eq!(backfill.is_last_window(), until == now);
-            backfill.went_on(WindowRead { invoices: 2, lines: 1, ..WindowRead::default() });
+            backfill.advance(WindowResult { invoices: 2, lines: 1, ..WindowResult::default() });
         }
         assert_eq!((last, backfill.status), (now, BackfillStatus::Done));
         assert_eq!(backfill.invoices_seen, 2 * backfill.lines_written);
         let mut busy = Backfill::new(ids, (None, at(0)), false, now);
-        while busy.shorten() {}
+        while busy.shorten_window() {}
         assert_eq!(busy.window(), (at(0), at(1)));
     }
 
@@ -259,13 +258,13 @@ mod tests {
         let ids = (BackfillId::new(now, 1), AccountId::new(now, 2));
         let mut backfill = Backfill::new(ids, (Some(at(990 * day)), at(0)), false, now);
         assert_eq!(backfill.window().0, at((990 - 366) * day));
-        while backfill.is_only_of_bills() {
+        while backfill.is_before_since() {
             assert!(backfill.window().1 <= at(990 * day), "{backfill:?}");
-            backfill.went_on(WindowRead::default());
+            backfill.advance(WindowResult::default());
         }
         assert_eq!(backfill.window(), (at(990 * day), now));
         let unread = (2, Some("in_1: amount_paid is missing".to_owned()));
-        backfill.went_on(WindowRead { unread, ..WindowRead::default() });
+        backfill.advance(WindowResult { unread, ..WindowResult::default() });
         assert_eq!(backfill.status, BackfillStatus::Failed);
         let why = "read to the end, but 2 could not be worked with; the first: in_1: amount_paid is missing";
         assert_eq!(backfill.error.as_deref(), Some(why));
@@ -276,8 +275,7 @@ mod tests {
     #[test]
     fn who_does_not_answer_is_given_up() {
         let now = at(1_000);
-        let mut backfill =
-            Backfill::new((BackfillId::new(now, 1), AccountId::new(now, 2)), (None, at(0)), false, now);
+        let mut backfill = Backfill::new((BackfillId::new(now, 1), AccountId::new(now, 2)), (None, at(0)), false, now);
         for waited in [10, 300] {
             backfill.fail("no answer", now);
             assert_eq!(backfill.not_before, Some(at(1_000 + waited)));
@@ -289,20 +287,22 @@ mod tests {
     #[test]
     fn a_window_in_which_processes_end_is_given_up() {
         let now = at(1_000);
-        let mut backfill =
-            Backfill::new((BackfillId::new(now, 1), AccountId::new(now, 2)), (None, at(0)), false, now);
-        assert!(backfill.begin("one", now) && backfill.begin("one", now), "who goes on has not ended");
-        assert!(!backfill.begin("two", now) && backfill.begin("two", now));
-        assert!(!backfill.begin("three", now) && backfill.begin("three", now));
+        let mut backfill = Backfill::new((BackfillId::new(now, 1), AccountId::new(now, 2)), (None, at(0)), false, now);
+        assert!(backfill.begin_window("one", now) && backfill.begin_window("one", now), "who goes on has not ended");
+        assert!(!backfill.begin_window("two", now) && backfill.begin_window("two", now));
+        assert!(!backfill.begin_window("three", now) && backfill.begin_window("three", now));
         assert_eq!((backfill.failures, backfill.status), (2, BackfillStatus::Running));
-        assert!(!backfill.begin("four", now));
+        assert!(!backfill.begin_window("four", now));
         assert_eq!(backfill.status, BackfillStatus::Failed);
         assert!(backfill.error.is_some_and(|why| why.contains("the server ended")));
         // A window that is booked begins anew.
-        let mut backfill =
-            Backfill::new((BackfillId::new(now, 1), AccountId::new(now, 2)), (None, at(0)), false, now);
-        assert!(backfill.begin("one", now) && !backfill.begin("two", now) && backfill.begin("two", now));
-        backfill.went_on(WindowRead::default());
+        let mut backfill = Backfill::new((BackfillId::new(now, 1), AccountId::new(now, 2)), (None, at(0)), false, now);
+        assert!(
+            backfill.begin_window("one", now)
+                && !backfill.begin_window("two", now)
+                && backfill.begin_window("two", now)
+        );
+        backfill.advance(WindowResult::default());
         assert_eq!((backfill.failures, backfill.process), (0, None));
     }
 }

@@ -2,7 +2,7 @@
 
 use serde::{Deserialize, Serialize};
 
-use super::commission::{Commission, Status};
+use super::commission::{Commission, CommissionState};
 
 /// What a partner has in a currency, in minor units.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
@@ -21,7 +21,7 @@ pub struct Balance {
 /// A part of a balance.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
-pub enum Part {
+pub enum BalancePart {
     /// [`Balance::pending`].
     Pending,
     /// [`Balance::earned`].
@@ -32,28 +32,28 @@ pub enum Part {
     Paid,
 }
 
-impl Part {
+impl BalancePart {
     /// In which part a line counts; what was taken back counts in none.
     #[must_use]
-    pub fn of(line: &Commission) -> Option<Self> {
+    pub fn of_commission(line: &Commission) -> Option<Self> {
         match line.status {
-            Status::Pending { .. } => Some(Self::Pending),
-            Status::Earned { .. } => Some(Self::Earned),
-            Status::InPayout { .. } => Some(Self::InPayout),
-            Status::Paid { .. } => Some(Self::Paid),
-            Status::Reversed { .. } => None,
+            CommissionState::Pending { .. } => Some(Self::Pending),
+            CommissionState::Earned { .. } => Some(Self::Earned),
+            CommissionState::InPayout { .. } => Some(Self::InPayout),
+            CommissionState::Paid { .. } => Some(Self::Paid),
+            CommissionState::Reversed { .. } => None,
         }
     }
 }
 
 impl Balance {
     /// One of its parts.
-    pub fn part(&mut self, part: Part) -> &mut i64 {
+    pub fn part(&mut self, part: BalancePart) -> &mut i64 {
         match part {
-            Part::Pending => &mut self.pending,
-            Part::Earned => &mut self.earned,
-            Part::InPayout => &mut self.in_payout,
-            Part::Paid => &mut self.paid,
+            BalancePart::Pending => &mut self.pending,
+            BalancePart::Earned => &mut self.earned,
+            BalancePart::InPayout => &mut self.in_payout,
+            BalancePart::Paid => &mut self.paid,
         }
     }
 }

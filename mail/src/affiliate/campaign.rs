@@ -10,7 +10,7 @@ use crate::id::{AccountId, CampaignId};
 /// What one sale earns.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
-pub enum Rate {
+pub enum CommissionRate {
     /// A share of what was sold.
     Percent(BasisPoints),
     /// A fixed amount, in minor units of the program's currency; not negative.
@@ -19,11 +19,11 @@ pub enum Rate {
 
 /// From how many paying customers on another rate holds.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
-pub struct Tier {
+pub struct RateTier {
     /// With this many, the one that is converting now among them.
     pub min_paid_customers: u32,
     /// The rate.
-    pub rate: Rate,
+    pub rate: CommissionRate,
     /// As [`Terms::unused`].
     #[serde(default, skip_serializing_if = "is_zero")]
     pub unused: i64,
@@ -41,7 +41,7 @@ pub struct ProductRate {
     /// The processor's id of one price of it; any of them otherwise. A price goes before its product.
     pub price: Option<String>,
     /// The rate; `None` when it earns nothing.
-    pub rate: Option<Rate>,
+    pub rate: Option<CommissionRate>,
     /// As [`Terms::unused`].
     #[serde(default, skip_serializing_if = "is_zero")]
     pub unused: i64,
@@ -52,7 +52,7 @@ pub struct ProductRate {
 /// For how long a customer's sales earn.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
-pub enum Duration {
+pub enum CommissionDuration {
     /// The first paid invoice alone.
     Once,
     /// Every paid invoice of so many calendar months from the first; of a lifetime when `None`.
@@ -74,19 +74,19 @@ words! {
 /// What a commission is computed by: the part of a campaign that is copied onto each line, since new rates hold for
 /// new commissions only.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
-pub struct Terms {
+pub struct CommissionTerms {
     /// The rate where nothing else holds.
-    pub base: Rate,
+    pub base: CommissionRate,
     /// The other of its two numbers, which was given and does not count while the rate is of this kind: minor units
     /// beside a share, basis points beside a fixed amount; zero for none.
     #[serde(default, skip_serializing_if = "is_zero")]
     pub unused: i64,
     /// Rates from a number of paying customers on: sorted by it, each number once.
-    pub tiers: Vec<Tier>,
+    pub tiers: Vec<RateTier>,
     /// Rates of products and prices.
     pub products: Vec<ProductRate>,
     /// For how long.
-    pub duration: Duration,
+    pub duration: CommissionDuration,
     /// The most that one sale earns, in minor units of the program's currency.
     pub max_commission: Option<i64>,
     /// The recruiter's share of the same sale.
@@ -113,7 +113,7 @@ pub struct Campaign {
     /// Whether who joins is active at once.
     pub auto_approve: bool,
     /// What it pays.
-    pub terms: Terms,
+    pub terms: CommissionTerms,
     /// Since when it takes no new partners; it goes on paying those that it has.
     pub archived_at: Option<Timestamp>,
     /// Grows with each change.

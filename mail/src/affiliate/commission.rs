@@ -24,24 +24,24 @@ mod snapshot;
 mod state;
 mod waiver;
 
-pub use self::snapshot::{Calculation, Cap, CapEffect, Snapshot};
-pub use self::state::{Comparison, Frozen, Reason, Refused, Status};
+pub use self::snapshot::{CapEffect, CommissionCalculation, CommissionCap, TermsSnapshot};
+pub use self::state::{CommissionError, CommissionState, FreezeReasons, ReconciliationState, ReversalReason};
 pub use self::waiver::Waiver;
 
 use jiff::{SignedDuration, Timestamp};
 use serde::{Deserialize, Serialize};
 
 use super::money::Currency;
-use super::sale::Returned;
+use super::sale::SaleReturns;
 use crate::id::{AccountId, CommissionId, PartnerId, PayoutId, ReferralId};
 
 /// How long before a commission is its partner's the processor is asked about its charge.
-const COMPARED_BEFORE: SignedDuration = SignedDuration::from_hours(24);
+const RECONCILED_BEFORE: SignedDuration = SignedDuration::from_hours(24);
 
 /// Whose share of a sale it is.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
-pub enum Level {
+pub enum CommissionLevel {
     /// The partner's who brought the customer.
     One,
     /// The partner's who recruited that partner.
@@ -51,7 +51,7 @@ pub enum Level {
     OneFixed,
 }
 
-impl Level {
+impl CommissionLevel {
     /// The number on the wire (`tier`).
     #[must_use]
     pub fn number(self) -> u8 {
@@ -65,18 +65,18 @@ impl Level {
 /// What a commission is for.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
-pub enum Origin {
+pub enum CommissionOrigin {
     /// A paid invoice.
-    Sale(Box<Sold>),
+    Sale(Box<SoldInvoice>),
     /// A lead, whether or not it ever pays; its partner's alone, and one for each referral.
     Bounty,
 }
 
 /// The invoice that a commission is for.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
-pub struct Sold {
+pub struct SoldInvoice {
     /// Whose share it is.
-    pub level: Level,
+    pub level: CommissionLevel,
     /// The processor's id of the invoice.
     pub invoice: String,
     /// The processor's id of the charge, once it is known.
@@ -84,7 +84,7 @@ pub struct Sold {
     /// What is left of the commissionable base, in the currency of the sale.
     pub amount: i64,
     /// How the commission was computed.
-    pub calculation: Calculation,
+    pub calculation: CommissionCalculation,
 }
 
 /// One line of the ledger.
@@ -99,20 +99,20 @@ pub struct Commission {
     /// The customer it came by.
     pub referral: ReferralId,
     /// What it is for.
-    pub origin: Origin,
+    pub origin: CommissionOrigin,
     /// What it comes to, in minor units: more than zero, also when it is reversed.
     pub amount: i64,
     /// The currency of `amount`.
     pub currency: Currency,
     /// What became of it.
-    pub status: Status,
+    pub status: CommissionState,
     /// When it is its partner's, if nothing comes between.
     pub earns_at: Timestamp,
     /// Whether the processor was asked about its charge.
-    #[serde(default, skip_serializing_if = "Comparison::is_needless")]
-    pub comparison: Comparison,
+    #[serde(default, skip_serializing_if = "ReconciliationState::is_not_needed")]
+    pub comparison: ReconciliationState,
     /// By which terms it was written: new rates are for new commissions.
-    pub snapshot: Snapshot,
+    pub snapshot: TermsSnapshot,
     /// For what it was reversed and the owner reinstated it: that does not reverse it again.
     pub waived: Vec<Waiver>,
     /// What was said when somebody took it back by hand.
@@ -129,34 +129,34 @@ pub struct Commission {
 impl Commission {
     /// The invoice that it is for; `None` for a bounty.
     #[must_use]
-    pub fn sold(&self) -> Option<&Sold> {
+    pub fn sold_invoice(&self) -> Option<&SoldInvoice> {
         match &self.origin {
-            Origin::Sale(sold) => Some(sold),
-            Origin::Bounty => None,
+            CommissionOrigin::Sale(sold) => Some(sold),
+            CommissionOrigin::Bounty => None,
         }
     }
 
     /// Whose share it is. A bounty is the partner's who brought the lead.
     #[must_use]
-    pub fn level(&self) -> Level {
-        self.sold().map_or(Level::One, |sold| sold.level)
+    pub fn level(&self) -> CommissionLevel {
+        self.sold_invoice().map_or(CommissionLevel::One, |sold| sold.level)
     }
 
     /// What is left of the sale (`sale_amount_cents`); zero for a bounty.
     #[must_use]
     pub fn sale_amount(&self) -> i64 {
-        self.sold().map_or(0, |sold| sold.amount)
+        self.sold_invoice().map_or(0, |sold| sold.amount)
     }
 
     /// What it is for, in words.
     #[must_use]
     pub fn description(&self) -> String {
-        match self.sold() {
+        match self.sold_invoice() {
             None => "Bounty for a lead".to_owned(),
-            Some(Sold { level: Level::One | Level::OneFixed, invoice, .. }) => {
+            Some(SoldInvoice { level: CommissionLevel::One | CommissionLevel::OneFixed, invoice, .. }) => {
                 format!("Commission on invoice {invoice}")
             }
-            Some(Sold { level: Level::Two, invoice, .. }) => {
+            Some(SoldInvoice { level: CommissionLevel::Two, invoice, .. }) => {
                 format!("Recruiter's share of invoice {invoice}")
             }
         }
@@ -170,40 +170,42 @@ impl Commission {
 
     /// When the scheduler is to look at it, while it is pending.
     #[must_use]
-    pub fn looked_at(&self) -> Timestamp {
-        if let Comparison::Due(at) = self.comparison { at } else { self.earns_at }
+    pub fn next_check_at(&self) -> Timestamp {
+        if let ReconciliationState::Due(at) = self.comparison { at } else { self.earns_at }
     }
 
     /// The processor is to be asked about its charge before it is its partner's, unless it is that already.
-    pub fn compare_first(&mut self, now: Timestamp) {
-        let before = self.earns_at.checked_sub(COMPARED_BEFORE).unwrap_or(now);
-        if self.sold().is_some() && matches!(self.status, Status::Pending { .. }) {
-            self.comparison = Comparison::Due(before.max(now));
+    pub fn require_reconciliation(&mut self, now: Timestamp) {
+        let before = self.earns_at.checked_sub(RECONCILED_BEFORE).unwrap_or(now);
+        if self.sold_invoice().is_some() && matches!(self.status, CommissionState::Pending { .. }) {
+            self.comparison = ReconciliationState::Due(before.max(now));
         }
     }
 
     /// Whether it waits for nothing but the scheduler.
     #[must_use]
     pub fn is_due(&self, now: Timestamp) -> bool {
-        matches!(self.status, Status::Pending { frozen } if !frozen.is_frozen()) && self.earns_at <= now
+        matches!(self.status, CommissionState::Pending { frozen } if !frozen.is_frozen()) && self.earns_at <= now
     }
 
     /// The hold ended: it is its partner's.
     ///
     /// # Errors
     /// It is not pending, it is frozen, or its time has not come.
-    pub fn earn(&mut self, now: Timestamp) -> Result<(), Refused> {
-        let Status::Pending { frozen } = self.status else { return Err(Refused::NotPending) };
+    pub fn earn(&mut self, now: Timestamp) -> Result<(), CommissionError> {
+        let CommissionState::Pending { frozen } = self.status else {
+            return Err(CommissionError::NotPending);
+        };
         if frozen.is_frozen() {
-            return Err(Refused::Frozen);
+            return Err(CommissionError::Frozen);
         }
-        if matches!(self.comparison, Comparison::Due(_)) {
-            return Err(Refused::Uncompared);
+        if matches!(self.comparison, ReconciliationState::Due(_)) {
+            return Err(CommissionError::Uncompared);
         }
         if self.earns_at > now {
-            return Err(Refused::NotYet { earns_at: self.earns_at });
+            return Err(CommissionError::NotYet { earns_at: self.earns_at });
         }
-        self.becomes(Status::Earned { earned_at: now, frozen }, now);
+        self.set_status(CommissionState::Earned { earned_at: now, frozen }, now);
         Ok(())
     }
 
@@ -211,15 +213,15 @@ impl Commission {
     ///
     /// # Errors
     /// It is paid, or in a payout (take it out first, if that is still open).
-    pub fn reverse(&mut self, reason: Reason, now: Timestamp) -> Result<bool, Refused> {
+    pub fn reverse(&mut self, reason: ReversalReason, now: Timestamp) -> Result<bool, CommissionError> {
         let earned_at = match self.status {
-            Status::Pending { .. } => None,
-            Status::Earned { earned_at, .. } => Some(earned_at),
-            Status::InPayout { payout, .. } => return Err(Refused::InPayout(payout)),
-            Status::Paid { .. } => return Err(Refused::Paid),
-            Status::Reversed { .. } => return Ok(false),
+            CommissionState::Pending { .. } => None,
+            CommissionState::Earned { earned_at, .. } => Some(earned_at),
+            CommissionState::InPayout { payout, .. } => return Err(CommissionError::InPayout(payout)),
+            CommissionState::Paid { .. } => return Err(CommissionError::Paid),
+            CommissionState::Reversed { .. } => return Ok(false),
         };
-        self.becomes(Status::Reversed { reversed_at: now, reason, earned_at }, now);
+        self.set_status(CommissionState::Reversed { reversed_at: now, reason, earned_at }, now);
         Ok(true)
     }
 
@@ -227,10 +229,10 @@ impl Commission {
     ///
     /// # Errors
     /// It is not reversed for a refund.
-    pub fn reopen(&mut self, now: Timestamp) -> Result<(), Refused> {
+    pub fn reopen(&mut self, now: Timestamp) -> Result<(), CommissionError> {
         match self.status {
-            Status::Reversed { reason: Reason::Refund, .. } => self.wait_again(now),
-            _ => return Err(Refused::NotReversed),
+            CommissionState::Reversed { reason: ReversalReason::Refund, .. } => self.reset_to_pending(now),
+            _ => return Err(CommissionError::NotReversed),
         }
         Ok(())
     }
@@ -240,10 +242,12 @@ impl Commission {
     ///
     /// # Errors
     /// It is not reversed.
-    pub fn reinstate(&mut self, returned: &Returned, now: Timestamp) -> Result<(), Refused> {
-        let Status::Reversed { reason, .. } = self.status else { return Err(Refused::NotReversed) };
-        waiver::waive(&mut self.waived, reason, returned);
-        self.wait_again(now);
+    pub fn reinstate(&mut self, returned: &SaleReturns, now: Timestamp) -> Result<(), CommissionError> {
+        let CommissionState::Reversed { reason, .. } = self.status else {
+            return Err(CommissionError::NotReversed);
+        };
+        waiver::add_waiver(&mut self.waived, reason, returned);
+        self.reset_to_pending(now);
         Ok(())
     }
 
@@ -255,35 +259,37 @@ impl Commission {
 
     /// Whether what was given back of its sale does not take it back.
     #[must_use]
-    pub fn waives_refund(&self, returned: &Returned) -> bool {
+    pub fn waives_refund(&self, returned: &SaleReturns) -> bool {
         self.waived.iter().any(|waiver| waiver.covers(returned))
     }
 
     /// Whether a reason that is none of the sale's does not take it back.
     #[must_use]
-    pub fn waives(&self, reason: Reason) -> bool {
+    pub fn waives(&self, reason: ReversalReason) -> bool {
         self.waived.contains(&Waiver::Reason(reason))
     }
 
-    fn wait_again(&mut self, now: Timestamp) {
+    fn reset_to_pending(&mut self, now: Timestamp) {
         self.earns_at = self.earns_at.max(now);
-        self.becomes(Status::Pending { frozen: Frozen::default() }, now);
+        self.set_status(CommissionState::Pending { frozen: FreezeReasons::default() }, now);
     }
 
     /// Freezes it, or lets it go. Whether that changed anything: what is reversed or paid is beyond it.
     ///
     /// # Errors
     /// It is to be frozen and is in a payout (take it out first, if that is still open).
-    pub fn freeze(&mut self, wanted: Frozen, now: Timestamp) -> Result<bool, Refused> {
+    pub fn freeze(&mut self, wanted: FreezeReasons, now: Timestamp) -> Result<bool, CommissionError> {
         let status = match self.status {
-            Status::Pending { frozen } if frozen != wanted => Status::Pending { frozen: wanted },
-            Status::Earned { earned_at, frozen } if frozen != wanted => {
-                Status::Earned { earned_at, frozen: wanted }
+            CommissionState::Pending { frozen } if frozen != wanted => CommissionState::Pending { frozen: wanted },
+            CommissionState::Earned { earned_at, frozen } if frozen != wanted => {
+                CommissionState::Earned { earned_at, frozen: wanted }
             }
-            Status::InPayout { payout, .. } if wanted.is_frozen() => return Err(Refused::InPayout(payout)),
+            CommissionState::InPayout { payout, .. } if wanted.is_frozen() => {
+                return Err(CommissionError::InPayout(payout));
+            }
             _ => return Ok(false),
         };
-        self.becomes(status, now);
+        self.set_status(status, now);
         Ok(true)
     }
 
@@ -291,17 +297,17 @@ impl Commission {
     ///
     /// # Errors
     /// It is not earned, it is frozen, or it is in another payout.
-    pub fn enter_payout(&mut self, payout: PayoutId, now: Timestamp) -> Result<(), Refused> {
+    pub fn enter_payout(&mut self, payout: PayoutId, now: Timestamp) -> Result<(), CommissionError> {
         match self.status {
-            Status::Earned { frozen, .. } if frozen.is_frozen() => Err(Refused::Frozen),
-            Status::Earned { earned_at, .. } => {
-                self.becomes(Status::InPayout { earned_at, payout }, now);
+            CommissionState::Earned { frozen, .. } if frozen.is_frozen() => Err(CommissionError::Frozen),
+            CommissionState::Earned { earned_at, .. } => {
+                self.set_status(CommissionState::InPayout { earned_at, payout }, now);
                 Ok(())
             }
-            Status::InPayout { payout: other, .. } if other == payout => Ok(()),
-            Status::InPayout { payout: other, .. } => Err(Refused::InPayout(other)),
-            Status::Paid { .. } => Err(Refused::Paid),
-            Status::Pending { .. } | Status::Reversed { .. } => Err(Refused::NotEarned),
+            CommissionState::InPayout { payout: other, .. } if other == payout => Ok(()),
+            CommissionState::InPayout { payout: other, .. } => Err(CommissionError::InPayout(other)),
+            CommissionState::Paid { .. } => Err(CommissionError::Paid),
+            CommissionState::Pending { .. } | CommissionState::Reversed { .. } => Err(CommissionError::NotEarned),
         }
     }
 
@@ -312,15 +318,16 @@ impl Commission {
     ///
     /// # Errors
     /// It is not in that payout.
-    pub fn leave_payout(&mut self, payout: PayoutId, now: Timestamp) -> Result<(), Refused> {
+    pub fn leave_payout(&mut self, payout: PayoutId, now: Timestamp) -> Result<(), CommissionError> {
         match self.status {
-            Status::InPayout { earned_at, payout: its } | Status::Paid { earned_at, payout: its, .. }
+            CommissionState::InPayout { earned_at, payout: its }
+            | CommissionState::Paid { earned_at, payout: its, .. }
                 if its == payout =>
             {
-                self.becomes(Status::Earned { earned_at, frozen: Frozen::default() }, now);
+                self.set_status(CommissionState::Earned { earned_at, frozen: FreezeReasons::default() }, now);
                 Ok(())
             }
-            _ => Err(Refused::NotInPayout),
+            _ => Err(CommissionError::NotInPayout),
         }
     }
 
@@ -328,18 +335,18 @@ impl Commission {
     ///
     /// # Errors
     /// It is not in that payout.
-    pub fn pay(&mut self, payout: PayoutId, now: Timestamp) -> Result<(), Refused> {
+    pub fn pay(&mut self, payout: PayoutId, now: Timestamp) -> Result<(), CommissionError> {
         match self.status {
-            Status::InPayout { earned_at, payout: its } if its == payout => {
-                self.becomes(Status::Paid { earned_at, payout, paid_at: now.max(earned_at) }, now);
+            CommissionState::InPayout { earned_at, payout: its } if its == payout => {
+                self.set_status(CommissionState::Paid { earned_at, payout, paid_at: now.max(earned_at) }, now);
                 Ok(())
             }
-            Status::Paid { payout: its, .. } if its == payout => Ok(()),
-            _ => Err(Refused::NotInPayout),
+            CommissionState::Paid { payout: its, .. } if its == payout => Ok(()),
+            _ => Err(CommissionError::NotInPayout),
         }
     }
 
-    fn becomes(&mut self, status: Status, now: Timestamp) {
+    fn set_status(&mut self, status: CommissionState, now: Timestamp) {
         self.status = status;
         self.touch(now);
     }

@@ -20,10 +20,8 @@ pub struct CurrencyError;
 pub struct Currency([u8; 3]);
 
 /// Currencies whose minor unit is the whole unit.
-const WITHOUT_DECIMALS: &[&str] = &[
-    "bif", "clp", "djf", "gnf", "jpy", "kmf", "krw", "mga", "pyg", "rwf", "ugx", "vnd", "vuv", "xaf", "xof",
-    "xpf",
-];
+const WITHOUT_DECIMALS: &[&str] =
+    &["bif", "clp", "djf", "gnf", "jpy", "kmf", "krw", "mga", "pyg", "rwf", "ugx", "vnd", "vuv", "xaf", "xof", "xpf"];
 /// Currencies with three decimals. Processors move them in steps of ten minor units.
 const WITH_THREE_DECIMALS: &[&str] = &["bhd", "jod", "kwd", "omr", "tnd"];
 
@@ -65,7 +63,7 @@ impl Currency {
     /// The smallest step, in minor units, that can be paid out: a krona has no cents any more, though its amounts are
     /// still written with two decimals.
     #[must_use]
-    pub fn step(self) -> i64 {
+    pub fn payout_step(self) -> i64 {
         match self.as_str() {
             "isk" => 100,
             code if WITH_THREE_DECIMALS.contains(&code) => 10,
@@ -75,7 +73,7 @@ impl Currency {
 
     /// An amount as people and payment files write it: `10.00`, `396`, `0.770`.
     #[must_use]
-    pub fn written(self, amount: i64) -> String {
+    pub fn format_amount(self, amount: i64) -> String {
         let sign = if amount < 0 { "-" } else { "" };
         let (exponent, units) = (self.exponent(), amount.unsigned_abs());
         if exponent == 0 {
@@ -127,7 +125,7 @@ impl fmt::Debug for Currency {
 /// A rate that is more than all of it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Error)]
 #[error("a rate is 0 to 10000 basis points (10000 is all of it)")]
-pub struct RateError;
+pub struct BasisPointsError;
 
 /// A share in basis points: 2000 is a fifth.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
@@ -146,10 +144,10 @@ impl BasisPoints {
 }
 
 impl TryFrom<u16> for BasisPoints {
-    type Error = RateError;
+    type Error = BasisPointsError;
 
-    fn try_from(points: u16) -> Result<Self, RateError> {
-        if points <= Self::ALL.0 { Ok(Self(points)) } else { Err(RateError) }
+    fn try_from(points: u16) -> Result<Self, BasisPointsError> {
+        if points <= Self::ALL.0 { Ok(Self(points)) } else { Err(BasisPointsError) }
     }
 }
 
@@ -165,7 +163,7 @@ mod tests {
 
     #[test]
     fn amounts_are_written_with_their_decimals() {
-        let written = |code: &str, amount| code.parse::<Currency>().unwrap().written(amount);
+        let written = |code: &str, amount| code.parse::<Currency>().unwrap().format_amount(amount);
         assert_eq!(written("usd", 1_000), "10.00");
         assert_eq!(written("JPY", 396), "396");
         assert_eq!(written("kwd", 770), "0.770");
@@ -195,7 +193,7 @@ mod tests {
 
     #[test]
     fn no_rate_is_more_than_all() {
-        assert_eq!(BasisPoints::try_from(10_001), Err(RateError));
+        assert_eq!(BasisPoints::try_from(10_001), Err(BasisPointsError));
         assert_eq!(BasisPoints::try_from(10_000), Ok(BasisPoints::ALL));
     }
 }

@@ -1,6 +1,6 @@
 //! Web origins and hosts: whose pages may tell of visits, and for which domain their cookies can be (RFC 6454, RFC 6265).
 
-use crate::address::Name;
+use crate::address::DomainName;
 
 /// The longest origin that is looked at: a scheme, a host's name and a port.
 const ORIGIN_BYTES_MAX: usize = 300;
@@ -8,7 +8,7 @@ const ORIGIN_BYTES_MAX: usize = 300;
 /// An origin in the one form in which origins are compared: lower case, without the port that its scheme has anyway.
 /// `None`: it is none, or the one of pages that have none (`null`).
 #[must_use]
-pub fn normalised(origin: &str) -> Option<String> {
+pub fn normalize(origin: &str) -> Option<String> {
     let origin = origin.trim().to_ascii_lowercase();
     if origin.len() > ORIGIN_BYTES_MAX {
         return None;
@@ -28,8 +28,8 @@ pub fn normalised(origin: &str) -> Option<String> {
 
 /// The host of an origin, or of any web address.
 #[must_use]
-pub fn host(url: &str) -> Option<String> {
-    let origin = normalised(url)?;
+pub fn host_of(url: &str) -> Option<String> {
+    let origin = normalize(url)?;
     let (_, place) = origin.split_once("://")?;
     let host = match place.rsplit_once(':') {
         Some((host, port)) if port.bytes().all(|byte| byte.is_ascii_digit()) => host,
@@ -41,23 +41,23 @@ pub fn host(url: &str) -> Option<String> {
 /// Whether an origin is one of those that are allowed; where none is named, that of the website.
 #[must_use]
 pub fn is_allowed(origin: &str, allowed: &[String], website_url: &str) -> bool {
-    let Some(origin) = normalised(origin) else { return false };
-    let is_it = |one: &str| normalised(one).is_some_and(|one| one == origin);
+    let Some(origin) = normalize(origin) else { return false };
+    let is_it = |one: &str| normalize(one).is_some_and(|one| one == origin);
     if allowed.is_empty() { is_it(website_url) } else { allowed.iter().any(|one| is_it(one)) }
 }
 
 /// Whether a page of this origin can have cookies for a domain: the host's own or one above it, and no public suffix.
 #[must_use]
-pub fn may_hold(domain: &str, origin: &str) -> bool {
+pub fn can_set_cookie(domain: &str, origin: &str) -> bool {
     let domain = domain.trim_start_matches('.').to_ascii_lowercase();
-    let (Some(host), Ok(name)) = (host(origin), domain.parse::<Name>()) else { return false };
+    let (Some(host), Ok(name)) = (host_of(origin), domain.parse::<DomainName>()) else { return false };
     let within = host == domain || host.ends_with(&format!(".{domain}"));
     let is_address = host.parse::<std::net::IpAddr>().is_ok() || host.starts_with('[');
     // What lies below a public suffix is strangers'.
     within && !is_address && !is_suffix(&name)
 }
 
-fn is_suffix(name: &Name) -> bool {
+fn is_suffix(name: &DomainName) -> bool {
     psl::suffix(name.as_str().as_bytes()).is_some_and(|suffix| suffix.as_bytes() == name.as_str().as_bytes())
 }
 
@@ -85,10 +85,7 @@ mod tests {
         }
         let allowed = ["http://localhost:3000/".to_owned()];
         assert!(is_allowed("http://localhost:3000", &allowed, own));
-        assert!(
-            !is_allowed("https://shop.example", &allowed, own),
-            "named ones stand in the website's place"
-        );
+        assert!(!is_allowed("https://shop.example", &allowed, own), "named ones stand in the website's place");
     }
 
     #[test]
@@ -111,18 +108,16 @@ mod tests {
             ("", "https://www.shop.example", false),
             ("shop.example; Secure", "https://www.shop.example", false),
         ] {
-            assert_eq!(may_hold(domain, origin), may, "{domain} of {origin}");
+            assert_eq!(can_set_cookie(domain, origin), may, "{domain} of {origin}");
         }
     }
 
     #[test]
     fn hosts_have_no_port() {
-        for (url, found) in [
-            ("https://a.example:8443/x", Some("a.example")),
-            ("http://[::1]:80/", Some("[::1]")),
-            ("https://", None),
-        ] {
-            assert_eq!(host(url).as_deref(), found, "{url}");
+        for (url, found) in
+            [("https://a.example:8443/x", Some("a.example")), ("http://[::1]:80/", Some("[::1]")), ("https://", None)]
+        {
+            assert_eq!(host_of(url).as_deref(), found, "{url}");
         }
     }
 }

@@ -23,7 +23,7 @@ const ACCOUNT_BYTES_MAX: usize = 255;
 ///
 /// # Errors
 /// What is wrong with it, as the end of a sentence.
-pub fn website(text: &str) -> Result<String, String> {
+pub fn parse_website(text: &str) -> Result<String, String> {
     let text = text.trim();
     let text = if text.contains("://") { text.to_owned() } else { format!("https://{text}") };
     if text.len() > WEBSITE_BYTES_MAX {
@@ -38,7 +38,7 @@ pub fn website(text: &str) -> Result<String, String> {
         let is_name = |host: &str| host.chars().all(|c| c.is_alphanumeric() || "-._".contains(c));
         is_name(host) || host.starts_with('[') && host.ends_with(']')
     };
-    if !is_readable || !origin::host(origin).is_some_and(|host| is_host(&host)) {
+    if !is_readable || !origin::host_of(origin).is_some_and(|host| is_host(&host)) {
         return Err("is no address of a website, like https://example.org".to_owned());
     }
     Ok(text)
@@ -65,9 +65,7 @@ impl PayoutDestination {
             PayoutMethod::Paypal | PayoutMethod::Wise if destination.parse::<Address>().is_err() => {
                 Err("must be an email address".to_owned())
             }
-            PayoutMethod::Stripe if !is_account(&destination) => {
-                Err("must be an account (`acct_…`)".to_owned())
-            }
+            PayoutMethod::Stripe if !is_account(&destination) => Err("must be an account (`acct_…`)".to_owned()),
             _ => Ok(Self { method, destination, is_able: method.is_manual() }),
         }
     }
@@ -95,7 +93,7 @@ mod tests {
             ("https://", None),
             ("two words", None),
         ] {
-            assert_eq!(website(text).ok().as_deref(), expected, "{text}");
+            assert_eq!(parse_website(text).ok().as_deref(), expected, "{text}");
         }
     }
 

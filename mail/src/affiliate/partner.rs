@@ -9,7 +9,7 @@ use super::money::BasisPoints;
 use super::program::PayoutMethod;
 use super::word::words;
 use crate::address::Address;
-use crate::domain::SealedKey;
+use crate::domain::SealedSecret;
 use crate::id::{AccountId, CampaignId, PartnerId, PartnerLinkId};
 
 /// Tags of a partner (affiliate-api.md, "Limits").
@@ -49,7 +49,7 @@ words! {
 
 words! {
     /// What is done with a partner.
-    Move {
+    PartnerAction {
         /// Made active.
         Approve = "approve",
         /// Refused.
@@ -66,11 +66,11 @@ words! {
 /// A move that does not fit where the partner stands.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Error)]
 #[error("a partner who is {status} cannot be made to {action}")]
-pub struct WrongMove {
+pub struct PartnerTransitionError {
     /// Where the partner stands.
     pub status: PartnerStatus,
     /// What was asked for.
-    pub action: Move,
+    pub action: PartnerAction,
 }
 
 impl PartnerStatus {
@@ -78,14 +78,14 @@ impl PartnerStatus {
     ///
     /// # Errors
     /// It does not fit.
-    pub fn after(self, action: Move) -> Result<Self, WrongMove> {
+    pub fn transition(self, action: PartnerAction) -> Result<Self, PartnerTransitionError> {
         match (self, action) {
-            (Self::Pending | Self::Invited | Self::Rejected, Move::Approve)
-            | (Self::Suspended, Move::Reactivate)
-            | (Self::Invited, Move::Accept) => Ok(Self::Active),
-            (Self::Pending | Self::Invited, Move::Reject) => Ok(Self::Rejected),
-            (Self::Active | Self::Pending | Self::Invited, Move::Suspend) => Ok(Self::Suspended),
-            (status, action) => Err(WrongMove { status, action }),
+            (Self::Pending | Self::Invited | Self::Rejected, PartnerAction::Approve)
+            | (Self::Suspended, PartnerAction::Reactivate)
+            | (Self::Invited, PartnerAction::Accept) => Ok(Self::Active),
+            (Self::Pending | Self::Invited, PartnerAction::Reject) => Ok(Self::Rejected),
+            (Self::Active | Self::Pending | Self::Invited, PartnerAction::Suspend) => Ok(Self::Suspended),
+            (status, action) => Err(PartnerTransitionError { status, action }),
         }
     }
 }
@@ -139,7 +139,7 @@ pub struct Partner {
     /// Where its own events are posted to.
     pub postback_url: Option<String>,
     /// What they are signed with.
-    pub postback_secret: SealedKey,
+    pub postback_secret: SealedSecret,
     /// It wants no mail but what it asks for.
     pub email_opt_out: bool,
     /// A rate of its own, before any campaign's.
@@ -170,39 +170,38 @@ impl Partner {
     /// The name to greet it by.
     #[must_use]
     pub fn name(&self) -> String {
-        let parts: Vec<&str> =
-            [&self.first_name, &self.last_name].into_iter().flatten().map(String::as_str).collect();
-        if parts.is_empty() { self.email.local().to_owned() } else { parts.join(" ") }
+        let parts: Vec<&str> = [&self.first_name, &self.last_name].into_iter().flatten().map(String::as_str).collect();
+        if parts.is_empty() { self.email.local_part().to_owned() } else { parts.join(" ") }
     }
 }
 
 /// A text that cannot be a link's token.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Error)]
 #[error("must be 2 to 40 letters, digits, dashes and underscores")]
-pub struct TokenError;
+pub struct PartnerLinkTokenError;
 
 /// The value of the `via` parameter: kept as it was written, the same whatever its case.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Token(String);
+pub struct PartnerLinkToken(String);
 
-impl Token {
+impl PartnerLinkToken {
     /// Takes a token exactly.
     ///
     /// # Errors
     /// [`TokenError`].
-    pub fn exactly(text: &str) -> Result<Self, TokenError> {
+    pub fn parse(text: &str) -> Result<Self, PartnerLinkTokenError> {
         let fits = |byte: u8| byte.is_ascii_alphanumeric() || byte == b'-' || byte == b'_';
         if TOKEN_BYTES.contains(&text.len()) && text.bytes().all(fits) {
             Ok(Self(text.to_owned()))
         } else {
-            Err(TokenError)
+            Err(PartnerLinkTokenError)
         }
     }
 
     /// Makes a token of any text, for want of a better one: base letters in lower case (`Łukasz Żak` is `lukasz-zak`), a
     /// dash for what does not fit, and never two, cut to fit. None when less than two characters are left of it.
     #[must_use]
-    pub fn made_of(text: &str) -> Option<Self> {
+    pub fn from_text(text: &str) -> Option<Self> {
         let mut made = String::new();
         // Decomposed, so that accents are characters of their own, which are left out.
         for character in text.trim().to_lowercase().nfkd().filter(|c| !is_combining_mark(*c)) {
@@ -225,11 +224,10 @@ impl Token {
     /// The token that a list names (affiliate-api.md, "Limits"): lower case, each character that does not fit a dash, cut
     /// to fit. None when less than two characters are left of it.
     #[must_use]
-    pub fn of_list(text: &str) -> Option<Self> {
+    pub fn from_list(text: &str) -> Option<Self> {
         let fits = |c: char| c.is_ascii_alphanumeric() || c == '_';
         let lower = text.trim().to_lowercase();
-        let made: String =
-            lower.chars().map(|c| if fits(c) { c } else { '-' }).take(*TOKEN_BYTES.end()).collect();
+        let made: String = lower.chars().map(|c| if fits(c) { c } else { '-' }).take(*TOKEN_BYTES.end()).collect();
         (made.len() >= *TOKEN_BYTES.start()).then_some(Self(made))
     }
 
@@ -276,7 +274,7 @@ pub struct PartnerLink {
     /// Whose it is.
     pub partner: PartnerId,
     /// What its visitors bring.
-    pub token: Token,
+    pub token: PartnerLinkToken,
     /// Where it leads on the website: a path or an address there; its front page otherwise.
     pub destination_url: Option<String>,
     /// What its owner calls it.
@@ -293,26 +291,26 @@ mod tests {
     fn moves_fit_or_are_refused() {
         use PartnerStatus::{Active, Invited, Pending, Rejected, Suspended};
         let table = [
-            (Move::Approve, [Some(Active), Some(Active), None, None, Some(Active)]),
-            (Move::Reject, [Some(Rejected), Some(Rejected), None, None, None]),
-            (Move::Suspend, [Some(Suspended), Some(Suspended), Some(Suspended), None, None]),
-            (Move::Reactivate, [None, None, None, Some(Active), None]),
-            (Move::Accept, [Some(Active), None, None, None, None]),
+            (PartnerAction::Approve, [Some(Active), Some(Active), None, None, Some(Active)]),
+            (PartnerAction::Reject, [Some(Rejected), Some(Rejected), None, None, None]),
+            (PartnerAction::Suspend, [Some(Suspended), Some(Suspended), Some(Suspended), None, None]),
+            (PartnerAction::Reactivate, [None, None, None, Some(Active), None]),
+            (PartnerAction::Accept, [Some(Active), None, None, None, None]),
         ];
         for (action, after) in table {
             for (status, after) in [Invited, Pending, Active, Suspended, Rejected].into_iter().zip(after) {
-                assert_eq!(status.after(action).ok(), after, "{status} {action}");
+                assert_eq!(status.transition(action).ok(), after, "{status} {action}");
             }
         }
     }
 
     #[test]
     fn tokens_are_kept_exactly_or_made_to_fit() {
-        assert_eq!(Token::exactly("Ada_L-1").unwrap().as_str(), "Ada_L-1");
+        assert_eq!(PartnerLinkToken::parse("Ada_L-1").unwrap().as_str(), "Ada_L-1");
         for wrong in ["a", "", "a b", "ä1", &"a".repeat(41)] {
-            assert_eq!(Token::exactly(wrong), Err(TokenError), "{wrong}");
+            assert_eq!(PartnerLinkToken::parse(wrong), Err(PartnerLinkTokenError), "{wrong}");
         }
-        let made = |text: &str| Token::made_of(text).map(|token| token.as_str().to_owned());
+        let made = |text: &str| PartnerLinkToken::from_text(text).map(|token| token.as_str().to_owned());
         assert_eq!(made("Ada Lovelace").as_deref(), Some("ada-lovelace"));
         for (name, token) in [
             (" Żółć ", "zolc"),
@@ -326,10 +324,10 @@ mod tests {
             assert_eq!(made(name).as_deref(), Some(token), "{name}");
         }
         assert_eq!(made("Ирина").as_deref(), None);
-        assert_eq!(Token::exactly("ada-").unwrap().variant(2).as_str(), "ada-2");
+        assert_eq!(PartnerLinkToken::parse("ada-").unwrap().variant(2).as_str(), "ada-2");
         assert_eq!(made("x").as_deref(), None);
         assert_eq!(made(&"ab".repeat(40)).unwrap().len(), 40);
-        assert_eq!(Token::made_of(&"ab".repeat(40)).unwrap().variant(12).as_str().len(), 40);
-        assert_eq!(Token::exactly("ada").unwrap().variant(2).as_str(), "ada-2");
+        assert_eq!(PartnerLinkToken::from_text(&"ab".repeat(40)).unwrap().variant(12).as_str().len(), 40);
+        assert_eq!(PartnerLinkToken::parse("ada").unwrap().variant(2).as_str(), "ada-2");
     }
 }

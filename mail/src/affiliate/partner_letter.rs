@@ -10,7 +10,7 @@ use crate::id::{AccountId, EventId, PartnerId, PayoutId};
 /// What a partner is told.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
-pub enum Tells {
+pub enum PartnerEmailKind {
     /// It is a partner now, without having asked for it, or at once.
     Welcome,
     /// It is asked to join.
@@ -52,16 +52,13 @@ pub enum Tells {
     },
 }
 
-impl Tells {
+impl PartnerEmailKind {
     /// Whether it is told to who wants no mail but what it asks for: what it asked for, and what concerns its money's
     /// safety.
     #[must_use]
     pub fn is_essential(&self) -> bool {
         match self {
-            Self::SignIn
-            | Self::PayoutFailed { .. }
-            | Self::ConfirmPayout { .. }
-            | Self::PayoutChanged { .. } => true,
+            Self::SignIn | Self::PayoutFailed { .. } | Self::ConfirmPayout { .. } | Self::PayoutChanged { .. } => true,
             Self::Welcome
             | Self::Invited
             | Self::Received
@@ -74,22 +71,17 @@ impl Tells {
     /// Whether the person asked for it, by a form of the portal: then the service may write it, in words of its own. What
     /// the owner or the program decides by itself is asked for only by who applied by the form.
     #[must_use]
-    pub fn is_asked_for(&self, source: PartnerSource) -> bool {
+    pub fn is_requested(&self, source: PartnerSource) -> bool {
         match self {
             Self::SignIn | Self::ConfirmPayout { .. } => true,
-            Self::Welcome | Self::Received | Self::Approved | Self::Rejected { .. } => {
-                source == PartnerSource::Portal
-            }
-            Self::Invited
-            | Self::PayoutPaid { .. }
-            | Self::PayoutFailed { .. }
-            | Self::PayoutChanged { .. } => false,
+            Self::Welcome | Self::Received | Self::Approved | Self::Rejected { .. } => source == PartnerSource::Portal,
+            Self::Invited | Self::PayoutPaid { .. } | Self::PayoutFailed { .. } | Self::PayoutChanged { .. } => false,
         }
     }
 
     /// Whether it is still so when the letter is written: who was refused meanwhile is not welcomed.
     #[must_use]
-    pub fn holds(&self, status: PartnerStatus) -> bool {
+    pub fn is_current(&self, status: PartnerStatus) -> bool {
         match self {
             Self::Welcome | Self::Approved => status == PartnerStatus::Active,
             Self::Invited => status == PartnerStatus::Invited,
@@ -106,7 +98,7 @@ impl Tells {
 
 /// A letter.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
-pub struct PartnerLetter {
+pub struct PartnerEmail {
     /// Its id.
     pub id: EventId,
     /// Whose program it is about.
@@ -114,7 +106,7 @@ pub struct PartnerLetter {
     /// Who is told.
     pub partner: PartnerId,
     /// What.
-    pub tells: Tells,
+    pub tells: PartnerEmailKind,
     /// Since when it is true.
     pub since: Timestamp,
 }

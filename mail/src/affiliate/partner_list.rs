@@ -2,17 +2,17 @@
 //! from the names in the first line, in any order and case, also by names that are usual elsewhere (`name`, `paypal`);
 //! columns of other names are passed over, and named in the answer.
 
-use super::particulars::{NAME_BYTES_MAX, NOTES_BYTES_MAX, TAG_BYTES_MAX, website};
-use super::partner::{PartnerStatus, TAGS_MAX, Token};
+use super::particulars::{NAME_BYTES_MAX, NOTES_BYTES_MAX, TAG_BYTES_MAX, parse_website};
+use super::partner::{PartnerLinkToken, PartnerStatus, TAGS_MAX};
 use crate::address::Address;
-use crate::csv::{Record, Records};
+use crate::csv::{CsvReader, CsvRecord};
 
 /// Partners of one list.
 pub const ROWS_MAX: usize = 5_000;
 
 /// What a row says of a partner. Empty fields say nothing.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Listed {
+pub struct ImportedPartner {
     /// The address.
     pub email: Address,
     /// The given name.
@@ -28,7 +28,7 @@ pub struct Listed {
     /// The campaign, by id or name.
     pub campaign: Option<String>,
     /// The token of its link, as far as it can be one.
-    pub token: Option<Token>,
+    pub token: Option<PartnerLinkToken>,
     /// Where its money goes.
     pub paypal_email: Option<Address>,
     /// The owner's words for it.
@@ -43,27 +43,27 @@ pub struct Listed {
 
 /// A row of a list: its number, counting the rows of partners from 1, and the address as it stands there.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Row {
+pub struct PartnerImportRow {
     /// The number.
     pub number: usize,
     /// The address as it was written.
     pub email: String,
     /// What it says, or the name of the column that will not do.
-    pub partner: Result<Listed, &'static str>,
+    pub partner: Result<ImportedPartner, &'static str>,
 }
 
 /// What a list says.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
-pub struct List {
+pub struct PartnerImport {
     /// Its rows.
-    pub rows: Vec<Row>,
+    pub rows: Vec<PartnerImportRow>,
     /// Columns that are passed over, by their names as they stand there; the first of them, where they are many.
     pub ignored_columns: Vec<String>,
 }
 
 /// Why a list is none.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
-pub enum ListError {
+pub enum PartnerImportError {
     /// The first line names no column `email`.
     #[error("has no column `email`: the first line must name the columns")]
     NoEmail,
@@ -119,24 +119,23 @@ const IGNORED_MAX: usize = 50;
 const IGNORED_CHARS_MAX: usize = 100;
 
 /// Where the columns stand.
-struct Columns {
+struct PartnerColumns {
     places: [Option<usize>; COLUMNS.len()],
     name: Option<usize>,
 }
 
-impl Columns {
+impl PartnerColumns {
     /// With the names of those that are passed over.
-    fn of(header: &Record) -> Result<(Self, Vec<String>), ListError> {
-        let names: Vec<String> = header.fields.iter().flatten().map(|name| plain(name)).collect();
+    fn from_header(header: &CsvRecord) -> Result<(Self, Vec<String>), PartnerImportError> {
+        let names: Vec<String> = header.fields.iter().flatten().map(|name| normalize_name(name)).collect();
         let place = |column: &str| names.iter().position(|name| name == column);
         let by_alias =
             |column: &str| ALIASES.iter().filter(|(_, of)| *of == column).find_map(|(alias, _)| place(alias));
         let places = COLUMNS.map(|column| place(column).or_else(|| by_alias(column)));
-        let is_there = |column: &str| {
-            COLUMNS.iter().zip(&places).any(|(name, place)| *name == column && place.is_some())
-        };
+        let is_there =
+            |column: &str| COLUMNS.iter().zip(&places).any(|(name, place)| *name == column && place.is_some());
         if !is_there("email") {
-            return Err(ListError::NoEmail);
+            return Err(PartnerImportError::NoEmail);
         }
         let name = place(NAME).filter(|_| !is_there("first_name") && !is_there("last_name"));
         let is_read = |at: usize| name == Some(at) || places.contains(&Some(at));
@@ -147,14 +146,14 @@ impl Columns {
     }
 
     /// What stands in a column; nothing when that is empty.
-    fn field<'a>(&self, record: &'a Record, column: &str) -> Option<&'a str> {
+    fn field<'a>(&self, record: &'a CsvRecord, column: &str) -> Option<&'a str> {
         let place = COLUMNS.iter().position(|name| *name == column)?;
-        written(record, *self.places.get(place)?)
+        cell_at(record, *self.places.get(place)?)
     }
 
     /// The first name and the last one: of a whole name, the first word and the rest.
-    fn names<'a>(&self, record: &'a Record) -> (Option<&'a str>, Option<&'a str>) {
-        match written(record, self.name) {
+    fn names<'a>(&self, record: &'a CsvRecord) -> (Option<&'a str>, Option<&'a str>) {
+        match cell_at(record, self.name) {
             Some(whole) => match whole.split_once(char::is_whitespace) {
                 Some((first, last)) => (Some(first), Some(last.trim_start())),
                 None => (Some(whole), None),
@@ -164,13 +163,13 @@ impl Columns {
     }
 }
 
-fn written(record: &Record, place: Option<usize>) -> Option<&str> {
+fn cell_at(record: &CsvRecord, place: Option<usize>) -> Option<&str> {
     let text = record.field(place?).trim();
     (!text.is_empty()).then_some(text)
 }
 
 /// `First Name`, `first-name` and `first_name` are one.
-fn plain(name: &str) -> String {
+fn normalize_name(name: &str) -> String {
     name.trim().to_lowercase().replace([' ', '-'], "_")
 }
 
@@ -178,25 +177,24 @@ fn plain(name: &str) -> String {
 ///
 /// # Errors
 /// [`ListError`].
-pub fn read(text: &str) -> Result<List, ListError> {
-    let mut records = Records::new(text);
-    let (columns, ignored_columns) = Columns::of(&records.next().ok_or(ListError::NoEmail)?)?;
+pub fn parse(text: &str) -> Result<PartnerImport, PartnerImportError> {
+    let mut records = CsvReader::new(text);
+    let (columns, ignored_columns) = PartnerColumns::from_header(&records.next().ok_or(PartnerImportError::NoEmail)?)?;
     let mut rows = Vec::new();
     for record in records {
         if rows.len() == ROWS_MAX {
-            return Err(ListError::TooLong);
+            return Err(PartnerImportError::TooLong);
         }
         let email = columns.field(&record, "email").unwrap_or_default().to_owned();
-        rows.push(Row { number: rows.len() + 1, partner: listed(&columns, &record), email });
+        rows.push(PartnerImportRow { number: rows.len() + 1, partner: parse_partner(&columns, &record), email });
     }
-    Ok(List { rows, ignored_columns })
+    Ok(PartnerImport { rows, ignored_columns })
 }
 
-fn listed(columns: &Columns, record: &Record) -> Result<Listed, &'static str> {
+fn parse_partner(columns: &PartnerColumns, record: &CsvRecord) -> Result<ImportedPartner, &'static str> {
     let field = |column| columns.field(record, column);
-    let address = |column: &'static str| {
-        field(column).map(|text| text.parse::<Address>().map_err(|_| column)).transpose()
-    };
+    let address =
+        |column: &'static str| field(column).map(|text| text.parse::<Address>().map_err(|_| column)).transpose();
     let fits = |text: Option<&str>, column: &'static str| {
         let fits = |text: &str| text.len() <= NAME_BYTES_MAX && !text.chars().any(char::is_control);
         text.map(|text| fits(text).then(|| text.to_owned()).ok_or(column)).transpose()
@@ -208,34 +206,32 @@ fn listed(columns: &Columns, record: &Record) -> Result<Listed, &'static str> {
     }
     let status = match field("status").map(str::to_lowercase) {
         None => PartnerStatus::Active,
-        Some(word) => PartnerStatus::of_word(&word)
-            .filter(|status| {
-                matches!(status, PartnerStatus::Active | PartnerStatus::Pending | PartnerStatus::Invited)
-            })
+        Some(word) => PartnerStatus::from_word(&word)
+            .filter(|status| matches!(status, PartnerStatus::Active | PartnerStatus::Pending | PartnerStatus::Invited))
             .ok_or("status")?,
     };
     let notes = field("notes").map(str::to_owned);
     if notes.as_ref().is_some_and(|notes| notes.len() > NOTES_BYTES_MAX) {
         return Err("notes");
     }
-    Ok(Listed {
+    Ok(ImportedPartner {
         email: address("email")?.ok_or("email")?,
         first_name: fits(first_name, "first_name")?,
         last_name: fits(last_name, "last_name")?,
         company: fits(field("company"), "company")?,
-        website: field("website").map(|text| website(text).map_err(|_| "website")).transpose()?,
+        website: field("website").map(|text| parse_website(text).map_err(|_| "website")).transpose()?,
         country,
         campaign: fits(field("campaign"), "campaign")?,
-        token: field("token").and_then(Token::of_list),
+        token: field("token").and_then(PartnerLinkToken::from_list),
         paypal_email: address("paypal_email")?,
-        tags: tags(field("tags").unwrap_or_default())?,
+        tags: parse_tags(field("tags").unwrap_or_default())?,
         status,
         notes,
         parent_email: address("parent_email")?,
     })
 }
 
-fn tags(text: &str) -> Result<Vec<String>, &'static str> {
+fn parse_tags(text: &str) -> Result<Vec<String>, &'static str> {
     let mut tags: Vec<String> = Vec::new();
     for tag in text.split(';').map(str::trim).filter(|tag| !tag.is_empty()) {
         if tag.len() > TAG_BYTES_MAX || tag.chars().any(char::is_control) {
@@ -259,16 +255,13 @@ mod tests {
                     ,,not an address,,,,,\r\n\
                     ,,bob@example.org,,,,gone,\r\n\
                     ,,eve@example.org,,,,,GBR\n";
-        let List { rows, ignored_columns } = read(text).unwrap();
+        let PartnerImport { rows, ignored_columns } = parse(text).unwrap();
         assert_eq!(ignored_columns, ["E-Mail", "colour"]);
         let ada = rows[0].partner.as_ref().unwrap();
         assert_eq!((rows[0].number, ada.email.to_string().as_str()), (1, "Ada@example.org"));
         assert_eq!(ada.first_name.as_deref(), Some("Lovelace, Ada"));
-        assert_eq!(ada.token.as_ref().map(Token::as_str), Some("my-shop-"));
-        assert_eq!(
-            (ada.tags.as_slice(), ada.country.as_deref()),
-            (&["a".into(), "b".into()][..], Some("GB"))
-        );
+        assert_eq!(ada.token.as_ref().map(PartnerLinkToken::as_str), Some("my-shop-"));
+        assert_eq!((ada.tags.as_slice(), ada.country.as_deref()), (&["a".into(), "b".into()][..], Some("GB")));
         assert_eq!(ada.status, PartnerStatus::Invited);
         assert_eq!((rows[1].email.as_str(), &rows[1].partner), ("not an address", &Err("email")));
         assert_eq!(rows[2].partner, Err("status"));
@@ -277,31 +270,27 @@ mod tests {
 
     #[test]
     fn what_is_no_list_says_so() {
-        assert_eq!(read(""), Err(ListError::NoEmail));
-        assert_eq!(read("name,address\na,b\n"), Err(ListError::NoEmail));
-        let long: String = std::iter::once("email\n".to_owned())
-            .chain((0..=ROWS_MAX).map(|n| format!("a{n}@b.example\n")))
-            .collect();
-        assert_eq!(read(&long), Err(ListError::TooLong));
+        assert_eq!(parse(""), Err(PartnerImportError::NoEmail));
+        assert_eq!(parse("name,address\na,b\n"), Err(PartnerImportError::NoEmail));
+        let long: String =
+            std::iter::once("email\n".to_owned()).chain((0..=ROWS_MAX).map(|n| format!("a{n}@b.example\n"))).collect();
+        assert_eq!(parse(&long), Err(PartnerImportError::TooLong));
         let (most, _) = long.trim_end().rsplit_once('\n').unwrap();
-        assert_eq!(read(most).unwrap().rows.len(), ROWS_MAX);
-        assert_eq!(read("email").unwrap(), List::default());
+        assert_eq!(parse(most).unwrap().rows.len(), ROWS_MAX);
+        assert_eq!(parse("email").unwrap(), PartnerImport::default());
     }
 
     #[test]
     fn columns_go_by_their_usual_names_too() {
         let read = |text: &str| {
-            let List { rows, ignored_columns } = read(text).unwrap();
+            let PartnerImport { rows, ignored_columns } = parse(text).unwrap();
             (rows[0].partner.clone().unwrap(), ignored_columns)
         };
         let (ada, ignored) = read(
             "E-Mail,Name,PayPal,Referral Code,Balance\nada@example.org,Ada King Lovelace,pay@example.org,ada,12\n",
         );
         assert_eq!(ada.email.to_string(), "ada@example.org");
-        assert_eq!(
-            (ada.first_name.as_deref(), ada.last_name.as_deref()),
-            (Some("Ada"), Some("King Lovelace"))
-        );
+        assert_eq!((ada.first_name.as_deref(), ada.last_name.as_deref()), (Some("Ada"), Some("King Lovelace")));
         assert_eq!(ada.paypal_email.unwrap().to_string(), "pay@example.org");
         assert_eq!((ada.token.unwrap().as_str(), ignored.as_slice()), ("ada", &["Balance".to_owned()][..]));
         let (ada, ignored) = read("email,name,first_name\nada@example.org,Ada L.,Augusta\n");

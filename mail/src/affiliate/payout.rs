@@ -16,8 +16,8 @@ mod eligibility;
 mod file;
 pub mod results;
 
-pub use self::eligibility::{Group, SUM_MAX, Verdict};
-pub use self::file::{Entry, Format};
+pub use self::eligibility::{PayoutCandidate, PayoutDecision, SUM_MAX};
+pub use self::file::{PayoutFileFormat, PayoutFileRow};
 
 use std::collections::BTreeMap;
 
@@ -45,7 +45,7 @@ words! {
 
 words! {
     /// Where a run stands.
-    RunStatus {
+    PayoutRunStatus {
         /// Waits for the owner.
         Draft = "draft",
         /// The owner said yes.
@@ -95,7 +95,7 @@ words! {
 
 /// How far a payout's lines have followed it.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
-pub struct Trail {
+pub struct LineCursor {
     /// The last line that has, where that is known.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub after: Option<CommissionId>,
@@ -104,7 +104,7 @@ pub struct Trail {
 /// Why a transfer may have been made although nothing here says so: it is looked up before it is asked for.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
-pub enum Doubt {
+pub enum TransferDoubt {
     /// The store was restored from a backup after the payout was drafted.
     StoreRestored,
     /// The processor says that the key was used with other figures: the key is not used again.
@@ -113,7 +113,7 @@ pub enum Doubt {
 
 /// What the processor was asked, where it pays by transfers of its own.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
-pub struct Asking {
+pub struct TransferAttempts {
     /// The number in the key that makes asking again harmless; another one after each definitive answer.
     pub attempt: u32,
     /// When it was asked first with that number. Until it answers, the money may be on its way.
@@ -124,7 +124,7 @@ pub struct Asking {
     pub of: Option<String>,
     /// Why it is looked up first.
     #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub doubt: Option<Doubt>,
+    pub doubt: Option<TransferDoubt>,
     /// Why the transfer was not made when it was asked last: for the account, not for the partner.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub obstacle: Option<String>,
@@ -137,7 +137,7 @@ pub struct Asking {
     pub not_before: Option<Timestamp>,
 }
 
-impl Asking {
+impl TransferAttempts {
     /// The key was refused for good, or its transfer is known not to be made: the next request has another key.
     pub fn next_attempt(&mut self) {
         self.attempt = self.attempt.saturating_add(1);
@@ -173,13 +173,13 @@ pub struct Payout {
     pub state: PayoutState,
     /// How far its lines have followed; nothing when all have.
     #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub trail: Option<Trail>,
+    pub trail: Option<LineCursor>,
     /// The processor's id of the transfer.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub transfer: Option<String>,
     /// What the processor was asked.
     #[serde(default)]
-    pub asking: Asking,
+    pub asking: TransferAttempts,
     /// What the owner says that proves it.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub reference: Option<String>,
@@ -200,13 +200,14 @@ pub struct Payout {
 impl Payout {
     /// Where it stands, its run being so; nothing when it is gone.
     #[must_use]
-    pub fn status(&self, run: RunStatus) -> Option<PayoutStatus> {
+    pub fn status(&self, run: PayoutRunStatus) -> Option<PayoutStatus> {
         match (self.state, run) {
-            (PayoutState::Dropped, _) | (PayoutState::Open, RunStatus::Cancelled) => None,
-            (PayoutState::Open, RunStatus::Draft) => Some(PayoutStatus::Draft),
-            (PayoutState::Open, RunStatus::Approved | RunStatus::Processing | RunStatus::Completed) => {
-                Some(PayoutStatus::Processing)
-            }
+            (PayoutState::Dropped, _) | (PayoutState::Open, PayoutRunStatus::Cancelled) => None,
+            (PayoutState::Open, PayoutRunStatus::Draft) => Some(PayoutStatus::Draft),
+            (
+                PayoutState::Open,
+                PayoutRunStatus::Approved | PayoutRunStatus::Processing | PayoutRunStatus::Completed,
+            ) => Some(PayoutStatus::Processing),
             (PayoutState::Paid, _) => Some(PayoutStatus::Paid),
             (PayoutState::Failed, _) => Some(PayoutStatus::Failed),
         }
@@ -228,7 +229,7 @@ impl Payout {
 
 /// A partner who is not in a run, and why.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
-pub struct Skipped {
+pub struct SkippedPartner {
     /// Who.
     pub partner: PartnerId,
     /// Of what.
@@ -241,7 +242,7 @@ pub struct Skipped {
 
 /// A payout with so many lines that they enter it in several commits.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
-pub struct Filling {
+pub struct PayoutFillCursor {
     /// Whose.
     pub partner: PartnerId,
     /// Of what.
@@ -254,7 +255,7 @@ pub struct Filling {
 
 /// How far the comparing of a run is.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
-pub struct Compared {
+pub struct ReconciliationCursor {
     /// The last payout that is done.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub payout: Option<PayoutId>,
@@ -268,7 +269,7 @@ pub struct Compared {
 
 /// How far the payouts of a draft are looked through for methods that are allowed no more.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
-pub struct Sifted {
+pub struct MethodFilterCursor {
     /// The last payout that was looked at.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub after: Option<PayoutId>,
@@ -277,7 +278,7 @@ pub struct Sifted {
 /// What is under way with a run, over several commits.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
-pub enum Phase {
+pub enum PayoutRunPhase {
     /// Partners are still taken in: nobody is shown the run.
     Drafting {
         /// The last partner and currency that were looked at.
@@ -285,12 +286,12 @@ pub enum Phase {
         after: Option<(PartnerId, Currency)>,
         /// The payout of those, when it has more lines to come.
         #[serde(default, skip_serializing_if = "Option::is_none")]
-        filling: Option<Filling>,
+        filling: Option<PayoutFillCursor>,
     },
     /// It is whole; the processor is asked about the charges of its lines, one after the other, before it can be approved.
     Comparing {
         /// The last payout whose lines were compared, and the last line of the one after that, if some of it were.
-        after: Compared,
+        after: ReconciliationCursor,
         /// How often what comes next was asked in vain.
         tries: u32,
     },
@@ -313,13 +314,13 @@ pub struct PayoutRun {
     /// Whose program it is of.
     pub account: AccountId,
     /// Where it stands.
-    pub status: RunStatus,
+    pub status: PayoutRunStatus,
     /// What is under way with it.
     #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub phase: Option<Phase>,
+    pub phase: Option<PayoutRunPhase>,
     /// Methods are allowed no more since it was drafted: payouts by them are taken out before it is approved.
     #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub sifted: Option<Sifted>,
+    pub sifted: Option<MethodFilterCursor>,
     /// Whether payouts of it failed.
     pub is_partial: bool,
     /// Until when commissions were earned that are in it.
@@ -350,32 +351,32 @@ pub struct PayoutRun {
 impl PayoutRun {
     /// Whether anybody is shown it.
     #[must_use]
-    pub fn is_whole(&self) -> bool {
-        !matches!(self.phase, Some(Phase::Drafting { .. } | Phase::Voiding))
+    pub fn is_drafted(&self) -> bool {
+        !matches!(self.phase, Some(PayoutRunPhase::Drafting { .. } | PayoutRunPhase::Voiding))
     }
 
     /// Whether the processor is still asked about charges in it.
     #[must_use]
-    pub fn is_compared(&self) -> bool {
-        !matches!(self.phase, Some(Phase::Comparing { .. }))
+    pub fn is_reconciled(&self) -> bool {
+        !matches!(self.phase, Some(PayoutRunPhase::Comparing { .. }))
     }
 
     /// Whether payouts by methods that are allowed no more are to be taken out of it now: once all are drafted.
     #[must_use]
-    pub fn is_to_be_sifted(&self) -> bool {
-        let is_there = self.is_whole() && self.status == RunStatus::Draft;
+    pub fn needs_method_filter(&self) -> bool {
+        let is_there = self.is_drafted() && self.status == PayoutRunStatus::Draft;
         self.sifted.is_some() && is_there
     }
 
     /// Whether the owner said yes.
     #[must_use]
     pub fn is_approved(&self) -> bool {
-        matches!(self.status, RunStatus::Approved | RunStatus::Processing | RunStatus::Completed)
+        matches!(self.status, PayoutRunStatus::Approved | PayoutRunStatus::Processing | PayoutRunStatus::Completed)
     }
 
     /// It comes to so much more, or less. False: to more than can be counted, and nothing is changed.
     #[must_use]
-    pub fn add(&mut self, currency: Currency, amount: i64) -> bool {
+    pub fn add_to_total(&mut self, currency: Currency, amount: i64) -> bool {
         let before = self.totals.get(&currency).copied().unwrap_or(0);
         let Some(sum) = before.checked_add(amount) else { return false };
         if sum == 0 {
@@ -387,12 +388,12 @@ impl PayoutRun {
     }
 
     /// One of its payouts was settled.
-    pub fn settle_one(&mut self, is_failed: bool, now: Timestamp) {
+    pub fn record_settlement(&mut self, is_failed: bool, now: Timestamp) {
         self.open = self.open.saturating_sub(1);
         self.is_partial |= is_failed;
-        self.status = RunStatus::Processing;
+        self.status = PayoutRunStatus::Processing;
         if self.open == 0 {
-            self.status = RunStatus::Completed;
+            self.status = PayoutRunStatus::Completed;
             self.completed_at = Some(now);
         }
         self.rev = self.rev.saturating_add(1);

@@ -19,30 +19,30 @@ use serde::{Deserialize, Serialize};
 use super::program::PayoutMethod;
 use crate::credential::SecretHash;
 use crate::id::{AccountId, PartnerId, SessionId};
-use crate::session_token::Token;
+use crate::session_token::SessionCookieToken;
 
 /// How long a login link works (affiliate-api.md, "Limits").
-pub const LOGIN_LINK: Duration = Duration::from_secs(60);
+pub const LOGIN_LINK_TTL: Duration = Duration::from_secs(60);
 /// How long a link works that somebody asked for by mail.
-pub const MAILED_LINK: Duration = Duration::from_secs(15 * 60);
+pub const MAILED_LINK_TTL: Duration = Duration::from_secs(15 * 60);
 /// How long a link works that comes with an invitation.
-pub const INVITATION: Duration = Duration::from_secs(7 * 24 * 3600);
+pub const INVITATION_TTL: Duration = Duration::from_secs(7 * 24 * 3600);
 /// How long a link works by which another payout destination is confirmed.
-pub const CONFIRMATION: Duration = Duration::from_secs(3600);
+pub const CONFIRMATION_TTL: Duration = Duration::from_secs(3600);
 /// How long a session lasts (completions-affiliate.md 2.7).
-pub const SESSION: Duration = Duration::from_secs(12 * 3600);
+pub const SESSION_TTL: Duration = Duration::from_secs(12 * 3600);
 
 /// What a link carries.
 #[derive(Clone, PartialEq, Eq)]
-pub struct LinkSecret([u8; 32]);
+pub struct PortalLinkSecret([u8; 32]);
 
-impl fmt::Debug for LinkSecret {
+impl fmt::Debug for PortalLinkSecret {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str("LinkSecret(hidden)")
     }
 }
 
-impl LinkSecret {
+impl PortalLinkSecret {
     /// One of these bytes of chance.
     #[must_use]
     pub fn new(bytes: [u8; 32]) -> Self {
@@ -64,14 +64,14 @@ impl LinkSecret {
     /// What is stored of it.
     #[must_use]
     pub fn hash(&self) -> SecretHash {
-        SecretHash::of_bytes(&self.0)
+        SecretHash::from_bytes(&self.0)
     }
 }
 
 /// What a link is for.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
-pub enum Purpose {
+pub enum PortalLinkPurpose {
     /// Lets in, at once: the program's own server has just asked for it.
     Login,
     /// Lets in, by a button on a page: it came by mail, and whoever looks at mail for safety's sake follows links.
@@ -85,7 +85,7 @@ pub enum Purpose {
     },
 }
 
-impl Purpose {
+impl PortalLinkPurpose {
     /// A number for it, in keys.
     #[must_use]
     pub fn kind(&self) -> u8 {
@@ -99,7 +99,7 @@ impl Purpose {
     /// Links of a partner for it that work at the same time; a new one ends the oldest. Somebody else may ask for mailed
     /// ones: that does not end at once the one that is on its way.
     #[must_use]
-    pub fn at_once(&self) -> usize {
+    pub fn live_links_max(&self) -> usize {
         match self {
             Self::Login | Self::Payout { .. } => 1,
             Self::Mailed => 5,
@@ -108,7 +108,7 @@ impl Purpose {
 
     /// Whether it lets in.
     #[must_use]
-    pub fn lets_in(&self) -> bool {
+    pub fn signs_in(&self) -> bool {
         matches!(self, Self::Login | Self::Mailed)
     }
 }
@@ -121,7 +121,7 @@ pub struct PortalLink {
     /// Whose it is.
     pub partner: PartnerId,
     /// What it is for.
-    pub purpose: Purpose,
+    pub purpose: PortalLinkPurpose,
     /// Until when it works.
     pub expires_at: Timestamp,
 }
@@ -153,7 +153,7 @@ impl PortalSession {
             partner: token.who,
             secret: token.hash(),
             created_at: now,
-            expires_at: now.checked_add(SESSION).unwrap_or(Timestamp::MAX),
+            expires_at: now.checked_add(SESSION_TTL).unwrap_or(Timestamp::MAX),
         }
     }
 
@@ -165,7 +165,7 @@ impl PortalSession {
 }
 
 /// What the browser keeps of a session.
-pub type PortalToken = Token<PartnerId>;
+pub type PortalToken = SessionCookieToken<PartnerId>;
 
 #[cfg(test)]
 mod tests {
@@ -173,9 +173,9 @@ mod tests {
 
     #[test]
     fn secrets_of_links_read_back_and_hide_themselves() {
-        let secret = LinkSecret::new([5; 32]);
-        assert_eq!(LinkSecret::parse(&secret.text()), Some(secret.clone()));
+        let secret = PortalLinkSecret::new([5; 32]);
+        assert_eq!(PortalLinkSecret::parse(&secret.text()), Some(secret.clone()));
         assert_eq!((secret.text().len(), format!("{secret:?}")), (43, "LinkSecret(hidden)".to_owned()));
-        assert_eq!(LinkSecret::parse(&secret.text()[1..]), None);
+        assert_eq!(PortalLinkSecret::parse(&secret.text()[1..]), None);
     }
 }

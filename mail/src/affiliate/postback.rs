@@ -8,20 +8,20 @@ use serde_json::{Map, Value};
 use crate::event::{Event, EventKind};
 use crate::id::PartnerId;
 use crate::moment;
-use crate::payload::told_of;
-use crate::webhook::Envelope;
+use crate::payload::event_data;
+use crate::webhook::WebhookBody;
 
 /// The waits before each attempt: one, and three more.
-pub const LADDER: [Duration; 4] =
+pub const RETRY_SCHEDULE: [Duration; 4] =
     [Duration::ZERO, Duration::from_secs(5), Duration::from_secs(30), Duration::from_secs(120)];
 /// How long one attempt may take.
-pub const ATTEMPT_MAX: Duration = Duration::from_secs(10);
+pub const ATTEMPT_TIMEOUT: Duration = Duration::from_secs(10);
 /// The field of whatever is told that holds a person's address.
 const EMAIL: &str = "email";
 
 /// The partner whom an event is told to, if it is one that partners are told of.
 #[must_use]
-pub fn told_to(event: &Event) -> Option<PartnerId> {
+pub fn partner_for_event(event: &Event) -> Option<PartnerId> {
     let is_theirs = matches!(
         event.kind,
         EventKind::ReferralCreated
@@ -37,22 +37,22 @@ pub fn told_to(event: &Event) -> Option<PartnerId> {
 
 /// The body of a postback: addresses are masked unless the program shares them.
 #[must_use]
-pub fn body_of(event: &Event, shares_email: bool) -> Option<String> {
-    let mut data = told_of(event, None)?;
+pub fn postback_body(event: &Event, shares_email: bool) -> Option<String> {
+    let mut data = event_data(event, None)?;
     if !shares_email {
-        mask(&mut data);
+        mask_addresses(&mut data);
     }
     let envelope =
-        Envelope { r#type: event.kind.name(), created_at: moment::write(event.created_at), data: &data };
+        WebhookBody { r#type: event.kind.name(), created_at: moment::to_rfc3339(event.created_at), data: &data };
     serde_json::to_string(&envelope).ok()
 }
 
 /// Masks the addresses in what is told.
-fn mask(fields: &mut Map<String, Value>) {
+fn mask_addresses(fields: &mut Map<String, Value>) {
     for (name, value) in fields {
         match value {
-            Value::String(text) if name == EMAIL => *text = masked(text),
-            Value::Object(fields) => mask(fields),
+            Value::String(text) if name == EMAIL => *text = masked_address(text),
+            Value::Object(fields) => mask_addresses(fields),
             _ => {}
         }
     }
@@ -60,7 +60,7 @@ fn mask(fields: &mut Map<String, Value>) {
 
 /// An address of which one sees where it is and how it begins: `g***@example.net`.
 #[must_use]
-pub fn masked(email: &str) -> String {
+pub fn masked_address(email: &str) -> String {
     let Some((local, domain)) = email.rsplit_once('@') else { return "***".to_owned() };
     let first: String = local.chars().take(1).collect();
     format!("{first}***@{domain}")
@@ -85,16 +85,15 @@ mod tests {
             created_at: at,
             detail: json!({"affiliate_id": partner, "referral": {"email": "grace@example.net", "id": "ref_1"}}),
         };
-        assert_eq!(told_to(&event), Some(partner));
-        let body = |event: &Event, shares| -> Value {
-            serde_json::from_str(&body_of(event, shares).unwrap()).unwrap()
-        };
+        assert_eq!(partner_for_event(&event), Some(partner));
+        let body =
+            |event: &Event, shares| -> Value { serde_json::from_str(&postback_body(event, shares).unwrap()).unwrap() };
         assert_eq!(body(&event, false)["data"]["referral"]["email"], json!("g***@example.net"));
         assert_eq!(body(&event, false)["data"]["referral"]["id"], json!("ref_1"));
         assert_eq!(body(&event, true)["data"]["referral"]["email"], json!("grace@example.net"));
         assert_eq!(body(&event, true)["type"], json!("referral.created"));
         event.kind = EventKind::AffiliateUpdated;
-        assert_eq!(told_to(&event), None, "of itself it needs not be told");
-        assert_eq!((masked("x").as_str(), masked("@a.b").as_str()), ("***", "***@a.b"));
+        assert_eq!(partner_for_event(&event), None, "of itself it needs not be told");
+        assert_eq!((masked_address("x").as_str(), masked_address("@a.b").as_str()), ("***", "***@a.b"));
     }
 }

@@ -6,8 +6,8 @@ use jiff::Timestamp;
 
 use super::money::Currency;
 use super::word::words;
-use crate::address::{Address, Name};
-use crate::domain::SealedKey;
+use crate::address::{Address, DomainName};
+use crate::domain::SealedSecret;
 use crate::id::{AccountId, CampaignId, ProgramId};
 
 /// Secrets that the processor's signatures may be made with: two while one takes the other's place.
@@ -27,7 +27,7 @@ words! {
 
 words! {
     /// Whose money it is about.
-    Mode {
+    ProcessorMode {
         /// The processor's test mode.
         Test = "test",
         /// Real money.
@@ -91,13 +91,13 @@ words! {
 
 /// What the owner may set.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Settings {
+pub struct ProgramSettings {
     /// Where the customer's website is; links lead there.
     pub website_url: String,
     /// The currency of flat amounts, bounties and caps.
     pub currency: Currency,
     /// Whose money it is about.
-    pub mode: Mode,
+    pub mode: ProcessorMode,
     /// Whose a visitor is.
     pub attribution: Attribution,
     /// Customers who paid before they were referred never earn.
@@ -121,9 +121,9 @@ pub struct Settings {
     /// Web origins whose pages may capture visits; empty means that of the website.
     pub allowed_origins: Vec<String>,
     /// Hosts whose links are not wanted: who comes from there is looked at.
-    pub banned_referrers: Vec<Name>,
+    pub banned_referrers: Vec<DomainName>,
     /// The host of the partner portal, where it has one of its own.
-    pub portal_domain: Option<Name>,
+    pub portal_domain: Option<DomainName>,
     /// Where the program's terms stand.
     pub terms_url: Option<String>,
     /// Who writes to partners; the sandbox's sender otherwise.
@@ -134,10 +134,10 @@ pub struct Settings {
     pub max_bounties_per_day: u32,
 }
 
-impl Settings {
+impl ProgramSettings {
     /// The defaults (completions-affiliate.md 2.1, affiliate-admin.md 2).
     #[must_use]
-    pub fn new(website_url: String, currency: Currency, mode: Mode) -> Self {
+    pub fn new(website_url: String, currency: Currency, mode: ProcessorMode) -> Self {
         Self {
             website_url,
             currency,
@@ -165,30 +165,30 @@ impl Settings {
 
 /// The payment processor that a program is connected to.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Processor {
+pub struct PaymentProcessor {
     /// The address of its API.
     pub api_base: String,
     /// The key by which it is asked; without one it is only listened to.
-    pub restricted_key: Option<SealedKey>,
+    pub restricted_key: Option<SealedSecret>,
     /// The secrets that its events are signed with: one or two.
-    pub webhook_secrets: Vec<SealedKey>,
+    pub webhook_secrets: Vec<SealedSecret>,
     /// The account there; events of another one are ignored.
     pub account_id: Option<String>,
     /// Whether its money is real, as it said when it was asked.
     pub livemode: Option<bool>,
 }
 
-impl Processor {
+impl PaymentProcessor {
     /// Whether it can be asked, and not only listened to.
     #[must_use]
-    pub fn can_be_asked(&self) -> bool {
+    pub fn has_api_access(&self) -> bool {
         self.restricted_key.is_some()
     }
 }
 
 /// A program.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Program {
+pub struct AffiliateProgram {
     /// Its id.
     pub id: ProgramId,
     /// Whose it is.
@@ -196,13 +196,13 @@ pub struct Program {
     /// Where it stands.
     pub status: ProgramStatus,
     /// What the owner has set.
-    pub settings: Settings,
+    pub settings: ProgramSettings,
     /// The campaign that takes partners who name none.
     pub default_campaign: Option<CampaignId>,
     /// The key that pages of the website bring; no secret.
     pub publishable_key: String,
     /// The processor, once it is connected.
-    pub processor: Option<Processor>,
+    pub processor: Option<PaymentProcessor>,
     /// Grows with each change.
     pub rev: u64,
     /// When it was enabled.
@@ -211,10 +211,10 @@ pub struct Program {
     pub updated_at: Timestamp,
 }
 
-impl Program {
+impl AffiliateProgram {
     /// What is missing before it can go live. The API knows no program that misses anything.
     #[must_use]
-    pub fn missing(&self) -> Vec<MissingStep> {
+    pub fn missing_steps(&self) -> Vec<MissingStep> {
         let mut missing = Vec::new();
         if self.processor.is_none() {
             missing.push(MissingStep::Processor);

@@ -50,23 +50,23 @@ mod settle;
 #[cfg(test)]
 mod world;
 
-pub use self::bounty::{Lead, bounty};
-pub use self::first::Nothing;
-pub use self::settle::settle_bounty;
+pub use self::bounty::{LeadInput, bounty_line};
+pub use self::first::NoCommission;
+pub use self::settle::update_bounty;
 
 use jiff::Timestamp;
 use serde::{Deserialize, Serialize};
 
-use super::arithmetic::{ArithmeticError, base, rate::Offer, refund};
-use super::commission::{Commission, Level, Reason, Status};
+use super::arithmetic::{ArithmeticError, base, rate::RateOffer, refund};
+use super::commission::{Commission, CommissionLevel, CommissionState, ReversalReason};
 use super::money::Currency;
 use super::program::AfterPayout;
-use super::sale::{Returned, Sale};
+use super::sale::{Sale, SaleReturns};
 use crate::id::{AccountId, CampaignId, CommissionId, PartnerId, PayoutId, ReferralId};
 
 /// The program's settings that matter here.
 #[derive(Debug, Clone, Copy)]
-pub struct Rules {
+pub struct ProgramRules {
     /// Whose program it is.
     pub account: AccountId,
     /// The currency of fixed amounts and of caps.
@@ -79,23 +79,23 @@ pub struct Rules {
 
 /// What is known of the invoice.
 #[derive(Debug, Clone, Copy)]
-pub struct Invoice<'a> {
+pub struct InvoiceInput<'a> {
     /// The paid invoice.
     pub sale: &'a Sale,
     /// The processor's id of its charge, once it is known.
     pub charge: Option<&'a str>,
     /// What became of the money.
-    pub returned: &'a Returned,
+    pub returned: &'a SaleReturns,
     /// Whether the customer, the subscription, the invoice, the session or the charge carries the flag that excludes it.
     pub is_excluded: bool,
     /// Why it earns nothing, if that was said before and is for good.
-    pub nothing: Option<Nothing>,
+    pub no_commission: Option<NoCommission>,
 }
 
 /// Why a referral earns nothing any more.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
-pub enum Barred {
+pub enum ReferralBar {
     /// It is blocked: the partner's own self, or a customer who was there before. It still converts.
     Blocked,
     /// The owner rejected it.
@@ -104,21 +104,21 @@ pub enum Barred {
     Lapsed,
 }
 
-impl Barred {
+impl ReferralBar {
     /// Why its open lines are taken back.
     #[must_use]
-    pub fn reason(self) -> Reason {
+    pub fn reason(self) -> ReversalReason {
         match self {
-            Self::Blocked => Reason::Blocked,
-            Self::Rejected => Reason::Fraud,
-            Self::Lapsed => Reason::Expired,
+            Self::Blocked => ReversalReason::Blocked,
+            Self::Rejected => ReversalReason::Fraud,
+            Self::Lapsed => ReversalReason::Expired,
         }
     }
 }
 
 /// What is known of the referral that the invoice's customer is.
 #[derive(Debug, Clone, Copy)]
-pub struct Customer<'a> {
+pub struct CustomerInput<'a> {
     /// The referral.
     pub referral: ReferralId,
     /// From when on its invoices count: those paid before are none of the partner's.
@@ -126,7 +126,7 @@ pub struct Customer<'a> {
     /// When its first invoice was paid, if one was heard of.
     pub converted_at: Option<Timestamp>,
     /// Why it earns nothing.
-    pub barred: Option<Barred>,
+    pub barred: Option<ReferralBar>,
     /// Whether the owner is to look at it first.
     pub is_under_review: bool,
     /// The first of its invoices that wrote a line, whatever became of that: with `once`, no other does.
@@ -136,7 +136,7 @@ pub struct Customer<'a> {
 /// Whether new sales earn a partner anything; a [`super::partner::PartnerStatus`] is one.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
-pub enum Standing {
+pub enum AccrualStatus {
     /// They do.
     Active,
     /// They do if the program says so.
@@ -147,23 +147,23 @@ pub enum Standing {
 
 /// The partner who brought the customer.
 #[derive(Debug, Clone, Copy)]
-pub struct Seller<'a> {
+pub struct SellerInput<'a> {
     /// The partner.
     pub partner: PartnerId,
     /// Whether it earns.
-    pub standing: Standing,
+    pub standing: AccrualStatus,
     /// Its campaign.
     pub campaign: CampaignId,
     /// The campaign's `rev`.
     pub campaign_rev: u64,
     /// What it is offered: the campaign's terms, its own rate, and its paying customers. These are the distinct referrals
     /// that ever converted and are neither blocked, rejected nor refunded, and the one that converts by this invoice.
-    pub offer: Offer<'a>,
+    pub offer: RateOffer<'a>,
 }
 
 /// The partner who recruited the seller.
 #[derive(Debug, Clone, Copy)]
-pub struct Recruiter {
+pub struct RecruiterInput {
     /// The partner.
     pub partner: PartnerId,
     /// Whether it is active.
@@ -174,7 +174,7 @@ pub struct Recruiter {
 
 /// A line that stands in the ledger.
 #[derive(Debug, Clone, Copy)]
-pub struct Booked<'a> {
+pub struct LedgerLine<'a> {
     /// The line.
     pub line: &'a Commission,
     /// Whether the payout that it is in, if it is in one, is approved: nothing takes it out of that.
@@ -187,19 +187,19 @@ pub struct Booked<'a> {
 
 /// Everything known about one invoice.
 #[derive(Debug, Clone, Copy)]
-pub struct Known<'a> {
+pub struct RecomputeFacts<'a> {
     /// The program's settings.
-    pub rules: Rules,
+    pub rules: ProgramRules,
     /// The invoice.
-    pub invoice: Invoice<'a>,
+    pub invoice: InvoiceInput<'a>,
     /// The customer.
-    pub customer: Customer<'a>,
+    pub customer: CustomerInput<'a>,
     /// The partner who brought it.
-    pub seller: Seller<'a>,
+    pub seller: SellerInput<'a>,
     /// Who recruited that one.
-    pub recruiter: Option<Recruiter>,
+    pub recruiter: Option<RecruiterInput>,
     /// The invoice's lines as they stand.
-    pub lines: &'a [Booked<'a>],
+    pub lines: &'a [LedgerLine<'a>],
     /// Ids for new lines: the partner's, its recruiter's, and the partner's fixed amounts in another currency.
     pub ids: [CommissionId; 3],
     /// The time, for what is written.
@@ -208,7 +208,7 @@ pub struct Known<'a> {
 
 /// What a paid invoice means for its referral.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct Worth {
+pub struct SaleWorth {
     /// The commissionable base: it converts the referral, if nothing did before.
     pub base: i64,
     /// What is left of it after refunds: the referral's revenue.
@@ -219,15 +219,15 @@ pub struct Worth {
 
 /// What happened to a line.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Step {
+pub enum LineChange {
     /// It was written.
     Created,
     /// Its hold ended.
     Earned,
     /// It was taken back.
-    Reversed(Reason),
+    Reversed(ReversalReason),
     /// It was taken back for a refund, and now it is for a dispute.
-    ReasonChanged(Reason),
+    ReasonChanged(ReversalReason),
     /// The refund that it was taken back for failed: it waits again.
     Reopened,
     /// Its amount, or that of its sale, changed.
@@ -249,16 +249,16 @@ pub enum Step {
 
 /// A line as it must stand, new or changed.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Written {
+pub struct LineUpdate {
     /// The line.
     pub line: Commission,
     /// What happened to it, in that order: at least one thing.
-    pub steps: Vec<Step>,
+    pub changes: Vec<LineChange>,
 }
 
 /// A correction of what a partner is owed.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct Adjustment {
+pub struct AdjustmentDue {
     /// The line that it is for.
     pub line: CommissionId,
     /// Whose it is.
@@ -271,49 +271,49 @@ pub struct Adjustment {
 
 /// What must be written for an invoice.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
-pub struct Outcome {
+pub struct RecomputeOutcome {
     /// What it means for its referral; `None` when nothing was paid, or before its time.
-    pub worth: Option<Worth>,
+    pub worth: Option<SaleWorth>,
     /// Lines to write.
-    pub written: Vec<Written>,
+    pub updates: Vec<LineUpdate>,
     /// Corrections to write.
-    pub adjustments: Vec<Adjustment>,
+    pub adjustments: Vec<AdjustmentDue>,
     /// Why the invoice has no line.
-    pub nothing: Option<Nothing>,
+    pub no_commission: Option<NoCommission>,
 }
 
 /// What must stand for one invoice.
 ///
 /// # Errors
 /// Figures from outside that nothing can be computed from: nothing is to be written then.
-pub fn recompute(known: &Known<'_>) -> Result<Outcome, ArithmeticError> {
-    let mut outcome = Outcome { worth: worth(known)?, ..Outcome::default() };
-    if known.lines.is_empty() && known.invoice.nothing.is_some() {
-        outcome.nothing = known.invoice.nothing;
+pub fn recompute(known: &RecomputeFacts<'_>) -> Result<RecomputeOutcome, ArithmeticError> {
+    let mut outcome = RecomputeOutcome { worth: sale_worth(known)?, ..RecomputeOutcome::default() };
+    if known.lines.is_empty() && known.invoice.no_commission.is_some() {
+        outcome.no_commission = known.invoice.no_commission;
         return Ok(outcome);
     }
     if known.lines.is_empty() {
-        match first::lines(known, outcome.worth)? {
+        match first::initial_lines(known, outcome.worth)? {
             Ok(lines) => {
                 // Like any other line it follows what is known by now: the refund may have come before the invoice.
-                let booked: Vec<_> = lines.iter().map(Booked::new).collect();
+                let booked: Vec<_> = lines.iter().map(LedgerLine::new).collect();
                 for line in &booked {
-                    outcome.written.push(first::write(known, &booked, line)?);
+                    outcome.updates.push(first::write_line(known, &booked, line)?);
                 }
             }
-            Err(nothing) => outcome.nothing = Some(nothing),
+            Err(nothing) => outcome.no_commission = Some(nothing),
         }
         return Ok(outcome);
     }
     for booked in known.lines {
-        let settled = settle::settle(known, known.lines, booked)?;
-        outcome.written.extend(settled.written);
+        let settled = settle::update_line(known, known.lines, booked)?;
+        outcome.updates.extend(settled.written);
         outcome.adjustments.extend(settled.adjustment);
     }
     Ok(outcome)
 }
 
-impl<'a> Booked<'a> {
+impl<'a> LedgerLine<'a> {
     /// A line that nothing else is to be said of.
     #[must_use]
     pub fn new(line: &'a Commission) -> Self {
@@ -323,26 +323,28 @@ impl<'a> Booked<'a> {
     /// Whether it stays as it is, whatever happens to its sale.
     fn is_out_of_reach(&self) -> bool {
         match self.line.status {
-            Status::Paid { .. } => true,
-            Status::InPayout { .. } => self.is_locked,
-            Status::Pending { .. } | Status::Earned { .. } | Status::Reversed { .. } => false,
+            CommissionState::Paid { .. } => true,
+            CommissionState::InPayout { .. } => self.is_locked,
+            CommissionState::Pending { .. } | CommissionState::Earned { .. } | CommissionState::Reversed { .. } => {
+                false
+            }
         }
     }
 }
 
 /// What the invoice means for its referral.
-fn worth(known: &Known<'_>) -> Result<Option<Worth>, ArithmeticError> {
-    let Invoice { sale, returned, .. } = known.invoice;
+fn sale_worth(known: &RecomputeFacts<'_>) -> Result<Option<SaleWorth>, ArithmeticError> {
+    let InvoiceInput { sale, returned, .. } = known.invoice;
     if sale.paid_at < known.customer.counts_from {
         return Ok(None);
     }
-    let Some(base) = base::base(sale)? else { return Ok(None) };
-    let remaining = refund::remaining(base, sale.amount_paid, returned.refunded)?;
-    let is_gone = returned.refunded >= sale.amount_paid || returned.is_with_the_bank();
-    Ok(Some(Worth { base, remaining, is_gone }))
+    let Some(base) = base::commissionable_base(sale)? else { return Ok(None) };
+    let remaining = refund::remaining_base(base, sale.amount_paid, returned.refunded)?;
+    let is_gone = returned.refunded >= sale.amount_paid || returned.has_disputed_funds();
+    Ok(Some(SaleWorth { base, remaining, is_gone }))
 }
 
 /// The line of the partner who sold, among an invoice's lines.
-fn sellers_line<'l, 'a>(lines: &'l [Booked<'a>]) -> Option<&'l Booked<'a>> {
-    lines.iter().find(|booked| booked.line.level() == Level::One)
+fn sellers_line<'l, 'a>(lines: &'l [LedgerLine<'a>]) -> Option<&'l LedgerLine<'a>> {
+    lines.iter().find(|booked| booked.line.level() == CommissionLevel::One)
 }

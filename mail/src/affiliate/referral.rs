@@ -4,7 +4,7 @@ use jiff::Timestamp;
 use serde::{Deserialize, Serialize};
 
 use super::money::Currency;
-use super::payout::Trail;
+use super::payout::LineCursor;
 use super::word::words;
 use crate::address::Address;
 use crate::id::{AccountId, PartnerId, PartnerLinkId, ReferralId, VisitId};
@@ -43,7 +43,7 @@ words! {
 
 words! {
     /// Why a referral never earns.
-    Blocked {
+    ReferralBlock {
         /// The partner referred itself.
         SelfReferral = "self_referral",
         /// It paid before it was referred.
@@ -63,7 +63,7 @@ words! {
 
 words! {
     /// What makes a referral worth a look.
-    Flag {
+    FraudFlag {
         /// The partner's company has the same domain.
         CompanyDomain = "company_domain",
         /// The partner was seen at the same address a day before or less.
@@ -95,9 +95,9 @@ words! {
 
 /// What the owner has to look at.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Review {
+pub struct ReferralReview {
     /// What stands out.
-    pub flags: Vec<Flag>,
+    pub flags: Vec<FraudFlag>,
     /// What the owner said.
     pub status: ReviewStatus,
     /// Since when.
@@ -108,7 +108,7 @@ pub struct Review {
 
 /// A rejection, and where the referral stood before.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct Rejection {
+pub struct ReferralRejection {
     /// Why.
     pub reason: RejectReason,
     /// Where it stood: allowing brings it back there.
@@ -117,7 +117,7 @@ pub struct Rejection {
 
 /// What became of a referral at the processor: all that its standing follows from.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
-pub struct Dealings {
+pub struct ReferralActivity {
     /// Invoices that count.
     pub invoices: u32,
     /// Those of them whose money all went back.
@@ -134,14 +134,14 @@ pub struct Dealings {
     /// Of guests, who are nobody's customer: all of its commissions are to be looked at anew, newest first; how far that
     /// is. It ends with the fact that began it.
     #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub going_through: Option<Trail>,
+    pub going_through: Option<LineCursor>,
 }
 
-impl Dealings {
+impl ReferralActivity {
     /// Where they bring a referral that nobody rejected (completions-affiliate.md 3): in whatever order they were heard
     /// of, it is the same.
     #[must_use]
-    pub fn standing(&self) -> ReferralStatus {
+    pub fn status(&self) -> ReferralStatus {
         let has_left = |since: Timestamp| self.left_at.is_some_and(|left| left >= since);
         match (self.invoices, self.tried_at) {
             (0, None) => ReferralStatus::Lead,
@@ -184,13 +184,13 @@ pub struct Referral {
     /// By which visit, if there was one.
     pub visit: Option<VisitId>,
     /// Why it never earns.
-    pub blocked: Option<Blocked>,
+    pub blocked: Option<ReferralBlock>,
     /// Why it was rejected, while it is.
-    pub rejection: Option<Rejection>,
+    pub rejection: Option<ReferralRejection>,
     /// What the owner has to look at.
-    pub review: Option<Review>,
+    pub review: Option<ReferralReview>,
     /// What became of it at the processor.
-    pub dealings: Dealings,
+    pub dealings: ReferralActivity,
     /// Commissionable money that came in less what went back, in `currency`.
     pub revenue_cents: i64,
     /// The currency of the first payment.
@@ -211,17 +211,17 @@ pub struct Referral {
 
 /// Of people who were brought, how many paid.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
-pub struct Brought {
+pub struct ReferralCounts {
     /// People who were brought, whatever became of them.
     pub leads: u64,
     /// Those of them who paid once.
     pub customers: u64,
 }
 
-impl Brought {
+impl ReferralCounts {
     /// What a referral counts as.
     #[must_use]
-    pub fn of(referral: &Referral) -> Self {
+    pub fn for_referral(referral: &Referral) -> Self {
         Self { leads: 1, customers: u64::from(referral.converted_at.is_some()) }
     }
 
@@ -259,7 +259,7 @@ impl Referral {
 
     /// Whether this stood out of it.
     #[must_use]
-    pub fn is_flagged(&self, flag: Flag) -> bool {
+    pub fn is_flagged(&self, flag: FraudFlag) -> bool {
         self.review.as_ref().is_some_and(|review| review.flags.contains(&flag))
     }
 
@@ -284,15 +284,15 @@ mod tests {
     fn a_standing_follows_from_what_became_of_it() {
         use ReferralStatus::{Active, Cancelled, Lead, Refunded, Trialing};
         let at = |second| Some(Timestamp::from_second(second).unwrap());
-        let new = Dealings::default();
-        let trial = Dealings { tried_at: at(1), ..new.clone() };
-        let tried_late = Dealings { left_at: at(0), ..trial.clone() };
-        let gave_up = Dealings { left_at: at(5), ..trial.clone() };
-        let pays = Dealings { invoices: 2, last_paid_at: at(10), ..gave_up.clone() };
-        let left = Dealings { left_at: at(20), ..pays.clone() };
-        let came_back = Dealings { invoices: 3, last_paid_at: at(30), ..left.clone() };
-        let all_back = Dealings { gone: 2, ..left.clone() };
-        let never_subscribed = Dealings { invoices: 1, last_paid_at: at(1), ..new.clone() };
+        let new = ReferralActivity::default();
+        let trial = ReferralActivity { tried_at: at(1), ..new.clone() };
+        let tried_late = ReferralActivity { left_at: at(0), ..trial.clone() };
+        let gave_up = ReferralActivity { left_at: at(5), ..trial.clone() };
+        let pays = ReferralActivity { invoices: 2, last_paid_at: at(10), ..gave_up.clone() };
+        let left = ReferralActivity { left_at: at(20), ..pays.clone() };
+        let came_back = ReferralActivity { invoices: 3, last_paid_at: at(30), ..left.clone() };
+        let all_back = ReferralActivity { gone: 2, ..left.clone() };
+        let never_subscribed = ReferralActivity { invoices: 1, last_paid_at: at(1), ..new.clone() };
         for (dealings, status) in [
             (new, Lead),
             (trial, Trialing),
@@ -304,7 +304,7 @@ mod tests {
             (all_back, Refunded),
             (never_subscribed, Active),
         ] {
-            assert_eq!(dealings.standing(), status, "{dealings:?}");
+            assert_eq!(dealings.status(), status, "{dealings:?}");
         }
     }
 }

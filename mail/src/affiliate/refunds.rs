@@ -9,21 +9,21 @@ use serde::{Deserialize, Serialize};
 /// less than all. Both depend on what was heard alone, and not on its order.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Refunds {
-    newest: Option<Account>,
-    in_part: Option<Account>,
+    newest: Option<RefundSnapshot>,
+    in_part: Option<RefundSnapshot>,
 }
 
 /// What was given back by then. Of accounts of one second the larger figure holds, which is why the order matters here.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
-struct Account {
+struct RefundSnapshot {
     at: Timestamp,
     refunded: i64,
 }
 
 impl Refunds {
     /// Hears an account of `at`, by the processor's clock: of a charge of `paid` so much was given back by then.
-    pub fn hear(&mut self, at: Timestamp, refunded: i64, paid: i64) {
-        let account = Some(Account { at, refunded });
+    pub fn record(&mut self, at: Timestamp, refunded: i64, paid: i64) {
+        let account = Some(RefundSnapshot { at, refunded });
         self.newest = self.newest.max(account);
         if refunded < paid {
             self.in_part = self.in_part.max(account);
@@ -53,7 +53,7 @@ mod tests {
         let heard = |order: &[usize]| {
             let mut refunds = Refunds::default();
             for (second, refunded) in order.iter().filter_map(|index| accounts.get(*index)) {
-                refunds.hear(Timestamp::from_second(*second).unwrap(), *refunded, 1_000);
+                refunds.record(Timestamp::from_second(*second).unwrap(), *refunded, 1_000);
             }
             refunds
         };

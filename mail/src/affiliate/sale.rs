@@ -50,7 +50,7 @@ pub struct SaleLine {
 
 /// What became of the money since: absolute figures, not changes.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
-pub struct Returned {
+pub struct SaleReturns {
     /// What was given back in all, by refunds and credit notes.
     pub refunded: i64,
     /// What had been given back when last it was not all: a commission that is taken back keeps the amount that it had
@@ -61,33 +61,33 @@ pub struct Returned {
     /// As of when the newest is known that was told of it.
     pub told_at: Option<Timestamp>,
     /// The disputes that there ever were, by the processor's ids.
-    pub disputes: BTreeMap<String, Dispute>,
+    pub disputes: BTreeMap<String, DisputeState>,
 }
 
-impl Returned {
+impl SaleReturns {
     /// The disputes that take commissions back.
-    pub fn disputes_that_take_back(&self) -> impl Iterator<Item = (&str, Dispute)> {
-        let takes_back = self.disputes.iter().filter(|(_, dispute)| dispute.takes_back());
+    pub fn reversing_disputes(&self) -> impl Iterator<Item = (&str, DisputeState)> {
+        let takes_back = self.disputes.iter().filter(|(_, dispute)| dispute.reverses_commissions());
         takes_back.map(|(id, dispute)| (id.as_str(), *dispute))
     }
 
     /// Whether the money is with the bank, for now or for good.
     #[must_use]
-    pub fn is_with_the_bank(&self) -> bool {
-        self.disputes.values().any(|dispute| dispute.holds_the_money())
+    pub fn has_disputed_funds(&self) -> bool {
+        self.disputes.values().any(|dispute| dispute.holds_funds())
     }
 
     /// Whether the bank asks.
     #[must_use]
-    pub fn is_asked_about(&self) -> bool {
-        self.disputes.values().any(|dispute| *dispute == Dispute::Inquiry)
+    pub fn has_inquiry(&self) -> bool {
+        self.disputes.values().any(|dispute| *dispute == DisputeState::Inquiry)
     }
 }
 
 /// A dispute of a charge.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
-pub enum Dispute {
+pub enum DisputeState {
     /// The bank asks (`warning_*`): nothing is taken back yet, and nothing may earn.
     Inquiry,
     /// The inquiry ended without a dispute.
@@ -100,17 +100,17 @@ pub enum Dispute {
     Lost,
 }
 
-impl Dispute {
+impl DisputeState {
     /// Whether it takes commissions back. Sticky: a dispute that was won did so while it was open, whether or not we heard
     /// of that.
     #[must_use]
-    pub fn takes_back(self) -> bool {
+    pub fn reverses_commissions(self) -> bool {
         matches!(self, Self::Open | Self::Won | Self::Lost)
     }
 
     /// Whether the money is with the bank, for now or for good.
     #[must_use]
-    pub fn holds_the_money(self) -> bool {
+    pub fn holds_funds(self) -> bool {
         matches!(self, Self::Open | Self::Lost)
     }
 }

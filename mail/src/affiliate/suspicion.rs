@@ -2,10 +2,10 @@
 //!
 //! None of them says that anybody did wrong: what stands out is frozen until the owner has looked.
 
-use super::origin::host;
+use super::origin::host_of;
 use super::partner::Partner;
-use crate::address::{Address, Name};
-use crate::sending_name::organisation;
+use crate::address::{Address, DomainName};
+use crate::sending_name::organizational_domain;
 
 /// Query parameters that advertising networks put into the address that an advertisement leads to.
 const PAID_CLICKS: &[&str] = &[
@@ -207,14 +207,14 @@ const DISPOSABLE: &[&str] = &[
     "zetmail.com",
 ];
 
-fn is_in(list: &[&str], name: &Name) -> bool {
+fn matches_list(list: &[&str], name: &DomainName) -> bool {
     let name = name.as_str().to_ascii_lowercase();
     list.binary_search(&name.as_str()).is_ok()
 }
 
 /// Whether anybody can have an address there.
-fn is_free(name: &Name) -> bool {
-    is_in(FREE_MAIL, name) || is_in(DISPOSABLE, name)
+fn is_free(name: &DomainName) -> bool {
+    matches_list(FREE_MAIL, name) || matches_list(DISPOSABLE, name)
 }
 
 /// Whether a page's address says that an advertisement led there.
@@ -222,15 +222,13 @@ fn is_free(name: &Name) -> bool {
 pub fn is_paid_click(url: &str) -> bool {
     let query = url.split('#').next().unwrap_or_default().split_once('?').map_or("", |(_, query)| query);
     let mut names = query.split('&').filter_map(|pair| pair.split_once('='));
-    names.any(|(name, value)| {
-        !value.is_empty() && PAID_CLICKS.iter().any(|paid| paid.eq_ignore_ascii_case(name))
-    })
+    names.any(|(name, value)| !value.is_empty() && PAID_CLICKS.iter().any(|paid| paid.eq_ignore_ascii_case(name)))
 }
 
 /// Whether the page before is one of those that are not wanted: of these hosts, or below them.
 #[must_use]
-pub fn is_banned(referrer: &str, banned: &[Name]) -> bool {
-    let Some(host) = host(referrer) else { return false };
+pub fn is_banned_referrer(referrer: &str, banned: &[DomainName]) -> bool {
+    let Some(host) = host_of(referrer) else { return false };
     banned.iter().any(|name| {
         let name = name.as_str();
         host == name || host.strip_suffix(name).is_some_and(|rest| rest.ends_with('.'))
@@ -241,19 +239,19 @@ pub fn is_banned(referrer: &str, banned: &[Name]) -> bool {
 #[must_use]
 pub fn is_disposable(person: &Address) -> bool {
     let name = person.domain();
-    is_in(DISPOSABLE, name) || is_in(DISPOSABLE, &organisation(name))
+    matches_list(DISPOSABLE, name) || matches_list(DISPOSABLE, &organizational_domain(name))
 }
 
 /// Whether a person's address is of the partner's own company.
 #[must_use]
-pub fn is_company(partner: &Partner, person: &Address) -> bool {
+pub fn is_company_address(partner: &Partner, person: &Address) -> bool {
     let name = person.domain();
     if is_free(name) {
         return false;
     }
-    let company = organisation(name);
-    let is_it = |other: &Name| !is_free(other) && organisation(other) == company;
-    let website = partner.website.as_deref().and_then(host).and_then(|host| host.parse::<Name>().ok());
+    let company = organizational_domain(name);
+    let is_it = |other: &DomainName| !is_free(other) && organizational_domain(other) == company;
+    let website = partner.website.as_deref().and_then(host_of).and_then(|host| host.parse::<DomainName>().ok());
     is_it(partner.email.domain()) || website.is_some_and(|website| is_it(&website))
 }
 
@@ -293,7 +291,7 @@ mod tests {
             ("https://coupons.example.org/", false),
             ("", false),
         ] {
-            assert_eq!(is_banned(referrer, &banned), is, "{referrer}");
+            assert_eq!(is_banned_referrer(referrer, &banned), is, "{referrer}");
         }
     }
 

@@ -9,7 +9,7 @@ use std::net::IpAddr;
 use jiff::{SignedDuration, Timestamp};
 
 use super::program::Attribution;
-use super::referral::Flag;
+use super::referral::FraudFlag;
 use crate::address::Address;
 use crate::id::{AccountId, PartnerId, PartnerLinkId, ReferralId, VisitId};
 
@@ -20,15 +20,15 @@ pub const VISITORS_MAX: usize = 8;
 /// The longest tag of a partner, in characters; what is longer is cut.
 pub const SUB_ID_CHARS_MAX: usize = 100;
 /// Who comes by the same link again within this time has loaded the page anew.
-pub const RELOAD: SignedDuration = SignedDuration::from_mins(30);
+pub const RELOAD_WINDOW: SignedDuration = SignedDuration::from_mins(30);
 /// For so long after its end a visit is kept: what was bought in time may be told late.
-pub const KEPT_AFTER: SignedDuration = SignedDuration::from_hours(30 * 24);
+pub const RETENTION_AFTER_EXPIRY: SignedDuration = SignedDuration::from_hours(30 * 24);
 /// For how long clicks are counted by the day.
-pub const COUNTS_KEPT: SignedDuration = SignedDuration::from_hours(2 * 366 * 24);
+pub const COUNTS_RETENTION: SignedDuration = SignedDuration::from_hours(2 * 366 * 24);
 
 /// A visit.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Visit {
+pub struct PartnerVisit {
     /// Its id: what `stx.referral` holds.
     pub id: VisitId,
     /// Whose program it is of.
@@ -45,7 +45,7 @@ pub struct Visit {
     /// From where: an address, or a network of IPv6.
     pub from: Option<IpAddr>,
     /// What stood out when it came.
-    pub flags: Vec<Flag>,
+    pub flags: Vec<FraudFlag>,
     /// Who it is, as far as pages have said so; [`REFERRALS_MAX`] at most.
     pub people: Vec<Address>,
     /// Whom it became; [`REFERRALS_MAX`] at most.
@@ -56,7 +56,7 @@ pub struct Visit {
     pub expires_at: Timestamp,
 }
 
-impl Visit {
+impl PartnerVisit {
     /// Whether it binds nobody any more.
     #[must_use]
     pub fn has_lapsed(&self, now: Timestamp) -> bool {
@@ -65,21 +65,21 @@ impl Visit {
 
     /// Until when it is kept.
     #[must_use]
-    pub fn kept_until(&self) -> Timestamp {
-        self.expires_at.checked_add(KEPT_AFTER).unwrap_or(Timestamp::MAX)
+    pub fn retained_until(&self) -> Timestamp {
+        self.expires_at.checked_add(RETENTION_AFTER_EXPIRY).unwrap_or(Timestamp::MAX)
     }
 
     /// Whether following this link now is the same page loaded anew.
     #[must_use]
     pub fn is_reload(&self, link: PartnerLinkId, now: Timestamp) -> bool {
-        self.link == link && now.duration_since(self.clicked_at) < RELOAD
+        self.link == link && now.duration_since(self.clicked_at) < RELOAD_WINDOW
     }
 }
 
 /// Which of two visits of one visitor stands: by the program's model the one that was first or last. In whatever order
 /// they are heard of, it is the same one.
 #[must_use]
-pub fn stands<'a>(model: Attribution, one: &'a Visit, other: &'a Visit) -> &'a Visit {
+pub fn attributed_visit<'a>(model: Attribution, one: &'a PartnerVisit, other: &'a PartnerVisit) -> &'a PartnerVisit {
     let (first, last) =
         if (one.clicked_at, one.id) <= (other.clicked_at, other.id) { (one, other) } else { (other, one) };
     match model {
@@ -92,9 +92,9 @@ pub fn stands<'a>(model: Attribution, one: &'a Visit, other: &'a Visit) -> &'a V
 mod tests {
     use super::*;
 
-    fn visit(second: i64, number: u128) -> Visit {
+    fn visit(second: i64, number: u128) -> PartnerVisit {
         let at = Timestamp::from_second(second).unwrap();
-        Visit {
+        PartnerVisit {
             id: VisitId::new(at, number),
             account: AccountId::new(at, 1),
             partner: PartnerId::new(at, number),
@@ -114,8 +114,8 @@ mod tests {
     fn which_visit_stands_does_not_depend_on_the_order() {
         for (one, other) in [(visit(10, 1), visit(20, 2)), (visit(10, 1), visit(10, 2))] {
             for (a, b) in [(&one, &other), (&other, &one)] {
-                assert_eq!(stands(Attribution::FirstClick, a, b), &one);
-                assert_eq!(stands(Attribution::LastClick, a, b), &other);
+                assert_eq!(attributed_visit(Attribution::FirstClick, a, b), &one);
+                assert_eq!(attributed_visit(Attribution::LastClick, a, b), &other);
             }
         }
     }

@@ -9,7 +9,7 @@ use jiff::tz::TimeZone;
 use jiff::{SignedDuration, Span, Timestamp};
 
 use super::arithmetic::ArithmeticError;
-use super::campaign::Duration;
+use super::campaign::CommissionDuration;
 
 /// Renewals are paid some hours late or early: this much before the month is full, the next one is due.
 const DRIFT: SignedDuration = SignedDuration::from_hours(12);
@@ -41,7 +41,7 @@ fn days_after(since: Timestamp, days: u16) -> Result<Timestamp, ArithmeticError>
 ///
 /// Months are those of the calendar: one that has no such day ends on its last.
 #[must_use]
-pub fn ends_at(converted_at: Timestamp, months: u16) -> Option<Timestamp> {
+pub fn earning_ends_at(converted_at: Timestamp, months: u16) -> Option<Timestamp> {
     let first = TimeZone::UTC.to_datetime(converted_at);
     let last = first.checked_add(Span::new().try_months(months).ok()?).ok()?;
     let last = TimeZone::UTC.to_timestamp(last).ok()?;
@@ -52,10 +52,12 @@ pub fn ends_at(converted_at: Timestamp, months: u16) -> Option<Timestamp> {
 ///
 /// [`Duration::Once`] is no matter of time: it always is.
 #[must_use]
-pub fn covers(duration: Duration, converted_at: Timestamp, paid_at: Timestamp) -> bool {
+pub fn is_within_duration(duration: CommissionDuration, converted_at: Timestamp, paid_at: Timestamp) -> bool {
     match duration {
-        Duration::Once | Duration::Recurring(None) => true,
-        Duration::Recurring(Some(months)) => ends_at(converted_at, months).is_none_or(|end| paid_at < end),
+        CommissionDuration::Once | CommissionDuration::Recurring(None) => true,
+        CommissionDuration::Recurring(Some(months)) => {
+            earning_ends_at(converted_at, months).is_none_or(|end| paid_at < end)
+        }
     }
 }
 
@@ -75,7 +77,7 @@ mod tests {
             ("2026-01-15T10:00:00Z", 1, "2026-02-14T22:00:00Z", false),
             ("2026-01-15T10:00:00Z", 12, "2026-12-15T10:05:00Z", true), // the twelfth
             ("2026-01-15T10:00:00Z", 12, "2027-01-15T09:55:00Z", false), // the thirteenth, some minutes early
-            ("2026-01-31T10:00:00Z", 1, "2026-02-27T21:59:59Z", true), // a month after 31 January is 28 February
+            ("2026-01-31T10:00:00Z", 1, "2026-02-27T21:59:59Z", true),  // a month after 31 January is 28 February
             ("2026-01-31T10:00:00Z", 1, "2026-02-28T10:00:00Z", false),
             ("2028-01-31T10:00:00Z", 1, "2028-02-28T21:59:59Z", true), // or the 29th
             ("2028-02-29T10:00:00Z", 12, "2029-02-27T21:59:59Z", true),
@@ -85,10 +87,14 @@ mod tests {
             ("9999-06-01T00:00:00Z", 12, "9999-12-01T00:00:00Z", true), // ends beyond the calendar
         ];
         for (converted, months, paid, earns) in table {
-            let duration = Duration::Recurring(Some(months));
-            assert_eq!(covers(duration, at(converted), at(paid)), earns, "{converted} + {months}: {paid}");
+            let duration = CommissionDuration::Recurring(Some(months));
+            assert_eq!(is_within_duration(duration, at(converted), at(paid)), earns, "{converted} + {months}: {paid}");
         }
-        assert!(covers(Duration::Recurring(None), at("2026-01-15T10:00:00Z"), at("2999-01-15T10:00:00Z")));
+        assert!(is_within_duration(
+            CommissionDuration::Recurring(None),
+            at("2026-01-15T10:00:00Z"),
+            at("2999-01-15T10:00:00Z")
+        ));
     }
 
     #[test]

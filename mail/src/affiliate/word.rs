@@ -1,6 +1,6 @@
 //! Closed sets of words: one line a word, for the wire, for the store and for the code.
 
-/// Makes an enum of a closed set of words, with serde, `WORDS`, `as_str` and `of_word`.
+/// Makes an enum of a closed set of words, with serde, `WORDS`, `as_str` and `from_word`.
 #[macro_export]
 macro_rules! words {
     ($(#[$doc:meta])* $name:ident { $($(#[$variant_doc:meta])* $variant:ident = $word:literal,)* }) => {
@@ -24,7 +24,7 @@ macro_rules! words {
 
             /// By its word.
             #[must_use]
-            pub fn of_word(word: &str) -> Option<Self> {
+            pub fn from_word(word: &str) -> Option<Self> {
                 match word { $($word => Some(Self::$variant),)* _ => None }
             }
         }

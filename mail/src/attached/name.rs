@@ -20,8 +20,8 @@ const SHOWN_CHARS_MAX: usize = 80;
 /// The blocked extension that a file of this name has for some machine that opens it.
 #[must_use]
 pub fn blocked_extension(name: &str) -> Option<&'static str> {
-    let decoded = service::decode_words(name);
-    [percent_decoded(name), percent_decoded(&decoded), Cow::Borrowed(name), Cow::Borrowed(&decoded)]
+    let decoded = service::decode_encoded_words(name);
+    [decode_percent(name), decode_percent(&decoded), Cow::Borrowed(name), Cow::Borrowed(&decoded)]
         .iter()
         .find_map(|seen| extension_of(seen))
 }
@@ -36,10 +36,10 @@ pub fn has_invisible(name: &str) -> bool {
 /// A name as a text for people shows it: decoded, if it is an extended parameter's value (RFC 2231 4) or in
 /// encoded words.
 #[must_use]
-pub fn shown(name: &str) -> String {
-    let decoded = match extended(name) {
-        Some(value) => percent_decoded(value).into_owned(),
-        None => service::decode_words(name),
+pub fn display_name(name: &str) -> String {
+    let decoded = match extended_value(name) {
+        Some(value) => decode_percent(value).into_owned(),
+        None => service::decode_encoded_words(name),
     };
     decoded.chars().filter(|c| !c.is_control() && !is_invisible(*c)).take(SHOWN_CHARS_MAX).collect()
 }
@@ -75,7 +75,7 @@ fn is_selector(c: char) -> bool {
 }
 
 /// What stands behind the charset and the language of an extended parameter's value: `utf-8'en'a%2eexe`.
-fn extended(value: &str) -> Option<&str> {
+fn extended_value(value: &str) -> Option<&str> {
     let (charset, rest) = value.split_once('\'')?;
     let (language, rest) = rest.split_once('\'')?;
     let is_token = |text: &str| text.bytes().all(|b| b.is_ascii_alphanumeric() || matches!(b, b'-' | b'_'));
@@ -83,7 +83,7 @@ fn extended(value: &str) -> Option<&str> {
 }
 
 /// `%2e` is a dot to a client that takes the name for an extended parameter (RFC 2231 4).
-fn percent_decoded(name: &str) -> Cow<'_, str> {
+fn decode_percent(name: &str) -> Cow<'_, str> {
     if !name.contains('%') {
         return Cow::Borrowed(name);
     }
@@ -149,9 +149,7 @@ mod tests {
         ] {
             assert!(blocked_extension(bad).is_some(), "{bad:?}");
         }
-        for good in
-            ["a.pdf", "Rechnung 10:30.pdf", "100%.pdf", "\u{fc}ber.txt", "exe", "a.json", "a.exe.pdf", ""]
-        {
+        for good in ["a.pdf", "Rechnung 10:30.pdf", "100%.pdf", "\u{fc}ber.txt", "exe", "a.json", "a.exe.pdf", ""] {
             assert_eq!(blocked_extension(good), None, "{good:?}");
         }
         assert!(has_invisible("a.exe\u{180e}") && !has_invisible("\u{2764}\u{fe0f}.pdf"));

@@ -4,7 +4,7 @@
 //! read: with comments and without, whole and put together from its continuations.
 
 /// One parameter: its name in lower case, its value without quotes.
-type Parameter = (String, String);
+type MimeParameter = (String, String);
 
 /// Every value that a parameter of this name may have.
 pub(crate) fn values(field: &str, name: &str) -> Vec<String> {
@@ -21,7 +21,7 @@ pub(crate) fn values(field: &str, name: &str) -> Vec<String> {
                 Err(_) => values.push(value),
             }
         }
-        values.extend(joined(sections));
+        values.extend(join_continuations(sections));
     }
     values.sort_unstable();
     values.dedup();
@@ -29,7 +29,7 @@ pub(crate) fn values(field: &str, name: &str) -> Vec<String> {
 }
 
 /// Continuations in their order (RFC 2231 3): all of them; of those with the same number the first, the last.
-fn joined(mut sections: Vec<(u32, String)>) -> Vec<String> {
+fn join_continuations(mut sections: Vec<(u32, String)>) -> Vec<String> {
     fn text(sections: &[(u32, String)]) -> String {
         sections.iter().map(|(_, value)| value.as_str()).collect()
     }
@@ -51,7 +51,7 @@ fn joined(mut sections: Vec<(u32, String)>) -> Vec<String> {
 }
 
 /// The parameters, in their order. `comments`: what stands in parentheses is none of the text.
-pub(crate) fn parameters(field: &str, comments: bool) -> Vec<Parameter> {
+pub(crate) fn parameters(field: &str, comments: bool) -> Vec<MimeParameter> {
     let mut out = Vec::new();
     let (mut name, mut value) = (String::new(), None::<String>);
     let (mut quoted, mut escaped, mut depth) = (false, false, 0_usize);

@@ -10,7 +10,8 @@ fn mixed(parts: &[&str]) -> String {
 }
 
 fn is_blocked(message: &str) -> bool {
-    may_hold_files(message.as_bytes()) && matches!(check(message.as_bytes()), Err(FileError::Blocked { .. }))
+    may_have_attachments(message.as_bytes())
+        && matches!(check_message(message.as_bytes()), Err(AttachmentError::Blocked { .. }))
 }
 
 const EVIL: &str = "Content-Disposition: attachment; filename=evil.exe\n\nMZ";
@@ -37,10 +38,9 @@ fn programs_are_found_wherever_they_are() {
 
 #[test]
 fn a_refused_file_is_named_as_people_know_it() {
-    for name in ["filename*=utf-8'en'%e2%82%ac%20evil%2eexe", "filename=\"=?utf-8?Q?=E2=82=AC_evil=2Eexe?=\""]
-    {
+    for name in ["filename*=utf-8'en'%e2%82%ac%20evil%2eexe", "filename=\"=?utf-8?Q?=E2=82=AC_evil=2Eexe?=\""] {
         let message = mixed(&[&format!("Content-Disposition: attachment; {name}\n\nMZ")]);
-        let error = check(message.as_bytes()).unwrap_err().to_string();
+        let error = check_message(message.as_bytes()).unwrap_err().to_string();
         assert_eq!(error, "attachment `\u{20ac} evil.exe`: files of type .exe are not accepted");
     }
 }
@@ -50,58 +50,50 @@ fn attached_messages_are_opened() {
     let message = mixed(&[EVIL]);
     let encoded = base64::engine::general_purpose::STANDARD.encode(&message);
     for part in [
-        format!(
-            "Content-Type: message/rfc822\n\n{}",
-            message.replace("=b\r\n", "=c\r\n").replace("--b", "--c")
-        ),
+        format!("Content-Type: message/rfc822\n\n{}", message.replace("=b\r\n", "=c\r\n").replace("--b", "--c")),
         format!("Content-Type: message/rfc822\nContent-Transfer-Encoding: base64\n\n{encoded}"),
-        format!(
-            "Content-Type: application/x; name=\"a.EML\"\nContent-Transfer-Encoding: base64\n\n{encoded}"
-        ),
-        "Content-Type: multipart/digest; boundary=d\n\n--d\n\nContent-Type: x/y; name=a.dll\n\nx\n--d--"
-            .to_owned(),
+        format!("Content-Type: application/x; name=\"a.EML\"\nContent-Transfer-Encoding: base64\n\n{encoded}"),
+        "Content-Type: multipart/digest; boundary=d\n\n--d\n\nContent-Type: x/y; name=a.dll\n\nx\n--d--".to_owned(),
     ] {
         assert!(is_blocked(&mixed(&[&part])), "{part}");
     }
-    assert!(check_attached(message.as_bytes()).is_err());
-    assert_eq!(check_attached(mixed(&["Content-Type: image/png; name=a.png\n\nx"; 20]).as_bytes()), Ok(()));
-    assert!(
-        is_message("Message/RFC822; x=y", "") && is_message("", "a.Eml. ") && !is_message("text/plain", "a")
-    );
+    assert!(check_attached_message(message.as_bytes()).is_err());
+    assert_eq!(check_attached_message(mixed(&["Content-Type: image/png; name=a.png\n\nx"; 20]).as_bytes()), Ok(()));
+    assert!(is_message("Message/RFC822; x=y", "") && is_message("", "a.Eml. ") && !is_message("text/plain", "a"));
 }
 
 #[test]
 fn ten_files_and_no_more() {
     let file = "Content-Type: application/pdf; name=a.pdf\n\nx";
-    assert_eq!(check(mixed(&[file; 10]).as_bytes()), Ok(()));
-    assert_eq!(check(mixed(&[file; 11]).as_bytes()), Err(FileError::TooMany("a.pdf".to_owned())));
+    assert_eq!(check_message(mixed(&[file; 10]).as_bytes()), Ok(()));
+    assert_eq!(check_message(mixed(&[file; 11]).as_bytes()), Err(AttachmentError::TooMany("a.pdf".to_owned())));
     let unnamed = "Content-Type: image/png\n\nx";
-    assert_eq!(check(mixed(&[unnamed; 11]).as_bytes()), Err(FileError::TooMany("unnamed".to_owned())));
-    assert_eq!(check(mixed(&["Content-Type: text/html\n\nx"; 20]).as_bytes()), Ok(()));
+    assert_eq!(check_message(mixed(&[unnamed; 11]).as_bytes()), Err(AttachmentError::TooMany("unnamed".to_owned())));
+    assert_eq!(check_message(mixed(&["Content-Type: text/html\n\nx"; 20]).as_bytes()), Ok(()));
 }
 
 #[test]
 fn what_readers_disagree_about_is_refused() {
     let twice = "Content-Type: text/plain\nContent-Type: text/html\n\nx";
-    assert_eq!(check(mixed(&[twice]).as_bytes()), Err(FileError::Twice("Content-Type")));
+    assert_eq!(check_message(mixed(&[twice]).as_bytes()), Err(AttachmentError::DuplicateField("Content-Type")));
     let boundaries = "Content-Type: multipart/mixed; boundary=x; boundary=y\n\nx";
-    assert_eq!(check(mixed(&[boundaries]).as_bytes()), Err(FileError::Twice("boundary")));
+    assert_eq!(check_message(mixed(&[boundaries]).as_bytes()), Err(AttachmentError::DuplicateField("boundary")));
     let encoded = "Content-Type: multipart/mixed; boundary*=us-ascii''x\n\nx";
-    assert_eq!(check(mixed(&[encoded]).as_bytes()), Err(FileError::BoundaryEncoded));
+    assert_eq!(check_message(mixed(&[encoded]).as_bytes()), Err(AttachmentError::BoundaryEncoded));
 }
 
 #[test]
 fn the_walk_is_bounded() {
     let deep = "Content-Type: message/rfc822\r\n\r\n".repeat(100_000);
-    assert_eq!(check(deep.as_bytes()), Err(FileError::TooComplex));
+    assert_eq!(check_message(deep.as_bytes()), Err(AttachmentError::TooComplex));
     let wide = mixed(&["\nx"; 2_000]);
-    assert_eq!(check(wide.as_bytes()), Err(FileError::TooComplex));
+    assert_eq!(check_message(wide.as_bytes()), Err(AttachmentError::TooComplex));
 }
 
 #[test]
 fn plain_messages_are_not_looked_at() {
     for plain in ["", "Subject: x\r\n\r\nhi", "Content-Type: text/html; charset=utf-8\r\n\r\nhi"] {
-        assert!(!may_hold_files(plain.as_bytes()), "{plain}");
+        assert!(!may_have_attachments(plain.as_bytes()), "{plain}");
     }
-    assert_eq!(check(b""), Ok(()));
+    assert_eq!(check_message(b""), Ok(()));
 }

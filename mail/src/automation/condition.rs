@@ -25,7 +25,7 @@ use super::context;
 use crate::{moment, number};
 
 /// Questions of one condition.
-pub const QUESTIONS_MAX: usize = 50;
+pub const CLAUSES_MAX: usize = 50;
 /// A value, as JSON.
 pub const VALUE_BYTES_MAX: usize = 4 << 10;
 /// Entries of a value that is a list.
@@ -47,7 +47,7 @@ macro_rules! ops {
 
             /// The one that is written like this.
             #[must_use]
-            pub fn of_word(word: &str) -> Option<Self> {
+            pub fn from_word(word: &str) -> Option<Self> {
                 match word {
                     $($word => Some(Self::$name),)*
                     _ => None,
@@ -102,7 +102,7 @@ impl Op {
 
 /// One question.
 #[derive(Debug, Clone, PartialEq)]
-pub struct Question {
+pub struct ConditionClause {
     /// Of what: `event.data.plan`.
     pub field: String,
     /// What is asked.
@@ -117,34 +117,34 @@ pub struct Condition {
     /// All must hold; else any does.
     pub all: bool,
     /// At least one.
-    pub questions: Vec<Question>,
+    pub clauses: Vec<ConditionClause>,
 }
 
 impl Condition {
     /// Whether it holds of what `here` is known. A value that is a reference (`{{event.data.plan}}`) is looked up
     /// in `run`.
     #[must_use]
-    pub fn holds(&self, here: &Value, run: &Value) -> bool {
-        let mut answers = self.questions.iter().map(|question| question.holds(here, run));
+    pub fn evaluate(&self, here: &Value, run: &Value) -> bool {
+        let mut answers = self.clauses.iter().map(|question| question.holds(here, run));
         if self.all { answers.all(|yes| yes) } else { answers.any(|yes| yes) }
     }
 
     /// As it is written.
     #[must_use]
     pub fn to_json(&self) -> Value {
-        let questions: Value = self.questions.iter().map(Question::to_json).collect();
+        let questions: Value = self.clauses.iter().map(ConditionClause::to_json).collect();
         json!({if self.all { "all" } else { "any" }: questions})
     }
 }
 
-impl Question {
+impl ConditionClause {
     fn holds(&self, here: &Value, run: &Value) -> bool {
-        let field = context::look_up(here, &self.field).unwrap_or(&Value::Null);
-        let value = match self.value.as_str().and_then(context::reference) {
-            Some(path) => context::look_up(run, path).unwrap_or(&Value::Null),
+        let field = context::resolve_path(here, &self.field).unwrap_or(&Value::Null);
+        let value = match self.value.as_str().and_then(context::reference_path) {
+            Some(path) => context::resolve_path(run, path).unwrap_or(&Value::Null),
             None => &self.value,
         };
-        answer(self.op, field, value)
+        evaluate_op(self.op, field, value)
     }
 
     fn to_json(&self) -> Value {
@@ -156,21 +156,21 @@ impl Question {
     }
 }
 
-fn answer(op: Op, field: &Value, value: &Value) -> bool {
+fn evaluate_op(op: Op, field: &Value, value: &Value) -> bool {
     match op {
         Op::Eq => is_equal(field, value),
         Op::Neq => !is_equal(field, value),
-        Op::Gt => order(field, value) == Some(Ordering::Greater),
-        Op::Gte => matches!(order(field, value), Some(Ordering::Greater | Ordering::Equal)),
-        Op::Lt => order(field, value) == Some(Ordering::Less),
-        Op::Lte => matches!(order(field, value), Some(Ordering::Less | Ordering::Equal)),
+        Op::Gt => compare_order(field, value) == Some(Ordering::Greater),
+        Op::Gte => matches!(compare_order(field, value), Some(Ordering::Greater | Ordering::Equal)),
+        Op::Lt => compare_order(field, value) == Some(Ordering::Less),
+        Op::Lte => matches!(compare_order(field, value), Some(Ordering::Less | Ordering::Equal)),
         Op::Contains => match (field, value) {
             (Value::String(text), Value::String(part)) => text.contains(part.as_str()),
             (Value::Array(entries), one) => entries.iter().any(|entry| is_equal(entry, one)),
             _ => false,
         },
-        Op::StartsWith => texts(field, value).is_some_and(|(text, part)| text.starts_with(part)),
-        Op::EndsWith => texts(field, value).is_some_and(|(text, part)| text.ends_with(part)),
+        Op::StartsWith => as_texts(field, value).is_some_and(|(text, part)| text.starts_with(part)),
+        Op::EndsWith => as_texts(field, value).is_some_and(|(text, part)| text.ends_with(part)),
         Op::Exists => field.is_null() == (*value == Value::Bool(false)),
         Op::IsEmpty => is_empty(field) != (*value == Value::Bool(false)),
         Op::In => match value {
@@ -180,7 +180,7 @@ fn answer(op: Op, field: &Value, value: &Value) -> bool {
     }
 }
 
-fn texts<'a>(field: &'a Value, value: &'a Value) -> Option<(&'a str, &'a str)> {
+fn as_texts<'a>(field: &'a Value, value: &'a Value) -> Option<(&'a str, &'a str)> {
     Some((field.as_str()?, value.as_str()?))
 }
 
@@ -198,9 +198,9 @@ fn is_equal(one: &Value, other: &Value) -> bool {
     number::compare(one, other).map_or_else(|| one == other, Ordering::is_eq)
 }
 
-fn order(one: &Value, other: &Value) -> Option<Ordering> {
+fn compare_order(one: &Value, other: &Value) -> Option<Ordering> {
     match (one, other) {
-        (Value::String(one), Value::String(other)) => match (moment::read(one), moment::read(other)) {
+        (Value::String(one), Value::String(other)) => match (moment::parse(one), moment::parse(other)) {
             (Ok(one), Ok(other)) => Some(one.cmp(&other)),
             _ => Some(one.cmp(other)),
         },
@@ -259,29 +259,29 @@ mod tests {
             (json!("a"), In, json!(["b", "a"]), true),
             (json!("a"), In, json!("abc"), false),
             (Value::Null, In, json!([null]), false),
-            (number::read("19.90").unwrap(), Eq, json!(19.9), true),
-            (number::read("12345678901234567890123").unwrap(), Gt, json!(1e22), true),
-            (number::read("[1.10]").unwrap(), Contains, json!(1.1), true),
-            (number::read("-0").unwrap(), In, json!([1, 0]), true),
-            (number::read("0.00").unwrap(), IsEmpty, Value::Null, false),
-            (number::read("1.10").unwrap(), Eq, json!("1.10"), false),
+            (number::parse("19.90").unwrap(), Eq, json!(19.9), true),
+            (number::parse("12345678901234567890123").unwrap(), Gt, json!(1e22), true),
+            (number::parse("[1.10]").unwrap(), Contains, json!(1.1), true),
+            (number::parse("-0").unwrap(), In, json!([1, 0]), true),
+            (number::parse("0.00").unwrap(), IsEmpty, Value::Null, false),
+            (number::parse("1.10").unwrap(), Eq, json!("1.10"), false),
         ] {
-            assert_eq!(answer(op, &field, &value), holds, "{field} {} {value}", op.word());
+            assert_eq!(evaluate_op(op, &field, &value), holds, "{field} {} {value}", op.word());
         }
     }
 
     #[test]
     fn all_and_any_and_references() {
-        let question = |field: &str, op, value| Question { field: field.to_owned(), op, value };
+        let question = |field: &str, op, value| ConditionClause { field: field.to_owned(), op, value };
         let questions = vec![
             question("event.data.order", Op::Eq, json!("{{event.data.order}}")),
             question("event.data.items.1", Op::Eq, json!("b")),
         ];
         let here = json!({"event": {"data": {"order": 7, "items": ["a", "b"]}}});
-        let all = Condition { all: true, questions: questions.clone() };
-        assert!(all.holds(&here, &json!({"event": {"data": {"order": 7}}})));
+        let all = Condition { all: true, clauses: questions.clone() };
+        assert!(all.evaluate(&here, &json!({"event": {"data": {"order": 7}}})));
         let other = json!({"event": {"data": {"order": 8}}});
-        assert!(!all.holds(&here, &other));
-        assert!(Condition { all: false, questions }.holds(&here, &other));
+        assert!(!all.evaluate(&here, &other));
+        assert!(Condition { all: false, clauses: questions }.evaluate(&here, &other));
     }
 }

@@ -15,14 +15,14 @@ use serde_json::{Map, Value, json};
 
 use crate::email::Category;
 use crate::number;
-use crate::received::Answering;
-use crate::signal::Signal;
+use crate::received::AutoReplyContext;
+use crate::signal::TriggerEvent;
 use crate::template::render::{VARIABLE_NAME_BYTES_MAX, VARIABLES_DEPTH_MAX};
-use crate::template::{Bodies, Program, RenderError, Rendered, Settings};
+use crate::template::{ParsedTemplate, RenderError, RenderedTemplate, TemplateBodies, TemplateSettings};
 
 /// An event, as references see it.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
-pub struct Facts {
+pub struct EventFacts {
     /// What happened.
     pub name: String,
     /// To whom, by address.
@@ -33,8 +33,8 @@ pub struct Facts {
     pub data: Value,
 }
 
-impl From<&Signal<'_>> for Facts {
-    fn from(signal: &Signal<'_>) -> Self {
+impl From<&TriggerEvent<'_>> for EventFacts {
+    fn from(signal: &TriggerEvent<'_>) -> Self {
         Self {
             name: signal.name.to_owned(),
             email: signal.email.map(str::to_owned),
@@ -46,51 +46,51 @@ impl From<&Signal<'_>> for Facts {
 
 /// What became of the last wait.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
-pub struct Waited {
+pub struct WaitResult {
     /// The event came, and not the timeout.
     pub received: bool,
     /// The event, if it came.
     #[serde(flatten)]
-    pub facts: Option<Facts>,
+    pub facts: Option<EventFacts>,
 }
 
 /// What a run knows.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
-pub struct Context {
+pub struct RunContext {
     /// What began it.
-    pub event: Facts,
+    pub event: EventFacts,
     /// What became of the last wait; none before the first.
     #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub wait: Option<Waited>,
+    pub wait: Option<WaitResult>,
     /// Where a received email began it: what answers to that must heed. No reference sees it.
     #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub answering: Option<Answering>,
+    pub answering: Option<AutoReplyContext>,
 }
 
-impl Context {
+impl RunContext {
     /// A run that begins with this event.
     #[must_use]
-    pub fn new(event: Facts) -> Self {
+    pub fn new(event: EventFacts) -> Self {
         Self { event, wait: None, answering: None }
     }
 
     /// What references see. Before the first wait nothing was received.
     #[must_use]
     pub fn to_json(&self) -> Value {
-        let nothing = Waited { received: false, facts: None };
+        let nothing = WaitResult { received: false, facts: None };
         json!({"event": self.event, "wait": self.wait.as_ref().unwrap_or(&nothing)})
     }
 }
 
 /// What filters see of an event: as `event`, and, where it is waited for, as `wait` too.
 #[must_use]
-pub fn at_hand(facts: &Facts) -> Value {
-    json!({"event": facts, "wait": Waited { received: true, facts: Some(facts.clone()) }})
+pub fn event_context(facts: &EventFacts) -> Value {
+    json!({"event": facts, "wait": WaitResult { received: true, facts: Some(facts.clone()) }})
 }
 
 /// The value at a path: `event.data.items.0.name`.
 #[must_use]
-pub fn look_up<'a>(root: &'a Value, path: &str) -> Option<&'a Value> {
+pub fn resolve_path<'a>(root: &'a Value, path: &str) -> Option<&'a Value> {
     path.split('.').try_fold(root, |value, name| match value {
         Value::Object(fields) => fields.get(name),
         Value::Array(entries) => entries.get(name.parse::<usize>().ok()?),
@@ -100,7 +100,7 @@ pub fn look_up<'a>(root: &'a Value, path: &str) -> Option<&'a Value> {
 
 /// The path of a text that is one reference and nothing else.
 #[must_use]
-pub fn reference(text: &str) -> Option<&str> {
+pub fn reference_path(text: &str) -> Option<&str> {
     let path = text.trim().strip_prefix("{{")?.strip_suffix("}}")?.trim();
     let plain = |c: char| c.is_alphanumeric() || matches!(c, '.' | '_' | '-');
     (path.starts_with("event.") || path.starts_with("wait.")).then_some(path).filter(|p| p.chars().all(plain))
@@ -110,12 +110,12 @@ pub fn reference(text: &str) -> Option<&str> {
 ///
 /// # Errors
 /// The parts that cannot be read, and why.
-pub fn compile(
+pub fn compile_template(
     subject: Option<&str>,
     html: Option<&str>,
     text: Option<&str>,
-) -> Result<Program, Vec<(&'static str, String)>> {
-    let settings = Settings {
+) -> Result<ParsedTemplate, Vec<(&'static str, String)>> {
+    let settings = TemplateSettings {
         category: Category::Transactional,
         unsubscribe_enabled: false,
         from: None,
@@ -124,8 +124,8 @@ pub fn compile(
         preheader: None,
         variables: Vec::new(),
     };
-    let bodies = Bodies { html: html.map(str::to_owned), text: text.map(str::to_owned) };
-    Program::compile(&settings, &bodies)
+    let bodies = TemplateBodies { html: html.map(str::to_owned), text: text.map(str::to_owned) };
+    ParsedTemplate::compile(&settings, &bodies)
         .map_err(|errors| errors.into_iter().map(|(part, error)| (part, error.to_string())).collect())
 }
 
@@ -133,18 +133,18 @@ pub fn compile(
 ///
 /// # Errors
 /// What is missing, or will not do.
-pub fn fill(
-    program: &Program,
+pub fn render_template(
+    program: &ParsedTemplate,
     root: &Value,
     variables: &Map<String, Value>,
-) -> Result<Rendered, RenderError> {
-    program.render(&seen(root, variables))
+) -> Result<RenderedTemplate, RenderError> {
+    program.render(&template_variables(root, variables))
 }
 
 /// What a template sees: what the run knows, and variables beside it.
 #[must_use]
-pub fn seen(root: &Value, variables: &Map<String, Value>) -> Value {
-    let mut seen = match pruned(root, 0) {
+pub fn template_variables(root: &Value, variables: &Map<String, Value>) -> Value {
+    let mut seen = match prune(root, 0) {
         Value::Object(fields) => fields,
         _ => Map::new(),
     };
@@ -156,14 +156,14 @@ pub fn seen(root: &Value, variables: &Map<String, Value>) -> Value {
 ///
 /// # Errors
 /// What is missing, or will not do.
-pub fn fill_text<'a>(text: &'a str, root: &Value) -> Result<Cow<'a, str>, String> {
+pub fn render_text<'a>(text: &'a str, root: &Value) -> Result<Cow<'a, str>, String> {
     if !text.contains("{{") {
         return Ok(Cow::Borrowed(text));
     }
-    let program = compile(None, None, Some(text)).map_err(|errors| {
+    let program = compile_template(None, None, Some(text)).map_err(|errors| {
         errors.into_iter().next().map_or_else(|| "cannot be read".to_owned(), |(_, message)| message)
     })?;
-    let rendered = fill(&program, root, &Map::new()).map_err(|error| error.to_string())?;
+    let rendered = render_template(&program, root, &Map::new()).map_err(|error| error.to_string())?;
     Ok(Cow::Owned(rendered.text.unwrap_or_default()))
 }
 
@@ -172,21 +172,21 @@ pub fn fill_text<'a>(text: &'a str, root: &Value) -> Result<Cow<'a, str>, String
 ///
 /// # Errors
 /// What is missing, or will not do.
-pub fn fill_value(value: &Value, root: &Value) -> Result<Option<Value>, String> {
+pub fn render_value(value: &Value, root: &Value) -> Result<Option<Value>, String> {
     Ok(match value {
-        Value::String(text) => match reference(text) {
-            Some(path) => look_up(root, path).filter(|found| !found.is_null()).cloned(),
-            None => Some(Value::String(fill_text(text, root)?.into_owned())),
+        Value::String(text) => match reference_path(text) {
+            Some(path) => resolve_path(root, path).filter(|found| !found.is_null()).cloned(),
+            None => Some(Value::String(render_text(text, root)?.into_owned())),
         },
         Value::Array(entries) => {
-            let filled: Result<Vec<_>, _> = entries.iter().map(|entry| fill_value(entry, root)).collect();
+            let filled: Result<Vec<_>, _> = entries.iter().map(|entry| render_value(entry, root)).collect();
             Some(Value::Array(filled?.into_iter().flatten().collect()))
         }
         number if number::is_number(number) => Some(number.clone()),
         Value::Object(fields) => {
             let mut filled = Map::new();
             for (name, value) in fields {
-                if let Some(value) = fill_value(value, root)? {
+                if let Some(value) = render_value(value, root)? {
                     filled.insert(name.clone(), value);
                 }
             }
@@ -198,15 +198,15 @@ pub fn fill_value(value: &Value, root: &Value) -> Result<Option<Value>, String> 
 
 /// Without what a template would refuse to look at as a whole, though it needs none of it: what is too deep, and
 /// names that are too long.
-fn pruned(value: &Value, depth: usize) -> Value {
+fn prune(value: &Value, depth: usize) -> Value {
     match value {
         Value::Array(entries) if depth < VARIABLES_DEPTH_MAX => {
-            entries.iter().map(|entry| pruned(entry, depth + 1)).collect()
+            entries.iter().map(|entry| prune(entry, depth + 1)).collect()
         }
         number if number::is_number(number) => number.clone(),
         Value::Object(fields) if depth < VARIABLES_DEPTH_MAX => {
             let fits = fields.iter().filter(|(name, _)| name.len() <= VARIABLE_NAME_BYTES_MAX);
-            fits.map(|(name, value)| (name.clone(), pruned(value, depth + 1))).collect()
+            fits.map(|(name, value)| (name.clone(), prune(value, depth + 1))).collect()
         }
         Value::Array(_) | Value::Object(_) => Value::Null,
         other => other.clone(),
@@ -219,13 +219,9 @@ mod tests {
 
     fn root() -> Value {
         let data = json!({"name": "Ada <b>", "items": [1, 2], "none": null});
-        let event = Facts {
-            name: "user.created".to_owned(),
-            email: Some("a@x.example".to_owned()),
-            user_id: None,
-            data,
-        };
-        Context::new(event).to_json()
+        let event =
+            EventFacts { name: "user.created".to_owned(), email: Some("a@x.example".to_owned()), user_id: None, data };
+        RunContext::new(event).to_json()
     }
 
     #[test]
@@ -239,30 +235,27 @@ mod tests {
             (json!("{{event.user_id}}"), None),
             (json!("Hi {{event.data.name}}"), Some(json!("Hi Ada <b>"))),
             (json!("{{wait.received}}"), Some(json!(false))),
-            (
-                json!({"a": "{{event.data.x}}", "b": [1, "{{event.email}}"]}),
-                Some(json!({"b": [1, "a@x.example"]})),
-            ),
+            (json!({"a": "{{event.data.x}}", "b": [1, "{{event.email}}"]}), Some(json!({"b": [1, "a@x.example"]}))),
         ] {
-            assert_eq!(fill_value(&given, &root), Ok(expected), "{given}");
+            assert_eq!(render_value(&given, &root), Ok(expected), "{given}");
         }
-        let data = number::read(r#"{"price":19.90,"order":12345678901234567890123,"owed":0.00}"#).unwrap();
-        let event = Facts { name: "paid".to_owned(), email: None, user_id: None, data };
-        let exact = Context::new(event).to_json();
+        let data = number::parse(r#"{"price":19.90,"order":12345678901234567890123,"owed":0.00}"#).unwrap();
+        let event = EventFacts { name: "paid".to_owned(), email: None, user_id: None, data };
+        let exact = RunContext::new(event).to_json();
         let text = "{{event.data.order}}: {{event.data.price}}{{#if event.data.owed}}, and more{{/if}}";
-        assert_eq!(fill_text(text, &exact).unwrap(), "12345678901234567890123: 19.90");
-        assert_eq!(fill_value(&json!("{{event.data.price}}"), &exact).unwrap(), number::read("19.90").ok());
-        let error = fill_value(&json!("Hi {{event.data.nobody}}"), &root).unwrap_err();
+        assert_eq!(render_text(text, &exact).unwrap(), "12345678901234567890123: 19.90");
+        assert_eq!(render_value(&json!("{{event.data.price}}"), &exact).unwrap(), number::parse("19.90").ok());
+        let error = render_value(&json!("Hi {{event.data.nobody}}"), &root).unwrap_err();
         assert!(error.contains("event.data.nobody"), "{error}");
-        assert!(fill_text("{{#if", &root).is_err());
+        assert!(render_text("{{#if", &root).is_err());
     }
 
     #[test]
     fn html_is_escaped_and_a_subject_is_one_line() {
         let program =
-            compile(Some("Hi {{event.data.name}}"), Some("{{event.data.name}} {{plan}}"), None).unwrap();
+            compile_template(Some("Hi {{event.data.name}}"), Some("{{event.data.name}} {{plan}}"), None).unwrap();
         let variables = json!({"plan": "pro"}).as_object().cloned().unwrap();
-        let filled = fill(&program, &root(), &variables).unwrap();
+        let filled = render_template(&program, &root(), &variables).unwrap();
         assert_eq!(filled.subject.as_deref(), Some("Hi Ada <b>"));
         assert_eq!(filled.html.as_deref(), Some("Ada &lt;b&gt; pro"));
     }
@@ -271,24 +264,24 @@ mod tests {
     fn what_is_too_deep_is_in_nobodys_way() {
         let deep = (0..60).fold(json!(1), |inner, _| json!({"a": inner}));
         let event =
-            Facts { name: "x".to_owned(), email: None, user_id: None, data: json!({"deep": deep, "n": 1}) };
-        let root = Context::new(event).to_json();
-        assert_eq!(fill_text("{{event.data.n}}!", &root).unwrap(), "1!");
+            EventFacts { name: "x".to_owned(), email: None, user_id: None, data: json!({"deep": deep, "n": 1}) };
+        let root = RunContext::new(event).to_json();
+        assert_eq!(render_text("{{event.data.n}}!", &root).unwrap(), "1!");
     }
 
     #[test]
     fn what_is_known_is_kept_and_read_back() {
         let event =
-            Facts { name: "a".to_owned(), email: None, user_id: Some("7".to_owned()), data: json!({"b": 1}) };
-        let mut context = Context::new(event.clone());
+            EventFacts { name: "a".to_owned(), email: None, user_id: Some("7".to_owned()), data: json!({"b": 1}) };
+        let mut context = RunContext::new(event.clone());
         for wait in [
             None,
-            Some(Waited { received: false, facts: None }),
-            Some(Waited { received: true, facts: Some(event) }),
+            Some(WaitResult { received: false, facts: None }),
+            Some(WaitResult { received: true, facts: Some(event) }),
         ] {
             context.wait = wait;
             let text = serde_json::to_string(&context).unwrap();
-            assert_eq!(serde_json::from_str::<Context>(&text).unwrap(), context);
+            assert_eq!(serde_json::from_str::<RunContext>(&text).unwrap(), context);
         }
     }
 }

@@ -6,18 +6,18 @@
 use serde_json::{Map, Value, json};
 
 use super::condition::Condition;
-use super::span::Span;
-use super::window::Window;
+use super::span::TimeSpan;
+use super::window::TimeWindow;
 use crate::email::Category;
 use crate::suppression::category_word;
 
 /// What an automation does.
 #[derive(Debug, Clone, PartialEq)]
-pub struct Definition {
+pub struct AutomationDefinition {
     /// What starts a run.
     pub trigger: Trigger,
     /// What a run does, in order.
-    pub steps: Vec<Step>,
+    pub steps: Vec<AutomationStep>,
 }
 
 /// What starts a run, and what ends it.
@@ -53,7 +53,7 @@ impl Reentry {
 
     /// The one that is written like this.
     #[must_use]
-    pub fn of_word(word: &str) -> Option<Self> {
+    pub fn from_word(word: &str) -> Option<Self> {
         match word {
             "always" => Some(Self::Always),
             "once" => Some(Self::Once),
@@ -75,31 +75,31 @@ impl Reentry {
 
 /// A step.
 #[derive(Debug, Clone, PartialEq)]
-pub struct Step {
+pub struct AutomationStep {
     /// By what other steps name it.
     pub key: Option<String>,
     /// What people call it.
     pub name: Option<String>,
     /// What it does.
-    pub action: Action,
+    pub action: StepAction,
 }
 
 /// What a step does.
 #[derive(Debug, Clone, PartialEq)]
-pub enum Action {
+pub enum StepAction {
     /// Sends an email.
-    SendEmail(Box<SendEmail>),
+    SendEmail(Box<SendEmailStep>),
     /// Lets time pass.
-    Delay(Delay),
+    Delay(DelayStep),
     /// Waits for another event.
-    WaitForEvent(WaitForEvent),
+    WaitForEvent(WaitForEventStep),
     /// Goes on only if something holds.
-    Condition(Gate),
+    Condition(ConditionStep),
     /// Sends a text message.
-    Sms(Sms),
+    Sms(SmsStep),
 }
 
-impl Action {
+impl StepAction {
     /// All kinds, as they are written.
     pub const WORDS: &'static [&'static str] = &["send_email", "delay", "wait_for_event", "condition", "sms"];
 
@@ -118,9 +118,9 @@ impl Action {
 
 /// An email to send.
 #[derive(Debug, Clone, PartialEq)]
-pub struct SendEmail {
+pub struct SendEmailStep {
     /// The template, by alias or id; none when the email has bodies of its own.
-    pub template: Option<TemplateNamed>,
+    pub template: Option<TemplateSelector>,
     /// The subject; with a template, instead of its own.
     pub subject: Option<String>,
     /// The HTML body.
@@ -146,7 +146,7 @@ pub const TO_DEFAULT: &str = "{{event.email}}";
 
 /// A template and which version of it.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct TemplateNamed {
+pub struct TemplateSelector {
     /// Its alias or id.
     pub name: String,
     /// This version; the published one where none is given.
@@ -155,25 +155,25 @@ pub struct TemplateNamed {
 
 /// A time to let pass.
 #[derive(Debug, Clone, PartialEq)]
-pub struct Delay {
+pub struct DelayStep {
     /// How long.
-    pub lasts: Lasts,
+    pub length: DelayLength,
     /// It ends only then.
-    pub window: Option<Window>,
+    pub window: Option<TimeWindow>,
 }
 
 /// How long a delay lasts.
 #[derive(Debug, Clone, PartialEq)]
-pub enum Lasts {
+pub enum DelayLength {
     /// So long.
-    For(Span),
+    For(TimeSpan),
     /// Until the time that this text comes to.
     Until(String),
 }
 
 /// An event to wait for.
 #[derive(Debug, Clone, PartialEq)]
-pub struct WaitForEvent {
+pub struct WaitForEventStep {
     /// Which.
     pub event: String,
     /// How it is known that it is about the same person.
@@ -181,7 +181,7 @@ pub struct WaitForEvent {
     /// Only one that this holds of.
     pub filter: Option<Condition>,
     /// For so long.
-    pub timeout: Span,
+    pub timeout: TimeSpan,
     /// And then?
     pub on_timeout: OnTimeout,
     /// Opens and clicks by machines count as well.
@@ -206,7 +206,7 @@ impl MatchBy {
 
     /// The one that is written like this.
     #[must_use]
-    pub fn of_word(word: &str) -> Option<Self> {
+    pub fn from_word(word: &str) -> Option<Self> {
         match word {
             "user_id" => Some(Self::UserId),
             "email" => Some(Self::Email),
@@ -244,7 +244,7 @@ impl OnTimeout {
 
     /// The one that is written like this.
     #[must_use]
-    pub fn of_word(word: &str) -> Option<Self> {
+    pub fn from_word(word: &str) -> Option<Self> {
         match word {
             "continue" => Some(Self::Continue),
             "stop" => Some(Self::Stop),
@@ -266,16 +266,16 @@ impl OnTimeout {
 
 /// A condition, and what follows when it does not hold.
 #[derive(Debug, Clone, PartialEq)]
-pub struct Gate {
+pub struct ConditionStep {
     /// The condition.
     pub condition: Condition,
     /// The later step that it goes on with when it does not hold; none when the run is completed then.
-    pub skip_to: Option<SkipTo>,
+    pub skip_to: Option<SkipTarget>,
 }
 
 /// A later step.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct SkipTo {
+pub struct SkipTarget {
     /// As it was named: by its key, or by its number.
     pub target: Value,
     /// Its place.
@@ -284,25 +284,25 @@ pub struct SkipTo {
 
 /// A text message to send.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Sms {
+pub struct SmsStep {
     /// To which number.
     pub to: String,
     /// What it says.
     pub body: String,
 }
 
-impl Definition {
+impl AutomationDefinition {
     /// As it is written.
     #[must_use]
     pub fn to_json(&self) -> Value {
-        let steps: Value = self.steps.iter().map(Step::to_json).collect();
+        let steps: Value = self.steps.iter().map(AutomationStep::to_json).collect();
         json!({"trigger": self.trigger.to_json(), "steps": steps})
     }
 
     /// The events that runs of it may wait for.
-    pub fn waits(&self) -> impl Iterator<Item = &str> {
+    pub fn awaited_events(&self) -> impl Iterator<Item = &str> {
         self.steps.iter().filter_map(|step| match &step.action {
-            Action::WaitForEvent(wait) => Some(wait.event.as_str()),
+            StepAction::WaitForEvent(wait) => Some(wait.event.as_str()),
             _ => None,
         })
     }
@@ -310,7 +310,7 @@ impl Definition {
     /// Whether it sends text messages.
     #[must_use]
     pub fn has_sms(&self) -> bool {
-        self.steps.iter().any(|step| matches!(step.action, Action::Sms(_)))
+        self.steps.iter().any(|step| matches!(step.action, StepAction::Sms(_)))
     }
 }
 
@@ -331,7 +331,7 @@ impl Trigger {
     }
 }
 
-impl Step {
+impl AutomationStep {
     /// As it is written.
     #[must_use]
     pub fn to_json(&self) -> Value {
@@ -343,11 +343,11 @@ impl Step {
             }
         }
         let more = match &self.action {
-            Action::SendEmail(email) => email.to_json(),
-            Action::Delay(delay) => delay.to_json(),
-            Action::WaitForEvent(wait) => wait.to_json(),
-            Action::Condition(gate) => gate.to_json(),
-            Action::Sms(Sms { to, body }) => json!({"to": to, "body": body}),
+            StepAction::SendEmail(email) => email.to_json(),
+            StepAction::Delay(delay) => delay.to_json(),
+            StepAction::WaitForEvent(wait) => wait.to_json(),
+            StepAction::Condition(gate) => gate.to_json(),
+            StepAction::Sms(SmsStep { to, body }) => json!({"to": to, "body": body}),
         };
         if let Value::Object(more) = more {
             json.extend(more);
@@ -356,14 +356,14 @@ impl Step {
     }
 }
 
-impl SendEmail {
+impl SendEmailStep {
     fn to_json(&self) -> Value {
         let one_or_many = |texts: &[String]| match texts {
             [one] => json!(one),
             many => json!(many),
         };
         let mut json = json!({});
-        if let Some(TemplateNamed { name, version }) = &self.template {
+        if let Some(TemplateSelector { name, version }) = &self.template {
             json["template"] = match version {
                 None => json!(name),
                 Some(version) => json!({"id": name, "version": version}),
@@ -394,11 +394,11 @@ impl SendEmail {
     }
 }
 
-impl Delay {
+impl DelayStep {
     fn to_json(&self) -> Value {
-        let mut json = match &self.lasts {
-            Lasts::For(span) => json!({"duration": span.to_string()}),
-            Lasts::Until(text) => json!({"until": text}),
+        let mut json = match &self.length {
+            DelayLength::For(span) => json!({"duration": span.to_string()}),
+            DelayLength::Until(text) => json!({"until": text}),
         };
         if let Some(window) = &self.window {
             json["window"] = window.to_json();
@@ -407,7 +407,7 @@ impl Delay {
     }
 }
 
-impl WaitForEvent {
+impl WaitForEventStep {
     fn to_json(&self) -> Value {
         let mut json = json!({"event": self.event, "match": self.by.word()});
         if let Some(filter) = &self.filter {
@@ -422,12 +422,12 @@ impl WaitForEvent {
     }
 }
 
-impl Gate {
+impl ConditionStep {
     fn to_json(&self) -> Value {
         let mut json = self.condition.to_json();
         match &self.skip_to {
             None => json["on_false"] = json!("stop"),
-            Some(SkipTo { target, .. }) => {
+            Some(SkipTarget { target, .. }) => {
                 json["on_false"] = json!("skip_to");
                 json["target"] = target.clone();
             }

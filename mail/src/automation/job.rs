@@ -10,7 +10,7 @@ use crate::id::{AccountId, AutomationId, EventId, RunId};
 
 /// A job. It lies in a partition, whose owner does it.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Job {
+pub struct AutomationJob {
     /// Its id.
     pub id: EventId,
     /// Whose it is.
@@ -20,13 +20,13 @@ pub struct Job {
     /// When.
     pub due: Timestamp,
     /// What is to be done.
-    pub work: Work,
+    pub work: AutomationJobKind,
 }
 
 /// What is to be done.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(tag = "do", rename_all = "snake_case")]
-pub enum Work {
+pub enum AutomationJobKind {
     /// An event of ours happened, that some automation hears.
     Hear {
         /// What it is about.
@@ -37,11 +37,11 @@ pub enum Work {
     /// A signal matched more runs than one commit changes: the others.
     Rest {
         /// The signal, sealed.
-        signal: Sealed,
+        signal: SealedBytes,
         /// Runs are to be cancelled; else they go on.
         cancels: bool,
         /// After which key, in each of the lists that it is looked for in.
-        after: Vec<Option<Sealed>>,
+        after: Vec<Option<SealedBytes>>,
     },
     /// The runs of an automation are cancelled that were made before.
     Cancel {
@@ -64,15 +64,15 @@ pub enum Work {
 
 /// Bytes, written in base64.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Sealed(pub Vec<u8>);
+pub struct SealedBytes(pub Vec<u8>);
 
-impl Serialize for Sealed {
+impl Serialize for SealedBytes {
     fn serialize<S: Serializer>(&self, out: S) -> Result<S::Ok, S::Error> {
         out.serialize_str(&STANDARD.encode(&self.0))
     }
 }
 
-impl<'de> Deserialize<'de> for Sealed {
+impl<'de> Deserialize<'de> for SealedBytes {
     fn deserialize<D: Deserializer<'de>>(input: D) -> Result<Self, D::Error> {
         let text = std::borrow::Cow::<'de, str>::deserialize(input)?;
         STANDARD.decode(text.as_bytes()).map(Self).map_err(D::Error::custom)

@@ -12,7 +12,7 @@ use serde::{Deserialize, Serialize};
 use serde_json::{Value, json};
 
 use super::person::{self, PersonKey};
-use super::{Automation, Definition};
+use super::{Automation, AutomationDefinition};
 use crate::event::EventKind;
 use crate::id::{AccountId, AutomationId, RunId};
 use crate::moment;
@@ -34,7 +34,7 @@ macro_rules! words {
 
             /// The one that is written like this.
             #[must_use]
-            pub fn of_word(word: &str) -> Option<Self> {
+            pub fn from_word(word: &str) -> Option<Self> {
                 match word {
                     $($word => Some(Self::$variant),)*
                     _ => None,
@@ -98,7 +98,7 @@ words! {
 
 words! {
     /// Who ended a run from outside.
-    CancelledBy {
+    CancelSource {
         /// An event of `cancel_on_events`.
         Event "event",
         /// Somebody, over the API.
@@ -108,7 +108,7 @@ words! {
 
 words! {
     /// How a run ended well.
-    EndedBy {
+    CompletionReason {
         /// All steps are done.
         AllSteps "all_steps",
         /// A condition did not hold.
@@ -118,7 +118,7 @@ words! {
 
 words! {
     /// For what a run was made.
-    Mode {
+    RunMode {
         /// An event started it.
         Live "live",
         /// Tried out: nothing is sent.
@@ -154,7 +154,7 @@ pub struct StepState {
 
 /// What a run waits for.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
-pub struct Waiting {
+pub struct RunWait {
     /// The event; none when it waits for the time alone.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub event: Option<String>,
@@ -169,7 +169,7 @@ pub struct Waiting {
 
 /// One person's way through an automation.
 #[derive(Debug, Clone, PartialEq)]
-pub struct Run {
+pub struct AutomationRun {
     /// Its id.
     pub id: RunId,
     /// Whose it is.
@@ -197,7 +197,7 @@ pub struct Run {
     /// All steps.
     pub steps: Vec<StepState>,
     /// What it waits for.
-    pub waiting: Option<Waiting>,
+    pub waiting: Option<RunWait>,
     /// When it goes on by itself; none when it has ended or is held.
     pub due: Option<Timestamp>,
     /// Its automation is paused: it goes on when that is activated.
@@ -207,9 +207,9 @@ pub struct Run {
     /// Since when.
     pub trying_since: Option<Timestamp>,
     /// Who ended it from outside.
-    pub cancelled_by: Option<CancelledBy>,
+    pub cancelled_by: Option<CancelSource>,
     /// How it ended well.
-    pub ended_by: Option<EndedBy>,
+    pub ended_by: Option<CompletionReason>,
     /// Why it failed.
     pub error: Option<String>,
     /// The automations whose mail led to it.
@@ -224,7 +224,7 @@ pub struct Run {
 
 /// Something that has become true of a run.
 #[derive(Debug, Clone, PartialEq)]
-pub struct Fact {
+pub struct RunFact {
     /// What.
     pub kind: EventKind,
     /// What its webhooks say, but for the id.
@@ -233,7 +233,7 @@ pub struct Fact {
 
 /// What begins a run.
 #[derive(Debug, Clone)]
-pub struct Beginning<'a> {
+pub struct RunStart<'a> {
     /// The run's id.
     pub id: RunId,
     /// The partition that it lies in.
@@ -254,21 +254,25 @@ pub struct Beginning<'a> {
 
 /// Where a run goes on after a step.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Then {
+pub enum NextStep {
     /// With the next step.
     Next,
     /// With that one.
     SkipTo(usize),
     /// Nowhere: it is completed.
-    Stop(Option<EndedBy>),
+    Stop(Option<CompletionReason>),
 }
 
-impl Run {
+impl AutomationRun {
     /// A run that is about to begin, and the fact that it is there.
     #[must_use]
-    pub fn begin(automation: &Automation, definition: &Definition, beginning: Beginning<'_>) -> (Self, Fact) {
-        let Beginning { id, partition, source, event_name, user_id, email, lineage, at } = beginning;
-        let step = |step: &super::definition::Step| StepState {
+    pub fn begin(
+        automation: &Automation,
+        definition: &AutomationDefinition,
+        beginning: RunStart<'_>,
+    ) -> (Self, RunFact) {
+        let RunStart { id, partition, source, event_name, user_id, email, lineage, at } = beginning;
+        let step = |step: &super::definition::AutomationStep| StepState {
             key: step.key.clone(),
             r#type: step.action.word().to_owned(),
             status: StepStatus::Pending,
@@ -304,18 +308,18 @@ impl Run {
             started_at: None,
             completed_at: None,
         };
-        let fact = Fact { kind: EventKind::AutomationStarted, detail: run.told("running", None) };
+        let fact = RunFact { kind: EventKind::AutomationStarted, detail: run.event_detail("running", None) };
         (run, fact)
     }
 
     /// The keys by which the person is found.
     #[must_use]
     pub fn persons(&self) -> [Option<PersonKey>; 2] {
-        [self.user_id.as_deref().map(person::of_user), self.email.as_deref().map(person::of_email)]
+        [self.user_id.as_deref().map(person::user_key), self.email.as_deref().map(person::email_key)]
     }
 
     /// The step whose turn it is begins, if it has not.
-    pub fn enter(&mut self, now: Timestamp) {
+    pub fn start_step(&mut self, now: Timestamp) {
         if self.status == RunStatus::Queued {
             self.status = RunStatus::Running;
         }
@@ -329,8 +333,8 @@ impl Run {
     }
 
     /// The step waits.
-    pub fn wait(&mut self, waiting: Waiting, now: Timestamp) {
-        self.enter(now);
+    pub fn wait_for(&mut self, waiting: RunWait, now: Timestamp) {
+        self.start_step(now);
         if let Some(step) = self.steps.get_mut(self.index) {
             step.status = StepStatus::Waiting;
         }
@@ -340,8 +344,8 @@ impl Run {
     }
 
     /// The step is tried again later.
-    pub fn put_off(&mut self, due: Timestamp, now: Timestamp) {
-        self.enter(now);
+    pub fn defer_step(&mut self, due: Timestamp, now: Timestamp) {
+        self.start_step(now);
         self.tries = self.tries.saturating_add(1);
         self.trying_since.get_or_insert(now);
         self.due = Some(due);
@@ -362,8 +366,8 @@ impl Run {
     }
 
     /// The step is done.
-    pub fn complete(&mut self, output: Value, then: Then, now: Timestamp) -> Vec<Fact> {
-        self.enter(now);
+    pub fn complete_step(&mut self, output: Value, then: NextStep, now: Timestamp) -> Vec<RunFact> {
+        self.start_step(now);
         if let Some(step) = self.steps.get_mut(self.index) {
             step.status = StepStatus::Completed;
             step.output = output;
@@ -374,15 +378,15 @@ impl Run {
         (self.tries, self.trying_since) = (0, None);
         let mut facts = vec![self.step_completed()];
         let next = match then {
-            Then::Next => self.index + 1,
-            Then::SkipTo(index) => index.max(self.index + 1),
-            Then::Stop(ended_by) => {
+            NextStep::Next => self.index + 1,
+            NextStep::SkipTo(index) => index.max(self.index + 1),
+            NextStep::Stop(ended_by) => {
                 facts.push(self.end(ended_by, now));
                 return facts;
             }
         };
         if next >= self.steps.len() {
-            facts.push(self.end(Some(EndedBy::AllSteps), now));
+            facts.push(self.end(Some(CompletionReason::AllSteps), now));
             return facts;
         }
         for step in self.steps.iter_mut().take(next).skip(self.index + 1) {
@@ -394,20 +398,20 @@ impl Run {
     }
 
     /// The step could not be done, and the run has failed.
-    pub fn fail(&mut self, error: &str, now: Timestamp) -> Vec<Fact> {
-        self.enter(now);
+    pub fn fail_step(&mut self, error: &str, now: Timestamp) -> Vec<RunFact> {
+        self.start_step(now);
         if let Some(step) = self.steps.get_mut(self.index) {
             step.status = StepStatus::Failed;
             step.error = Some(error.to_owned());
             step.completed_at = Some(now);
         }
         self.error = Some(error.to_owned());
-        self.close(RunStatus::Failed, now);
-        vec![Fact { kind: EventKind::AutomationFailed, detail: self.told("failed", Some(self.index)) }]
+        self.set_final_status(RunStatus::Failed, now);
+        vec![RunFact { kind: EventKind::AutomationFailed, detail: self.event_detail("failed", Some(self.index)) }]
     }
 
     /// It is ended from outside, which is no fact that anybody is told of.
-    pub fn cancel(&mut self, by: CancelledBy, now: Timestamp) {
+    pub fn cancel(&mut self, by: CancelSource, now: Timestamp) {
         if let Some(step) = self.steps.get_mut(self.index)
             && matches!(step.status, StepStatus::Running | StepStatus::Waiting)
         {
@@ -415,16 +419,16 @@ impl Run {
             step.completed_at = Some(now);
         }
         self.cancelled_by = Some(by);
-        self.close(RunStatus::Cancelled, now);
+        self.set_final_status(RunStatus::Cancelled, now);
     }
 
-    fn end(&mut self, ended_by: Option<EndedBy>, now: Timestamp) -> Fact {
+    fn end(&mut self, ended_by: Option<CompletionReason>, now: Timestamp) -> RunFact {
         self.ended_by = ended_by;
-        self.close(RunStatus::Completed, now);
-        Fact { kind: EventKind::AutomationCompleted, detail: self.told("completed", Some(self.index)) }
+        self.set_final_status(RunStatus::Completed, now);
+        RunFact { kind: EventKind::AutomationCompleted, detail: self.event_detail("completed", Some(self.index)) }
     }
 
-    fn close(&mut self, status: RunStatus, now: Timestamp) {
+    fn set_final_status(&mut self, status: RunStatus, now: Timestamp) {
         self.status = status;
         (self.waiting, self.due, self.held) = (None, None, false);
         self.completed_at = Some(now);
@@ -435,7 +439,7 @@ impl Run {
 
     /// `automation.started`, `completed`, `failed` (completions-email.md 2.10). A run starts for who is told of it
     /// when `automation.started` says so, in all of its events: when it was made.
-    fn told(&self, status: &str, step: Option<usize>) -> Value {
+    fn event_detail(&self, status: &str, step: Option<usize>) -> Value {
         json!({
             "automation_id": self.automation,
             "automation_name": self.automation_name,
@@ -448,14 +452,14 @@ impl Run {
             "step_index": step,
             "step_type": step.and_then(|step| self.steps.get(step)).map(|step| step.r#type.as_str()),
             "error": self.error,
-            "ended_by": self.ended_by.map(EndedBy::word),
-            "started_at": moment::write(self.created_at),
-            "completed_at": self.completed_at.map(moment::write),
+            "ended_by": self.ended_by.map(CompletionReason::word),
+            "started_at": moment::to_rfc3339(self.created_at),
+            "completed_at": self.completed_at.map(moment::to_rfc3339),
         })
     }
 
     /// `automation.step_completed`.
-    fn step_completed(&self) -> Fact {
+    fn step_completed(&self) -> RunFact {
         let step = self.steps.get(self.index);
         let output = step.map(|step| step.output.clone()).filter(|output| !output.is_null());
         let detail = json!({
@@ -469,7 +473,7 @@ impl Run {
             "error": Value::Null,
             "output": output.unwrap_or_else(|| json!({})),
         });
-        Fact { kind: EventKind::AutomationStepCompleted, detail }
+        RunFact { kind: EventKind::AutomationStepCompleted, detail }
     }
 }
 
@@ -483,7 +487,7 @@ mod tests {
         Timestamp::from_second(second).unwrap()
     }
 
-    fn run() -> (Run, Fact) {
+    fn run() -> (AutomationRun, RunFact) {
         let automation = Automation {
             id: AutomationId::new(at(0), 1),
             account: AccountId::new(at(0), 1),
@@ -498,8 +502,8 @@ mod tests {
             {"type": "delay", "duration": "1d"}, {"type": "delay", "duration": "1d"},
             {"type": "sms", "to": "1", "body": "x"}, {"type": "delay", "duration": "1d"},
         ]);
-        let definition = read::stored(&json!({"trigger": {"event": "a"}, "steps": steps})).unwrap();
-        let beginning = Beginning {
+        let definition = read::parse_stored(&json!({"trigger": {"event": "a"}, "steps": steps})).unwrap();
+        let beginning = RunStart {
             id: RunId::new(at(0), 1),
             partition: 3,
             source: "ae_x".to_owned(),
@@ -509,31 +513,25 @@ mod tests {
             lineage: Vec::new(),
             at: at(10),
         };
-        Run::begin(&automation, &definition, beginning)
+        AutomationRun::begin(&automation, &definition, beginning)
     }
 
     #[test]
     fn a_run_goes_forward_and_ends() {
         let (mut run, started) = run();
         assert_eq!(started.kind, EventKind::AutomationStarted);
-        assert_eq!(
-            (&started.detail["status"], &started.detail["step_index"]),
-            (&json!("running"), &Value::Null)
-        );
-        let waiting = Waiting { event: None, persons: Vec::new(), since: at(11), until: at(20) };
-        run.wait(waiting, at(11));
-        assert_eq!(
-            (run.status, run.due, run.steps[0].status),
-            (RunStatus::Waiting, Some(at(20)), StepStatus::Waiting)
-        );
-        let facts = run.complete(json!({"a": 1}), Then::SkipTo(2), at(20));
+        assert_eq!((&started.detail["status"], &started.detail["step_index"]), (&json!("running"), &Value::Null));
+        let waiting = RunWait { event: None, persons: Vec::new(), since: at(11), until: at(20) };
+        run.wait_for(waiting, at(11));
+        assert_eq!((run.status, run.due, run.steps[0].status), (RunStatus::Waiting, Some(at(20)), StepStatus::Waiting));
+        let facts = run.complete_step(json!({"a": 1}), NextStep::SkipTo(2), at(20));
         assert_eq!(facts.len(), 1);
         assert_eq!(facts[0].detail["output"], json!({"a": 1}));
         assert_eq!((run.index, run.steps[1].status, run.due), (2, StepStatus::Skipped, Some(at(20))));
-        run.put_off(at(30), at(21));
+        run.defer_step(at(30), at(21));
         assert_eq!((run.tries, run.trying_since), (1, Some(at(21))));
-        assert_eq!(run.complete(Value::Null, Then::Next, at(30)).len(), 1);
-        let facts = run.complete(Value::Null, Then::Next, at(31));
+        assert_eq!(run.complete_step(Value::Null, NextStep::Next, at(30)).len(), 1);
+        let facts = run.complete_step(Value::Null, NextStep::Next, at(31));
         assert_eq!(facts[1].detail["ended_by"], "all_steps");
         assert_eq!((run.status, run.due, run.started_at), (RunStatus::Completed, None, Some(at(11))));
         let names: Vec<&String> = facts[1].detail.as_object().unwrap().keys().collect();
@@ -543,26 +541,23 @@ mod tests {
     #[test]
     fn a_run_ends_early_in_three_ways() {
         let (mut one, _) = run();
-        let facts = one.complete(Value::Null, Then::Stop(Some(EndedBy::Condition)), at(11));
+        let facts = one.complete_step(Value::Null, NextStep::Stop(Some(CompletionReason::Condition)), at(11));
         assert_eq!(
             (facts[1].detail["ended_by"].as_str(), one.steps[3].status),
             (Some("condition"), StepStatus::Skipped)
         );
         let (mut two, _) = run();
-        let facts = two.fail("no", at(11));
-        assert_eq!(
-            (facts[0].detail["error"].as_str(), two.steps[0].error.as_deref()),
-            (Some("no"), Some("no"))
-        );
+        let facts = two.fail_step("no", at(11));
+        assert_eq!((facts[0].detail["error"].as_str(), two.steps[0].error.as_deref()), (Some("no"), Some("no")));
         let (mut three, _) = run();
-        three.cancel(CancelledBy::Api, at(11));
+        three.cancel(CancelSource::Api, at(11));
         assert_eq!((three.status, three.due, three.completed_at), (RunStatus::Cancelled, None, Some(at(11))));
     }
 
     #[test]
     fn a_run_that_is_held_keeps_its_time() {
         let (mut run, _) = run();
-        run.wait(Waiting { event: None, persons: Vec::new(), since: at(11), until: at(20) }, at(11));
+        run.wait_for(RunWait { event: None, persons: Vec::new(), since: at(11), until: at(20) }, at(11));
         run.hold();
         assert_eq!(run.due, None);
         run.release(at(15));

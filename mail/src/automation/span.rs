@@ -12,16 +12,16 @@ pub const SECONDS_MAX: u64 = 365 * 86_400;
 
 /// How long.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
-pub struct Span(u64);
+pub struct TimeSpan(u64);
 
 const UNITS: [(u8, u64); 5] = [(b'w', 604_800), (b'd', 86_400), (b'h', 3_600), (b'm', 60), (b's', 1)];
 
-impl Span {
+impl TimeSpan {
     /// Reads a span.
     ///
     /// # Errors
     /// What is wrong with it.
-    pub fn read(text: &str) -> Result<Self, String> {
+    pub fn parse(text: &str) -> Result<Self, String> {
         const FORM: &str = "must be a duration like `3d`, `2d4h` or `90m` (w, d, h, m, s)";
         let (mut seconds, mut rest, mut units) = (0_u64, text.trim(), UNITS.as_slice());
         if rest.is_empty() {
@@ -53,13 +53,13 @@ impl Span {
 
     /// The moment that lies so far after another.
     #[must_use]
-    pub fn after(self, at: Timestamp) -> Timestamp {
+    pub fn added_to(self, at: Timestamp) -> Timestamp {
         let span = SignedDuration::from_secs(i64::try_from(self.0).unwrap_or(i64::MAX));
         at.checked_add(span).unwrap_or(Timestamp::MAX)
     }
 }
 
-impl fmt::Display for Span {
+impl fmt::Display for TimeSpan {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let mut left = self.0;
         // Three weeks are written as 21 days: so the spec's own examples read.
@@ -88,9 +88,9 @@ mod tests {
             ("1s", 1, "1s"),
             ("365d", SECONDS_MAX, "365d"),
         ] {
-            let span = Span::read(given).unwrap();
+            let span = TimeSpan::parse(given).unwrap();
             assert_eq!((span.seconds(), span.to_string().as_str()), (seconds, written));
-            assert_eq!(Span::read(written), Ok(span));
+            assert_eq!(TimeSpan::parse(written), Ok(span));
         }
         for bad in [
             "",
@@ -107,7 +107,7 @@ mod tests {
             "1d 2h",
             "3d\u{e9}",
         ] {
-            assert!(Span::read(bad).is_err(), "{bad}");
+            assert!(TimeSpan::parse(bad).is_err(), "{bad}");
         }
     }
 }

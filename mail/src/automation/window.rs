@@ -26,7 +26,7 @@ const DAY_MINUTES: u16 = 24 * 60;
 
 /// When a delay may end.
 #[derive(Debug, Clone, PartialEq)]
-pub struct Window {
+pub struct TimeWindow {
     /// The zone's name, as it was given.
     pub tz: String,
     zone: TimeZone,
@@ -40,7 +40,7 @@ pub struct Window {
 ///
 /// # Errors
 /// There is none.
-pub fn zone(name: &str) -> Result<TimeZone, String> {
+pub fn parse_zone(name: &str) -> Result<TimeZone, String> {
     let short = name.len() <= 64;
     short
         .then(|| TimeZoneDatabase::bundled().get(name).ok())
@@ -52,7 +52,7 @@ pub fn zone(name: &str) -> Result<TimeZone, String> {
 ///
 /// # Errors
 /// It is something else.
-pub fn hours(text: &str) -> Result<(u16, u16), String> {
+pub fn parse_hours(text: &str) -> Result<(u16, u16), String> {
     let minutes = |text: &str| -> Option<u16> {
         let (hour, minute) = text.trim().split_once(':').unwrap_or((text.trim(), "0"));
         let digits = |text: &str| (1..=2).contains(&text.len()) && text.bytes().all(|b| b.is_ascii_digit());
@@ -66,33 +66,33 @@ pub fn hours(text: &str) -> Result<(u16, u16), String> {
         .ok_or_else(|| "must be hours like `09:00-17:00`".to_owned())
 }
 
-impl Window {
+impl TimeWindow {
     /// A window in the zone of this name.
     ///
     /// # Errors
     /// There is no such zone.
     pub fn new(tz: &str, days: Vec<Weekday>, hours: Option<(u16, u16)>) -> Result<Self, String> {
-        Ok(Self { tz: tz.to_owned(), zone: zone(tz)?, days, hours })
+        Ok(Self { tz: tz.to_owned(), zone: parse_zone(tz)?, days, hours })
     }
 
     /// The first moment at `at` or after that lies in the window.
     #[must_use]
-    pub fn first(&self, at: Timestamp) -> Timestamp {
+    pub fn first_at_or_after(&self, at: Timestamp) -> Timestamp {
         let today = at.to_zoned(self.zone.clone()).date();
         // Yesterday's hours may go on past midnight; a week from now has every day.
         let days = (-1..=8).filter_map(|n| today.checked_add(n.days()).ok());
         let days = days.filter(|day| self.days.is_empty() || self.days.contains(&day.weekday()));
-        let mut spans = days.filter_map(|day| self.on(day));
+        let mut spans = days.filter_map(|day| self.bounds_on(day));
         spans.find(|(_, until)| *until > at).map_or(at, |(from, _)| from.max(at))
     }
 
-    fn on(&self, day: Date) -> Option<(Timestamp, Timestamp)> {
+    fn bounds_on(&self, day: Date) -> Option<(Timestamp, Timestamp)> {
         let (from, until) = self.hours.unwrap_or((0, DAY_MINUTES));
         let until = if until <= from { until + DAY_MINUTES } else { until };
-        Some((self.moment(day, from)?, self.moment(day, until)?))
+        Some((self.time_on(day, from)?, self.time_on(day, until)?))
     }
 
-    fn moment(&self, day: Date, minute: u16) -> Option<Timestamp> {
+    fn time_on(&self, day: Date, minute: u16) -> Option<Timestamp> {
         let day = day.checked_add(i64::from(minute / DAY_MINUTES).days()).ok()?;
         let minute = minute % DAY_MINUTES;
         let time = Time::new(i8::try_from(minute / 60).ok()?, i8::try_from(minute % 60).ok()?, 0, 0).ok()?;
@@ -125,15 +125,15 @@ mod tests {
 
     #[test]
     fn a_moment_moves_into_the_window() {
-        let work = Window::new(
+        let work = TimeWindow::new(
             "Europe/Berlin",
             DAYS[..5].iter().map(|(_, day)| *day).collect(),
-            Some(hours("09:00-17:00").unwrap()),
+            Some(parse_hours("09:00-17:00").unwrap()),
         )
         .unwrap();
-        let night = Window::new("UTC", vec![Weekday::Friday], Some(hours("22-6").unwrap())).unwrap();
-        let any = Window::new("America/New_York", Vec::new(), None).unwrap();
-        let weekend = Window::new("Asia/Tokyo", vec![Weekday::Sunday], None).unwrap();
+        let night = TimeWindow::new("UTC", vec![Weekday::Friday], Some(parse_hours("22-6").unwrap())).unwrap();
+        let any = TimeWindow::new("America/New_York", Vec::new(), None).unwrap();
+        let weekend = TimeWindow::new("Asia/Tokyo", vec![Weekday::Sunday], None).unwrap();
         for (window, given, expected) in [
             // Winter: an hour ahead of UTC. A Wednesday.
             (&work, "2026-01-07T07:59:59Z", "2026-01-07T08:00:00Z"),
@@ -149,25 +149,24 @@ mod tests {
             (&any, "2026-01-10T06:00:00Z", "2026-01-10T06:00:00Z"),
             (&weekend, "2026-01-10T14:59:59Z", "2026-01-10T15:00:00Z"),
         ] {
-            assert_eq!(window.first(at(given)), at(expected), "{given}");
+            assert_eq!(window.first_at_or_after(at(given)), at(expected), "{given}");
         }
     }
 
     #[test]
     fn an_hour_that_the_clocks_leave_out_is_the_one_after() {
-        let window = Window::new("Europe/Berlin", Vec::new(), Some(hours("02:30-02:45").unwrap())).unwrap();
-        assert_eq!(window.first(at("2026-03-29T00:00:00Z")), at("2026-03-29T01:30:00Z"));
+        let window = TimeWindow::new("Europe/Berlin", Vec::new(), Some(parse_hours("02:30-02:45").unwrap())).unwrap();
+        assert_eq!(window.first_at_or_after(at("2026-03-29T00:00:00Z")), at("2026-03-29T01:30:00Z"));
     }
 
     #[test]
     fn what_is_no_window_is_refused() {
-        for bad in ["9", "9-9", "25:00-26:00", "09:60-10:00", "24:00-01:00", "a-b", "-", "09:00-17:00-18:00"]
-        {
-            assert!(hours(bad).is_err(), "{bad}");
+        for bad in ["9", "9-9", "25:00-26:00", "09:60-10:00", "24:00-01:00", "a-b", "-", "09:00-17:00-18:00"] {
+            assert!(parse_hours(bad).is_err(), "{bad}");
         }
-        assert!(hours("22:00-24:00").is_ok());
+        assert!(parse_hours("22:00-24:00").is_ok());
         for bad in ["", "Mars/Olympus", "../../etc/passwd", &"x".repeat(100)] {
-            assert!(zone(bad).is_err(), "{bad}");
+            assert!(parse_zone(bad).is_err(), "{bad}");
         }
     }
 }

@@ -6,34 +6,34 @@
 use std::fmt;
 use std::str::FromStr;
 
-use crate::address::Name;
-use crate::outcome::Phase;
-use crate::reply::Reply;
+use crate::address::DomainName;
+use crate::outcome::AttemptPhase;
+use crate::reply::SmtpReply;
 
 /// A reply, ready to be compared.
 #[derive(Debug)]
-pub struct Heard<'a> {
+pub struct ClassifierInput<'a> {
     host: Option<&'a str>,
-    reply: &'a Reply,
-    phase: Phase,
+    reply: &'a SmtpReply,
+    phase: AttemptPhase,
     text: String,
 }
 
-impl<'a> Heard<'a> {
+impl<'a> ClassifierInput<'a> {
     /// What this host said then.
     #[must_use]
-    pub fn new(host: Option<&'a str>, reply: &'a Reply, phase: Phase) -> Self {
-        Self { host, reply, phase, text: plain(&reply.text()) }
+    pub fn new(host: Option<&'a str>, reply: &'a SmtpReply, phase: AttemptPhase) -> Self {
+        Self { host, reply, phase, text: normalize_text(&reply.text()) }
     }
 
     /// When it was said.
     #[must_use]
-    pub fn phase(&self) -> Phase {
+    pub fn phase(&self) -> AttemptPhase {
         self.phase
     }
 
     /// Whether the host is this one, or lies under it.
-    fn is_of(&self, domain: &Name) -> bool {
+    fn is_host_under(&self, domain: &DomainName) -> bool {
         let Some(host) = self.host else { return false };
         let host = host.trim_end_matches('.');
         let domain = domain.as_str();
@@ -45,12 +45,12 @@ impl<'a> Heard<'a> {
 }
 
 /// The text as words are looked for in it: with a space at either end, so that a row can ask for a whole word.
-pub(super) fn plain(text: &str) -> String {
+pub(super) fn normalize_text(text: &str) -> String {
     let mut plain = String::with_capacity(text.len() + 2);
     plain.push(' ');
     for word in text.split_whitespace() {
         match word.contains('@') {
-            true => without_address(word, &mut plain),
+            true => push_without_address(word, &mut plain),
             false => plain.push_str(&word.to_lowercase()),
         }
         plain.push(' ');
@@ -59,7 +59,7 @@ pub(super) fn plain(text: &str) -> String {
 }
 
 /// What stands around an address: brackets, a colon, and in languages without spaces the sentence.
-fn without_address(word: &str, out: &mut String) {
+fn push_without_address(word: &str, out: &mut String) {
     let is_outside = |c: char| !c.is_ascii() || "<>()[]:;,\"".contains(c);
     for piece in word.split_inclusive(is_outside) {
         match piece.contains('@') {
@@ -71,15 +71,15 @@ fn without_address(word: &str, out: &mut String) {
 
 /// Reply codes (`421`, `55z`, `4yz`) or enhanced ones (`4.7.28`, `*.1.1`, `5.7.*`, `5.7.606-649`).
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Code {
+pub enum CodePattern {
     /// Three digits: from, to.
     Reply(u16, u16),
     /// Class, subject, and detail from, to; none is any.
     Enhanced(Option<u8>, Option<u16>, (u16, u16)),
 }
 
-impl Code {
-    fn matches(self, reply: &Reply) -> bool {
+impl CodePattern {
+    fn matches(self, reply: &SmtpReply) -> bool {
         match (self, reply.enhanced) {
             (Self::Reply(from, to), _) => (from..=to).contains(&reply.code),
             (Self::Enhanced(class, subject, (from, to)), Some(code)) => {
@@ -101,7 +101,7 @@ impl Code {
     }
 }
 
-impl FromStr for Code {
+impl FromStr for CodePattern {
     type Err = String;
 
     fn from_str(text: &str) -> Result<Self, String> {
@@ -138,31 +138,31 @@ impl FromStr for Code {
 
 /// When a reply was given.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum When {
+pub(super) enum ReplyStage {
     /// Before a recipient was named.
-    Early,
+    BeforeRecipient,
     /// To RCPT.
     Rcpt,
     /// To DATA, or to the content.
     Content,
 }
 
-impl When {
-    fn of(phase: Phase) -> Self {
+impl ReplyStage {
+    fn from_phase(phase: AttemptPhase) -> Self {
         match phase {
-            Phase::Rcpt => Self::Rcpt,
-            Phase::Data | Phase::Final => Self::Content,
-            _ => Self::Early,
+            AttemptPhase::Rcpt => Self::Rcpt,
+            AttemptPhase::Data | AttemptPhase::Final => Self::Content,
+            _ => Self::BeforeRecipient,
         }
     }
 }
 
-impl FromStr for When {
+impl FromStr for ReplyStage {
     type Err = String;
 
     fn from_str(text: &str) -> Result<Self, String> {
         match text {
-            "early" => Ok(Self::Early),
+            "early" => Ok(Self::BeforeRecipient),
             "rcpt" => Ok(Self::Rcpt),
             "content" => Ok(Self::Content),
             _ => Err(format!("`{text}` is no phase: early, rcpt, content")),
@@ -172,16 +172,16 @@ impl FromStr for When {
 
 /// Some words; `*` between them stands for anything.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Words(Vec<String>);
+pub struct TextPattern(Vec<String>);
 
-impl Words {
+impl TextPattern {
     /// Words as a person writes them.
     #[must_use]
     pub fn new(text: &str) -> Self {
         Self(text.split('*').map(str::to_lowercase).collect())
     }
 
-    pub(super) fn are_in(&self, text: &str) -> bool {
+    pub(super) fn matches(&self, text: &str) -> bool {
         let mut rest = text;
         self.0.iter().all(|piece| match rest.find(piece.as_str()) {
             Some(at) => {
@@ -193,7 +193,7 @@ impl Words {
     }
 }
 
-impl fmt::Display for Words {
+impl fmt::Display for TextPattern {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str(&self.0.join("*"))
     }
@@ -201,21 +201,21 @@ impl fmt::Display for Words {
 
 /// Which replies are meant: those that all of this holds for.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
-pub(super) struct Pattern {
+pub(super) struct ReplyPattern {
     /// One of these hosts, or one under them; empty is any host.
-    pub providers: Vec<Name>,
-    pub code: Option<Code>,
-    pub when: Option<When>,
+    pub providers: Vec<DomainName>,
+    pub code: Option<CodePattern>,
+    pub when: Option<ReplyStage>,
     /// One of these; empty is any text.
-    pub words: Vec<Words>,
+    pub words: Vec<TextPattern>,
 }
 
-impl Pattern {
-    pub(super) fn matches(&self, heard: &Heard<'_>) -> bool {
-        (self.providers.is_empty() || self.providers.iter().any(|domain| heard.is_of(domain)))
+impl ReplyPattern {
+    pub(super) fn matches(&self, heard: &ClassifierInput<'_>) -> bool {
+        (self.providers.is_empty() || self.providers.iter().any(|domain| heard.is_host_under(domain)))
             && self.code.is_none_or(|code| code.matches(heard.reply))
-            && self.when.is_none_or(|when| when == When::of(heard.phase))
-            && (self.words.is_empty() || self.words.iter().any(|words| words.are_in(&heard.text)))
+            && self.when.is_none_or(|when| when == ReplyStage::from_phase(heard.phase))
+            && (self.words.is_empty() || self.words.iter().any(|words| words.matches(&heard.text)))
     }
 }
 
@@ -226,7 +226,7 @@ mod tests {
 
     #[test]
     fn codes_are_read_and_matched() {
-        let reply = |code, enhanced: Option<(u8, u16, u16)>| Reply {
+        let reply = |code, enhanced: Option<(u8, u16, u16)>| SmtpReply {
             code,
             enhanced: enhanced.map(|(class, subject, detail)| Enhanced::new(class, subject, detail)),
             lines: vec!["x".into()],
@@ -240,30 +240,30 @@ mod tests {
             ("5.7.*", reply(550, Some((5, 7, 999))), reply(550, Some((5, 6, 1)))),
             ("5.7.606-649", reply(550, Some((5, 7, 606))), reply(550, Some((5, 7, 650)))),
         ] {
-            let read: Code = code.parse().unwrap();
+            let read: CodePattern = code.parse().unwrap();
             assert!(read.matches(&meant) && !read.matches(&not), "{code}");
         }
         for wrong in ["", "42", "250", "4.7", "4.7.x", "a.7.1", "2.1.5", "4.7.1.1", "5000", "yz"] {
-            assert!(wrong.parse::<Code>().is_err(), "{wrong}");
+            assert!(wrong.parse::<CodePattern>().is_err(), "{wrong}");
         }
     }
 
     #[test]
     fn a_provider_is_its_name_and_what_lies_under_it() {
-        let reply = Reply::plain(550, "x");
-        let domain: Name = "google.com".parse().unwrap();
-        let is = |host| Heard::new(Some(host), &reply, Phase::Rcpt).is_of(&domain);
+        let reply = SmtpReply::without_enhanced(550, "x");
+        let domain: DomainName = "google.com".parse().unwrap();
+        let is = |host| ClassifierInput::new(Some(host), &reply, AttemptPhase::Rcpt).is_host_under(&domain);
         assert!(is("google.com") && is("aspmx.l.GOOGLE.com") && is("mx.google.com."));
         assert!(!is("notgoogle.com") && !is("google.com.example") && !is("com") && !is("[192.0.2.1]"));
     }
 
     #[test]
     fn words_are_looked_for_without_addresses() {
-        let reply = Reply::plain(550, "<spam@quota.example>:  User  UNKNOWN here");
-        let heard = Heard::new(None, &reply, Phase::Rcpt);
-        let said = |words: &str| Words::new(words).are_in(&heard.text);
+        let reply = SmtpReply::without_enhanced(550, "<spam@quota.example>:  User  UNKNOWN here");
+        let heard = ClassifierInput::new(None, &reply, AttemptPhase::Rcpt);
+        let said = |words: &str| TextPattern::new(words).matches(&heard.text);
         assert!(said("user unknown") && said("user*here") && said(" here "));
         assert!(!said("spam") && !said("quota") && !said("here*user"));
-        assert_eq!(plain("收件人（ada@quota.example）不存在"), " 收件人（）不存在 ");
+        assert_eq!(normalize_text("收件人（ada@quota.example）不存在"), " 收件人（）不存在 ");
     }
 }

@@ -10,15 +10,15 @@ use crate::reply::Enhanced;
 
 const CORPUS: &str = include_str!("../../tests/replies.txt");
 
-struct Row {
+struct CorpusRow {
     line: usize,
     host: String,
     expected: String,
-    phase: Phase,
-    reply: Reply,
+    phase: AttemptPhase,
+    reply: SmtpReply,
 }
 
-fn corpus() -> Vec<Row> {
+fn corpus() -> Vec<CorpusRow> {
     let mut host = String::new();
     let mut rows = Vec::new();
     for (number, line) in CORPUS.lines().enumerate() {
@@ -35,11 +35,11 @@ fn corpus() -> Vec<Row> {
             let (expected, phase, reply) = (columns.next()?, columns.next()?, columns.next()?);
             let phase: serde::de::value::StrDeserializer<'_, serde::de::value::Error> =
                 serde::de::IntoDeserializer::into_deserializer(phase);
-            Some(Row {
+            Some(CorpusRow {
                 line: number + 1,
                 host: host.clone(),
                 expected: expected.to_owned(),
-                phase: Phase::deserialize(phase).ok()?,
+                phase: AttemptPhase::deserialize(phase).ok()?,
                 reply: reply_of(reply)?,
             })
         };
@@ -49,12 +49,12 @@ fn corpus() -> Vec<Row> {
 }
 
 /// As the courier reads it from the wire.
-fn reply_of(wire: &str) -> Option<Reply> {
+fn reply_of(wire: &str) -> Option<SmtpReply> {
     let lines: Vec<&str> = wire.split(" ¶ ").collect();
     let code = lines.first()?.get(..3)?.parse().ok()?;
     let texts = lines.iter().map(|line| line.get(4..).unwrap_or_default());
     let split = |text: &str| {
-        Enhanced::split(text)
+        Enhanced::split_prefix(text)
             .filter(|(found, _)| u16::from(found.class) == code / 100)
             .map(|(found, rest)| (found, rest.to_owned()))
     };
@@ -63,18 +63,18 @@ fn reply_of(wire: &str) -> Option<Reply> {
         Some((found, rest)) if Some(found) == enhanced => rest.into(),
         _ => text.to_owned().into(),
     });
-    Some(Reply { code, enhanced, lines: lines.collect() })
+    Some(SmtpReply { code, enhanced, lines: lines.collect() })
 }
 
 #[test]
 fn every_reply_of_the_corpus_means_what_it_says() {
     let corpus = corpus();
     assert!(corpus.len() >= 300, "{}", corpus.len());
-    let told = |row: &Row| {
+    let told = |row: &CorpusRow| {
         let host = Some(row.host.as_str());
         let reason = classify(host, &row.reply, row.phase).word();
-        match Shaping::default().meaning(&Heard::new(host, &row.reply, row.phase)).action {
-            Some(Action::Pause(_)) => format!("{reason}/pause"),
+        match ReplyRules::default().classify(&ClassifierInput::new(host, &row.reply, row.phase)).action {
+            Some(ReplyAction::Pause(_)) => format!("{reason}/pause"),
             Some(action) => format!("{reason}/{action}"),
             None => reason.to_owned(),
         }
@@ -82,9 +82,7 @@ fn every_reply_of_the_corpus_means_what_it_says() {
     let wrong: Vec<String> = corpus
         .iter()
         .filter(|row| told(row) != row.expected)
-        .map(|row| {
-            format!("{}: {}, not {}: {:?} {}", row.line, told(row), row.expected, row.phase, row.reply)
-        })
+        .map(|row| format!("{}: {}, not {}: {:?} {}", row.line, told(row), row.expected, row.phase, row.reply))
         .collect();
     assert!(wrong.is_empty(), "{} of {}:\n{}", wrong.len(), corpus.len(), wrong.join("\n"));
     let vague = corpus.iter().filter(|row| row.expected.starts_with("undetermined")).count();
@@ -106,7 +104,7 @@ fn a_permanent_refusal_that_blames_the_sender_never_blames_the_recipient() {
 
 #[test]
 fn what_is_missed_before_a_recipient_is_named_is_the_sender() {
-    let reply = Reply::new(550, Enhanced::new(5, 1, 1), "user unknown");
-    assert_eq!(classify(None, &reply, Phase::Mail), Reason::Policy);
-    assert_eq!(classify(None, &reply, Phase::Rcpt), Reason::UnknownUser);
+    let reply = SmtpReply::new(550, Enhanced::new(5, 1, 1), "user unknown");
+    assert_eq!(classify(None, &reply, AttemptPhase::Mail), BounceClass::Policy);
+    assert_eq!(classify(None, &reply, AttemptPhase::Rcpt), BounceClass::UnknownUser);
 }

@@ -16,14 +16,14 @@ pub(super) fn one_line(text: &str) -> String {
 }
 
 /// The same, with `?` for what is not ASCII unless UTF-8 may stand there.
-pub(super) fn in_field(text: &str, utf8: bool) -> String {
+pub(super) fn field_text(text: &str, utf8: bool) -> String {
     let line = one_line(text);
     if utf8 { line } else { line.chars().map(|c| if c.is_ascii() { c } else { '?' }).collect() }
 }
 
 /// An address with its type. One with characters outside ASCII is of the type `utf-8`, as it is where UTF-8
 /// may stand, else as `utf-8-addr-xtext` (RFC 6533 3).
-pub(super) fn typed(address: &Address, utf8: bool) -> String {
+pub(super) fn typed_address(address: &Address, utf8: bool) -> String {
     let text = address.to_string();
     match (text.is_ascii(), utf8) {
         (true, _) => format!("rfc822; {text}"),
@@ -33,7 +33,7 @@ pub(super) fn typed(address: &Address, utf8: bool) -> String {
 }
 
 /// ORCPT, which came decoded: what is not ASCII is coded again where UTF-8 may not stand.
-pub(super) fn original(given: &str, utf8: bool) -> String {
+pub(super) fn original_recipient(given: &str, utf8: bool) -> String {
     let given = one_line(given);
     if given.is_ascii() || utf8 {
         return given;
@@ -76,47 +76,47 @@ fn xtext(text: &str) -> String {
 
 /// How a part's bytes travel.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum Transfer {
+pub(super) enum PartEncoding {
     /// As they are, and all of them are ASCII.
-    Seven,
+    SevenBit,
     /// As they are.
-    Eight,
+    EightBit,
     /// Quoted-printable.
-    Quoted,
+    QuotedPrintable,
 }
 
-impl Transfer {
+impl PartEncoding {
     /// The best way for a part. What is not ASCII goes as it is only where the way back is known to take it,
     /// or where MIME allows no encoding.
-    pub(super) fn of(content: &[u8], eight: bool) -> Self {
+    pub(super) fn choose(content: &[u8], eight: bool) -> Self {
         match (content.is_ascii(), eight) {
-            (true, _) => Self::Seven,
-            (false, true) => Self::Eight,
-            (false, false) => Self::Quoted,
+            (true, _) => Self::SevenBit,
+            (false, true) => Self::EightBit,
+            (false, false) => Self::QuotedPrintable,
         }
     }
 
     /// The field that says so.
-    fn field(self) -> &'static str {
+    fn header_field(self) -> &'static str {
         match self {
-            Self::Seven => "",
-            Self::Eight => "Content-Transfer-Encoding: 8bit\r\n",
-            Self::Quoted => "Content-Transfer-Encoding: quoted-printable\r\n",
+            Self::SevenBit => "",
+            Self::EightBit => "Content-Transfer-Encoding: 8bit\r\n",
+            Self::QuotedPrintable => "Content-Transfer-Encoding: quoted-printable\r\n",
         }
     }
 }
 
 /// Writes one part: its type, its encoding, its bytes.
-pub(super) fn part(out: &mut Vec<u8>, (boundary, kind): (&str, &str), transfer: Transfer, content: &[u8]) {
-    let head = format!("\r\n--{boundary}\r\nContent-Type: {kind}\r\n{}\r\n", transfer.field());
+pub(super) fn write_part(out: &mut Vec<u8>, (boundary, kind): (&str, &str), transfer: PartEncoding, content: &[u8]) {
+    let head = format!("\r\n--{boundary}\r\nContent-Type: {kind}\r\n{}\r\n", transfer.header_field());
     out.extend_from_slice(head.as_bytes());
     match transfer {
-        Transfer::Seven | Transfer::Eight => out.extend_from_slice(content),
-        Transfer::Quoted => out.extend_from_slice(&quoted(content)),
+        PartEncoding::SevenBit | PartEncoding::EightBit => out.extend_from_slice(content),
+        PartEncoding::QuotedPrintable => out.extend_from_slice(&quoted_printable(content)),
     }
 }
 
-fn quoted(content: &[u8]) -> Vec<u8> {
+fn quoted_printable(content: &[u8]) -> Vec<u8> {
     // Into memory: this does not fail.
     QuotedPrintableEncoder::new().preserve_line_breaks().encode(content).unwrap_or_default()
 }
@@ -148,7 +148,7 @@ mod tests {
 
         #[test]
         fn what_is_quoted_reads_back_in_short_lines(text in "(\\PC{0,90}(\r\n)?){0,5}") {
-            let quoted = quoted(text.as_bytes());
+            let quoted = quoted_printable(text.as_bytes());
             prop_assert!(quoted.is_ascii());
             prop_assert!(quoted.split(|b| *b == b'\n').all(|line| line.len() <= 77));
             let back = mail_parser::decoders::quoted_printable::quoted_printable_decode(&quoted);
@@ -157,10 +157,10 @@ mod tests {
 
         #[test]
         fn where_ascii_is_asked_nothing_else_comes(text in "\\PC{0,40}") {
-            prop_assert!(in_field(&text, false).is_ascii());
+            prop_assert!(field_text(&text, false).is_ascii());
             for kind in ["utf-8", "rfc822"] {
                 let given = format!("{kind};{text}");
-                prop_assert!(original(&given, false).is_ascii());
+                prop_assert!(original_recipient(&given, false).is_ascii());
             }
         }
     }

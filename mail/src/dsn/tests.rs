@@ -4,15 +4,15 @@ use mail_parser::{MessageParser, MimeHeaders as _};
 use proptest::prelude::*;
 
 use super::*;
-use crate::reply::{Enhanced, Reply};
+use crate::reply::{Enhanced, SmtpReply};
 
-fn notice(address: &str, action: Action) -> Notice {
-    Notice {
+fn notice(address: &str, action: DsnAction) -> PendingDsn {
+    PendingDsn {
         recipient: 0,
         address: address.parse().unwrap(),
         action,
         original_recipient: None,
-        reply: Some(Reply::new(550, Enhanced::new(5, 1, 1), "user unknown")),
+        reply: Some(SmtpReply::new(550, Enhanced::new(5, 1, 1), "user unknown")),
         remote_host: Some("mx.example.net".to_owned()),
         explanation: "It was refused for good; it will not be tried again.".to_owned(),
         accepted_at: Timestamp::UNIX_EPOCH,
@@ -21,15 +21,15 @@ fn notice(address: &str, action: Action) -> Notice {
     }
 }
 
-fn report(to: &str, notices: &[Notice], returned: &[u8], return_full: bool) -> String {
-    let host: Name = "mx.example.org".parse().unwrap();
+fn report(to: &str, notices: &[PendingDsn], returned: &[u8], return_full: bool) -> String {
+    let host: DomainName = "mx.example.org".parse().unwrap();
     let to: Address = to.parse().unwrap();
-    let bytes = Report {
+    let bytes = DsnMessage {
         reporting_host: &host,
         to: &to,
         message_id: "x@mx.example.org",
         now: Timestamp::UNIX_EPOCH,
-        notices,
+        recipients: notices,
         envelope_id: Some("abc"),
         arrived_at: Timestamp::UNIX_EPOCH,
         returned,
@@ -46,10 +46,10 @@ const ACCENTED: &str = "From: a@b.example\r\nSubject: gr\u{fc}\u{df}e\r\n\r\nbod
 
 #[test]
 fn what_no_host_has_said_is_not_put_into_its_mouth() {
-    let loops = Notice {
-        reply: Some(Reply::new(550, Enhanced::new(5, 4, 6), "it loops back to this host")),
+    let loops = PendingDsn {
+        reply: Some(SmtpReply::new(550, Enhanced::new(5, 4, 6), "it loops back to this host")),
         remote_host: None,
-        ..notice("who@example.net", Action::Failed)
+        ..notice("who@example.net", DsnAction::Failed)
     };
     let text = report("sender@example.com", &[loops], PLAIN, false);
     assert!(text.contains("Status: 5.4.6\r\nDiagnostic-Code: x-postrider; 550 5.4.6 it loops"), "{text}");
@@ -58,9 +58,9 @@ fn what_no_host_has_said_is_not_put_into_its_mouth() {
 
 #[test]
 fn a_report_is_well_formed() {
-    let gone = Notice {
+    let gone = PendingDsn {
         original_recipient: Some("rfc822;who@example.net".into()),
-        ..notice("who@example.net", Action::Failed)
+        ..notice("who@example.net", DsnAction::Failed)
     };
     let text = report("sender@example.com", &[gone], PLAIN, false);
     let expected = "Original-Recipient: rfc822;who@example.net\r\n\
@@ -75,10 +75,10 @@ fn a_report_is_well_formed() {
 fn one_report_tells_of_many() {
     let until = Timestamp::from_second(172_800).unwrap();
     let notices = [
-        notice("one@example.net", Action::Failed),
-        notice("two@example.net", Action::Failed),
-        notice("late@example.net", Action::Delayed(until)),
-        notice("there@example.net", Action::Relayed),
+        notice("one@example.net", DsnAction::Failed),
+        notice("two@example.net", DsnAction::Failed),
+        notice("late@example.net", DsnAction::Delayed(until)),
+        notice("there@example.net", DsnAction::Relayed),
     ];
     let text = report("sender@example.com", &notices, PLAIN, true);
     assert!(text.contains("Subject: Undelivered mail returned to sender\r\n"));
@@ -88,17 +88,17 @@ fn one_report_tells_of_many() {
     for action in ["failed\r\nStatus: 5.1.1", "delayed\r\nStatus: 4.1.1", "relayed\r\nStatus: 2.1.1"] {
         assert!(text.contains(&format!("Action: {action}\r\n")), "{action}: {text}");
     }
-    assert_eq!(text.matches(Action::Failed.opening()).count(), 1, "said once for both");
-    assert!(text.contains(Action::Relayed.opening()) && text.contains(Action::Delayed(until).opening()));
+    assert_eq!(text.matches(DsnAction::Failed.intro_text()).count(), 1, "said once for both");
+    assert!(text.contains(DsnAction::Relayed.intro_text()) && text.contains(DsnAction::Delayed(until).intro_text()));
     assert!(text.contains("message/rfc822\r\n") && text.contains("\r\n\r\nbody\r\n"), "{text}");
 }
 
 #[test]
 fn who_reads_utf8_gets_it_as_it_is() {
-    let mut gone = notice("gr\u{fc}\u{df}e@example.net", Action::Failed);
+    let mut gone = notice("gr\u{fc}\u{df}e@example.net", DsnAction::Failed);
     gone.original_recipient = Some("utf-8;gr\u{fc}\u{df}e@example.net".into());
-    gone.reply = Some(Reply::new(550, Enhanced::new(5, 1, 1), "unbekannter Empf\u{e4}nger"));
-    let gone = [Notice { smtputf8: true, ..gone }];
+    gone.reply = Some(SmtpReply::new(550, Enhanced::new(5, 1, 1), "unbekannter Empf\u{e4}nger"));
+    let gone = [PendingDsn { smtputf8: true, ..gone }];
     let text = report("j\u{f6}rg@example.com", &gone, ACCENTED.as_bytes(), false);
     for expected in [
         "report-type=global-delivery-status;",
@@ -112,21 +112,16 @@ fn who_reads_utf8_gets_it_as_it_is() {
         assert!(text.contains(expected), "{expected}: {text}");
     }
     let text = report("j\u{f6}rg@example.com", &gone, ACCENTED.as_bytes(), true);
-    assert!(
-        text.contains("\r\nContent-Type: message/global\r\nContent-Transfer-Encoding: 8bit\r\n\r\n"),
-        "{text}"
-    );
+    assert!(text.contains("\r\nContent-Type: message/global\r\nContent-Transfer-Encoding: 8bit\r\n\r\n"), "{text}");
 }
 
 #[test]
 fn a_way_back_that_may_not_take_utf8_gets_it_quoted() {
-    let gone = [Notice { smtputf8: true, ..notice("gr\u{fc}\u{df}e@example.net", Action::Failed) }];
+    let gone = [PendingDsn { smtputf8: true, ..notice("gr\u{fc}\u{df}e@example.net", DsnAction::Failed) }];
     for full in [false, true] {
         let text = report("sender@example.com", &gone, ACCENTED.as_bytes(), full);
         assert!(text.is_ascii(), "{text}");
-        assert!(
-            text.contains("message/global-delivery-status\r\nContent-Transfer-Encoding: quoted-printable")
-        );
+        assert!(text.contains("message/global-delivery-status\r\nContent-Transfer-Encoding: quoted-printable"));
         let kind = if full { "message/global\r\n" } else { "message/global-headers\r\n" };
         assert!(text.contains(kind), "{text}");
         assert!(text.contains("Final-Recipient: utf-8; gr=C3=BC=C3=9Fe@example.net\r\n"), "{text}");
@@ -135,9 +130,9 @@ fn a_way_back_that_may_not_take_utf8_gets_it_quoted() {
 
 #[test]
 fn who_does_not_read_utf8_gets_ascii() {
-    let mut gone = notice("who@example.net", Action::Failed);
+    let mut gone = notice("who@example.net", DsnAction::Failed);
     gone.original_recipient = Some("utf-8;gr\u{fc}\u{df}e@example.net".into());
-    gone.reply = Some(Reply::new(550, Enhanced::new(5, 1, 1), "unbekannter Empf\u{e4}nger"));
+    gone.reply = Some(SmtpReply::new(550, Enhanced::new(5, 1, 1), "unbekannter Empf\u{e4}nger"));
     let text = report("sender@example.com", &[gone], PLAIN, false);
     assert!(text.contains("Original-Recipient: utf-8;gr\\x{FC}\\x{DF}e@example.net\r\n"), "{text}");
     assert!(text.contains("Diagnostic-Code: smtp; 550 5.1.1 unbekannter Empf?nger\r\n"), "{text}");
@@ -152,9 +147,9 @@ proptest! {
         (smtputf8, full) in any::<(bool, bool)>(),
         header in "[a-z\u{e0}-\u{ff} ]{0,40}",
     ) {
-        let mut gone = notice(&format!("{local}@example.net"), Action::Failed);
+        let mut gone = notice(&format!("{local}@example.net"), DsnAction::Failed);
         gone.original_recipient = Some(format!("utf-8;{orcpt}"));
-        gone.reply = Some(Reply::new(550, Enhanced::new(5, 1, 1), said));
+        gone.reply = Some(SmtpReply::new(550, Enhanced::new(5, 1, 1), said));
         gone.smtputf8 = smtputf8;
         let returned = format!("Subject: {header}\r\n\r\nbody\r\n");
         let text = report(&format!("{to}@example.com"), &[gone], returned.as_bytes(), full);

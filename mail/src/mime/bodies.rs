@@ -3,7 +3,7 @@
 /// What matters of a part that has no parts.
 #[derive(Debug, Clone, Copy)]
 #[expect(clippy::struct_excessive_bools, reason = "four independent properties, in any mixture")]
-pub(super) struct Leaf {
+pub(super) struct LeafPart {
     pub(super) is_plain: bool,
     pub(super) is_html: bool,
     /// It says that it is a file.
@@ -13,7 +13,7 @@ pub(super) struct Leaf {
 
 /// What is known of a multipart while its parts come.
 #[derive(Debug, Clone, Copy)]
-struct Frame {
+struct MultipartFrame {
     is_alternative: bool,
     is_related: bool,
     in_alternative: bool,
@@ -26,18 +26,18 @@ struct Frame {
 
 /// The parts by what they are for.
 #[derive(Debug, Default)]
-pub(super) struct Bodies {
+pub(super) struct BodyStructure {
     pub(super) html: Vec<u32>,
     pub(super) text: Vec<u32>,
     pub(super) attachments: Vec<u32>,
-    frames: Vec<Frame>,
+    frames: Vec<MultipartFrame>,
 }
 
-impl Bodies {
-    fn frame(&mut self) -> &mut Frame {
+impl BodyStructure {
+    fn frame(&mut self) -> &mut MultipartFrame {
         if self.frames.is_empty() {
             // The message itself is taken for a multipart of one part.
-            self.frames.push(Frame {
+            self.frames.push(MultipartFrame {
                 is_alternative: false,
                 is_related: false,
                 in_alternative: false,
@@ -58,7 +58,7 @@ impl Bodies {
         let above = self.frame();
         above.parts += 1;
         let is_alternative = subtype.eq_ignore_ascii_case("alternative");
-        let within = Frame {
+        let within = MultipartFrame {
             is_alternative,
             is_related: subtype.eq_ignore_ascii_case("related"),
             in_alternative: above.in_alternative || is_alternative,
@@ -72,7 +72,7 @@ impl Bodies {
 
     /// Sorts a part without parts. Returns whether it is text to read; all else is a file, pictures within the text
     /// included: RFC 8621 counts those as body, and whoever lists the files of a message would miss them.
-    pub(super) fn leaf(&mut self, id: u32, leaf: &Leaf) -> bool {
+    pub(super) fn add_leaf(&mut self, id: u32, leaf: &LeafPart) -> bool {
         let frame = self.frame();
         let is_first = frame.parts == 0;
         frame.parts += 1;

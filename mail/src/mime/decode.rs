@@ -26,7 +26,7 @@ const BASE64: GeneralPurpose = GeneralPurpose::new(
 );
 
 /// The encoding that a field names, comments and what follows left aside.
-pub(super) fn encoding(field: &str) -> TransferEncoding {
+pub(super) fn parse_encoding(field: &str) -> TransferEncoding {
     let mut plain = String::with_capacity(field.len());
     let mut depth = 0_usize;
     for letter in field.chars() {
@@ -50,15 +50,15 @@ pub(super) fn encoding(field: &str) -> TransferEncoding {
 pub(super) fn decode(encoding: TransferEncoding, bytes: &[u8]) -> (Cow<'_, [u8]>, bool) {
     match encoding {
         TransferEncoding::Identity => (Cow::Borrowed(bytes), true),
-        TransferEncoding::Base64 => base64(bytes),
-        TransferEncoding::QuotedPrintable => quoted_printable(bytes),
-        TransferEncoding::Uuencode => uuencoded(bytes),
+        TransferEncoding::Base64 => decode_base64(bytes),
+        TransferEncoding::QuotedPrintable => decode_quoted_printable(bytes),
+        TransferEncoding::Uuencode => decode_uuencoded(bytes),
     }
 }
 
 /// POSIX `uuencode`: between `begin 644 name` and `end`, each line's first character says how many bytes it holds. What
 /// has no such frame stays as it is. Some write a blank for the digit 0, and some cut blanks at the end of a line.
-fn uuencoded(bytes: &[u8]) -> (Cow<'_, [u8]>, bool) {
+fn decode_uuencoded(bytes: &[u8]) -> (Cow<'_, [u8]>, bool) {
     let mut lines = bytes.split(|byte| *byte == b'\n').map(|line| line.strip_suffix(b"\r").unwrap_or(line));
     if !lines.by_ref().any(|line| line.starts_with(b"begin ")) {
         return (Cow::Borrowed(bytes), false);
@@ -81,7 +81,7 @@ fn uuencoded(bytes: &[u8]) -> (Cow<'_, [u8]>, bool) {
 }
 
 /// RFC 2045 6.8: other characters are ignored, and the padding ends it.
-fn base64(bytes: &[u8]) -> (Cow<'_, [u8]>, bool) {
+fn decode_base64(bytes: &[u8]) -> (Cow<'_, [u8]>, bool) {
     let mut digits = Vec::with_capacity(bytes.len());
     let (mut is_whole, mut is_padded) = (true, false);
     for byte in bytes {
@@ -105,7 +105,7 @@ fn base64(bytes: &[u8]) -> (Cow<'_, [u8]>, bool) {
 }
 
 /// RFC 2045 6.7: what is no encoding stays as it is.
-fn quoted_printable(bytes: &[u8]) -> (Cow<'_, [u8]>, bool) {
+fn decode_quoted_printable(bytes: &[u8]) -> (Cow<'_, [u8]>, bool) {
     let mut decoded = Vec::with_capacity(bytes.len());
     let (mut rest, mut is_whole) = (bytes, true);
     while let Some((byte, after)) = rest.split_first() {
@@ -141,7 +141,7 @@ mod tests {
     #[test]
     fn base64_as_it_is_found() {
         let read = |text: &str| {
-            let (decoded, is_whole) = base64(text.as_bytes());
+            let (decoded, is_whole) = decode_base64(text.as_bytes());
             (String::from_utf8_lossy(&decoded).into_owned(), is_whole)
         };
         let whole = |text: &str| (text.to_owned(), true);
@@ -156,7 +156,7 @@ mod tests {
 
     #[test]
     fn quoted_printable_as_it_is_found() {
-        let read = |text: &str| String::from_utf8(quoted_printable(text.as_bytes()).0.into_owned()).unwrap();
+        let read = |text: &str| String::from_utf8(decode_quoted_printable(text.as_bytes()).0.into_owned()).unwrap();
         assert_eq!(read("Gr=C3=BC=c3=9fe 1 = 1\r\nand so =\r\non= \t\r\n."), "Grüße 1 = 1\r\nand so on.");
         assert_eq!(read("=3D=ZZ=4"), "==ZZ=4");
         assert_eq!(read("end="), "end");
@@ -165,7 +165,7 @@ mod tests {
     #[test]
     fn uuencode_as_it_is_found() {
         let read = |text: &str| {
-            let (decoded, is_whole) = uuencoded(text.as_bytes());
+            let (decoded, is_whole) = decode_uuencoded(text.as_bytes());
             (String::from_utf8(decoded.into_owned()).unwrap(), is_whole)
         };
         let cat = "begin 644 cat.txt\r\n#0V%T\r\n`\r\nend\r\n";
@@ -189,7 +189,7 @@ mod tests {
             ("8bit", TransferEncoding::Identity),
             ("", TransferEncoding::Identity),
         ] {
-            assert_eq!(encoding(field), wanted, "{field}");
+            assert_eq!(parse_encoding(field), wanted, "{field}");
         }
     }
 }

@@ -27,18 +27,10 @@ fn parts_are_found() {
          Content-Type: text/html\r\n\r\n<p>hi</p>\r\n--xy--\r\nbetween\r\n--x  \r\n\
          Content-Type: message/rfc822\r\n\r\nSubject: in\r\n\r\nwithin\r\n--x--\r\nepilogue\r\n",
     );
-    let wanted = [
-        "multipart:[1, 4]",
-        "multipart:[2, 3]",
-        "text:hi --x",
-        "html:<p>hi</p>",
-        "file:Subject: in\r\n\r\nwithin",
-    ];
+    let wanted =
+        ["multipart:[1, 4]", "multipart:[2, 3]", "text:hi --x", "html:<p>hi</p>", "file:Subject: in\r\n\r\nwithin"];
     assert_eq!(texts(&message), wanted);
-    assert_eq!(
-        (&*message.text_body, &*message.html_body, &*message.attachments),
-        (&[2][..], &[3][..], &[4][..])
-    );
+    assert_eq!((&*message.text_body, &*message.html_body, &*message.attachments), (&[2][..], &[3][..], &[4][..]));
     let raw = message.raw_message();
     let within = &message.parts[4];
     assert_eq!(&raw[within.offset_body as usize..within.offset_end as usize], b"Subject: in\r\n\r\nwithin");
@@ -99,13 +91,11 @@ fn files_are_told_from_texts() {
 /// What would nest, or multiply, is as large as it came.
 #[test]
 fn bombs_stay_as_small_as_they_are() {
-    let digest: String = (0..20_000)
-        .map(|n| format!("Content-Type: multipart/digest; boundary=y{n}\r\n\r\n--y{n}\r\n\r\n"))
-        .collect();
+    let digest: String =
+        (0..20_000).map(|n| format!("Content-Type: multipart/digest; boundary=y{n}\r\n\r\n--y{n}\r\n\r\n")).collect();
     let within = "Content-Type: message/rfc822\r\n\r\n".repeat(50_000);
-    let multiparts: String = (0..3_000)
-        .map(|n| format!("Content-Type: multipart/mixed; boundary=b{n}\r\n\r\n--b{n}\r\n"))
-        .collect();
+    let multiparts: String =
+        (0..3_000).map(|n| format!("Content-Type: multipart/mixed; boundary=b{n}\r\n\r\n--b{n}\r\n")).collect();
     for text in [
         digest,
         format!("Content-Type: multipart/mixed; boundary=zz\r\n\r\nx--zz\r\n--zz\r\n{within}"),

@@ -16,7 +16,7 @@ const AD_BYTES_MAX: usize = 4 * 1024;
 
 /// The identifiers of a click on an advertisement.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
-pub struct Clicks {
+pub struct AdClickIds {
     /// Of the web.
     pub gclid: Option<String>,
     /// Of an app, on the way to the web.
@@ -25,7 +25,7 @@ pub struct Clicks {
     pub wbraid: Option<String>,
 }
 
-impl Clicks {
+impl AdClickIds {
     /// Whether there is none.
     #[must_use]
     pub fn is_empty(&self) -> bool {
@@ -34,18 +34,18 @@ impl Clicks {
 
     /// Those in an object: by itself, or in what the cookie `rnl_ad` holds.
     #[must_use]
-    pub fn of(data: &Value) -> Self {
+    pub fn from_data(data: &Value) -> Self {
         // The cookie as an object, or as the text that it is, percent-encoded or not.
         let cookie = match &data["rnl_ad"] {
-            Value::String(text) => read_cookie(text),
+            Value::String(text) => parse_cookie(text),
             other => other.clone(),
         };
-        let find = |key: &str| text(&data[key]).or_else(|| text(&cookie[key]));
+        let find = |key: &str| id_text(&data[key]).or_else(|| id_text(&cookie[key]));
         Self { gclid: find("gclid"), gbraid: find("gbraid"), wbraid: find("wbraid") }
     }
 }
 
-fn read_cookie(text: &str) -> Value {
+fn parse_cookie(text: &str) -> Value {
     if text.len() > AD_BYTES_MAX {
         return Value::Null;
     }
@@ -53,18 +53,18 @@ fn read_cookie(text: &str) -> Value {
         true => None,
         false => serde_json::from_str(text).ok(),
     };
-    read(text).or_else(|| read(&super::redaction::decoded(text))).unwrap_or_default()
+    read(text).or_else(|| read(&super::redaction::percent_decode(text))).unwrap_or_default()
 }
 
 /// Where somebody came from.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
-pub struct Context {
+pub struct SignupContext {
     /// The id of the user or the subscription.
     pub id: Option<String>,
     /// The cookie `stx_vid`.
     pub visitor_id: Option<String>,
     /// The advertisement.
-    pub clicks: Clicks,
+    pub clicks: AdClickIds,
     /// What the product calls the origin.
     pub came_from: Option<String>,
     /// How they signed up.
@@ -75,16 +75,16 @@ pub struct Context {
     pub internal: bool,
 }
 
-impl Context {
+impl SignupContext {
     /// What the particulars of an event say.
     #[must_use]
     pub fn of(data: &Value) -> Self {
         Self {
-            id: text(&data["id"]),
-            visitor_id: text(&data["visitor_id"]),
-            clicks: Clicks::of(data),
-            came_from: text(&data["came_from"]),
-            signup_method: text(&data["signup_method"]),
+            id: id_text(&data["id"]),
+            visitor_id: id_text(&data["visitor_id"]),
+            clicks: AdClickIds::from_data(data),
+            came_from: id_text(&data["came_from"]),
+            signup_method: id_text(&data["signup_method"]),
             invited: is_true(&data["invited"]),
             internal: is_true(&data["internal"]),
         }
@@ -100,7 +100,7 @@ fn is_true(value: &Value) -> bool {
 }
 
 /// A text, or a whole number as one: ids are written both ways.
-fn text(value: &Value) -> Option<String> {
+fn id_text(value: &Value) -> Option<String> {
     let text = match value {
         Value::String(text) => text.trim().to_owned(),
         number => {
@@ -112,12 +112,12 @@ fn text(value: &Value) -> Option<String> {
             digits.into_owned()
         }
     };
-    Some(cut(&text, VALUE_BYTES_MAX)).filter(|text| !text.is_empty())
+    Some(truncate(&text, VALUE_BYTES_MAX)).filter(|text| !text.is_empty())
 }
 
 /// A text of so many bytes at most, without control characters.
 #[must_use]
-pub fn cut(text: &str, bytes_max: usize) -> String {
+pub fn truncate(text: &str, bytes_max: usize) -> String {
     let mut out = String::with_capacity(text.len().min(bytes_max));
     for c in text.chars().filter(|c| !c.is_control()) {
         if out.len() + c.len_utf8() > bytes_max {
@@ -137,34 +137,34 @@ mod tests {
     fn what_is_said() {
         let data = json!({"id": 7, "visitor_id": "v1", "gclid": " abc ", "came_from": "", "signup_method": "google",
                           "invited": true, "internal": "true"});
-        let context = Context::of(&data);
+        let context = SignupContext::of(&data);
         assert_eq!((context.id.as_deref(), context.visitor_id.as_deref()), (Some("7"), Some("v1")));
-        assert_eq!(context.clicks, Clicks { gclid: Some("abc".into()), ..Clicks::default() });
+        assert_eq!(context.clicks, AdClickIds { gclid: Some("abc".into()), ..AdClickIds::default() });
         assert_eq!((context.came_from, context.signup_method.as_deref()), (None, Some("google")));
         assert!(context.invited && context.internal);
-        let long = crate::number::read(r#"{"id":12345678901234567890123,"visitor_id":1.5}"#).unwrap();
-        let context = Context::of(&long);
+        let long = crate::number::parse(r#"{"id":12345678901234567890123,"visitor_id":1.5}"#).unwrap();
+        let context = SignupContext::of(&long);
         assert_eq!((context.id.as_deref(), context.visitor_id), (Some("12345678901234567890123"), None));
         // Nothing that is there makes it fail.
         for odd in [json!(null), json!([]), json!({"id": {}, "gclid": [], "rnl_ad": 3, "invited": "no"})] {
-            assert_eq!(Context::of(&odd), Context::default(), "{odd}");
+            assert_eq!(SignupContext::of(&odd), SignupContext::default(), "{odd}");
         }
     }
 
     #[test]
     fn the_cookie_of_the_advertisement() {
-        let wanted = Clicks { gclid: Some("g".into()), wbraid: Some("w".into()), gbraid: None };
+        let wanted = AdClickIds { gclid: Some("g".into()), wbraid: Some("w".into()), gbraid: None };
         for cookie in [
             json!({"gclid": "g", "wbraid": "w"}),
             json!("{\"gclid\":\"g\",\"wbraid\":\"w\",\"t\":1}"),
             json!("%7B%22gclid%22%3A%22g%22%2C%22wbraid%22%3A%22w%22%7D"),
         ] {
-            assert_eq!(Clicks::of(&json!({"rnl_ad": cookie})), wanted, "{cookie}");
+            assert_eq!(AdClickIds::from_data(&json!({"rnl_ad": cookie})), wanted, "{cookie}");
         }
         let both = json!({"gclid": "own", "rnl_ad": {"gclid": "cookie"}});
-        assert_eq!(Clicks::of(&both).gclid.as_deref(), Some("own"));
-        assert!(Clicks::of(&json!({"rnl_ad": "x".repeat(10_000)})).is_empty());
-        assert!(Clicks::of(&json!({"rnl_ad": "{\"gclid\":"})).is_empty());
-        assert_eq!(cut("äöü\u{0}", 5), "äö");
+        assert_eq!(AdClickIds::from_data(&both).gclid.as_deref(), Some("own"));
+        assert!(AdClickIds::from_data(&json!({"rnl_ad": "x".repeat(10_000)})).is_empty());
+        assert!(AdClickIds::from_data(&json!({"rnl_ad": "{\"gclid\":"})).is_empty());
+        assert_eq!(truncate("äöü\u{0}", 5), "äö");
     }
 }

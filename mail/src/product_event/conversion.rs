@@ -3,12 +3,12 @@
 
 use jiff::Timestamp;
 
-use super::context::{Clicks, Context, SUBSCRIPTION_STARTED, USER_CREATED};
-use super::standing::Standing;
+use super::context::{AdClickIds, SUBSCRIPTION_STARTED, SignupContext, USER_CREATED};
+use super::standing::CountingStatus;
 use crate::id::{AccountId, ProductEventId};
 
 /// For how long conversions are kept: two years.
-pub const KEPT: std::time::Duration = std::time::Duration::from_secs(731 * 24 * 3600);
+pub const RETENTION: std::time::Duration = std::time::Duration::from_secs(731 * 24 * 3600);
 
 /// What somebody did. The number is part of the stored key.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
@@ -26,7 +26,7 @@ impl ConversionKind {
 
     /// What the event of this name says.
     #[must_use]
-    pub fn of_event(name: &str) -> Option<Self> {
+    pub fn from_event_name(name: &str) -> Option<Self> {
         match name {
             USER_CREATED => Some(Self::SignUp),
             SUBSCRIPTION_STARTED => Some(Self::Subscription),
@@ -45,7 +45,7 @@ impl ConversionKind {
 
     /// The kind that is called so.
     #[must_use]
-    pub fn of_word(word: &str) -> Option<Self> {
+    pub fn from_word(word: &str) -> Option<Self> {
         Self::ALL.into_iter().find(|kind| kind.word() == word)
     }
 }
@@ -66,7 +66,7 @@ pub struct Conversion {
     /// Who it was, by address.
     pub email: Option<String>,
     /// What the event says about where they came from.
-    pub context: Context,
+    pub context: SignupContext,
     /// Where their first visit was measured to come from.
     pub source: Option<String>,
     /// What it is worth, in what currency, if the event says so.
@@ -77,13 +77,13 @@ pub struct Conversion {
 
 /// The conversion that an event tells of, if it is one that counts: its kind and the id that it is recorded by.
 #[must_use]
-pub fn told(
+pub fn conversion_of_event(
     name: &str,
     user_id: Option<&str>,
-    context: &Context,
-    standing: Standing,
+    context: &SignupContext,
+    standing: CountingStatus,
 ) -> Option<(ConversionKind, String)> {
-    let kind = ConversionKind::of_event(name).filter(|_| standing == Standing::Counted)?;
+    let kind = ConversionKind::from_event_name(name).filter(|_| standing == CountingStatus::Counted)?;
     let id = match kind {
         ConversionKind::SignUp => context.id.clone().or_else(|| user_id.map(str::to_owned)),
         ConversionKind::Subscription => context.id.clone(),
@@ -93,7 +93,7 @@ pub fn told(
 
 /// What an event says that it is worth: `value` (or `amount`) and `currency`.
 #[must_use]
-pub fn worth(data: &serde_json::Value) -> Option<(f64, Option<String>)> {
+pub fn monetary_value(data: &serde_json::Value) -> Option<(f64, Option<String>)> {
     let number = |name: &str| crate::number::as_f64(&data[name]);
     let value = number("value").or_else(|| number("amount")).filter(|value| value.is_finite())?;
     let currency = data["currency"].as_str().map(str::trim);
@@ -104,7 +104,7 @@ pub fn worth(data: &serde_json::Value) -> Option<(f64, Option<String>)> {
 impl Conversion {
     /// The identifiers of the click that it is credited to.
     #[must_use]
-    pub fn clicks(&self) -> &Clicks {
+    pub fn ad_click_ids(&self) -> &AdClickIds {
         &self.context.clicks
     }
 }
@@ -116,19 +116,19 @@ mod tests {
 
     #[test]
     fn which_events_are_conversions() {
-        let with = |id: Option<&str>| Context { id: id.map(str::to_owned), ..Context::default() };
-        let counted = Standing::Counted;
+        let with = |id: Option<&str>| SignupContext { id: id.map(str::to_owned), ..SignupContext::default() };
+        let counted = CountingStatus::Counted;
         let sign_up = |id: &str| Some((ConversionKind::SignUp, id.to_owned()));
-        assert_eq!(told(USER_CREATED, None, &with(Some("u1")), counted), sign_up("u1"));
-        assert_eq!(told(USER_CREATED, Some("u2"), &with(None), counted), sign_up("u2"));
-        assert_eq!(told(USER_CREATED, None, &with(None), counted), None);
-        assert_eq!(told(SUBSCRIPTION_STARTED, Some("u2"), &with(None), counted), None);
-        assert_eq!(told("user.activated", None, &with(Some("u1")), counted), None);
-        for standing in [Standing::Seat, Standing::Excluded] {
-            assert_eq!(told(USER_CREATED, None, &with(Some("u1")), standing), None);
+        assert_eq!(conversion_of_event(USER_CREATED, None, &with(Some("u1")), counted), sign_up("u1"));
+        assert_eq!(conversion_of_event(USER_CREATED, Some("u2"), &with(None), counted), sign_up("u2"));
+        assert_eq!(conversion_of_event(USER_CREATED, None, &with(None), counted), None);
+        assert_eq!(conversion_of_event(SUBSCRIPTION_STARTED, Some("u2"), &with(None), counted), None);
+        assert_eq!(conversion_of_event("user.activated", None, &with(Some("u1")), counted), None);
+        for standing in [CountingStatus::Seat, CountingStatus::Excluded] {
+            assert_eq!(conversion_of_event(USER_CREATED, None, &with(Some("u1")), standing), None);
         }
-        assert_eq!(worth(&json!({"amount": 9.5, "currency": "eur"})), Some((9.5, Some("EUR".into()))));
-        assert_eq!(worth(&json!({"value": 9, "currency": "euro"})), Some((9.0, None)));
-        assert_eq!(worth(&json!({"value": "9"})), None);
+        assert_eq!(monetary_value(&json!({"amount": 9.5, "currency": "eur"})), Some((9.5, Some("EUR".into()))));
+        assert_eq!(monetary_value(&json!({"value": 9, "currency": "euro"})), Some((9.0, None)));
+        assert_eq!(monetary_value(&json!({"value": "9"})), None);
     }
 }

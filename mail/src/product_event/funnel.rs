@@ -7,8 +7,8 @@ use std::ops::Range;
 
 use jiff::Timestamp;
 
-use super::person::Person;
-use super::standing::Standing;
+use super::person::AnalyticsPerson;
+use super::standing::CountingStatus;
 
 /// Steps of a funnel.
 pub const STEPS_MAX: usize = 10;
@@ -36,7 +36,7 @@ impl GroupBy {
 
     /// The one that is called so.
     #[must_use]
-    pub fn of_word(word: &str) -> Option<Self> {
+    pub fn from_word(word: &str) -> Option<Self> {
         match word {
             "source" => Some(Self::Source),
             "came_from" => Some(Self::CameFrom),
@@ -45,7 +45,7 @@ impl GroupBy {
         }
     }
 
-    fn label(self, person: &Person) -> &str {
+    fn label(self, person: &AnalyticsPerson) -> &str {
         let label = match self {
             Self::Source => &person.source,
             Self::CameFrom => &person.came_from,
@@ -57,9 +57,9 @@ impl GroupBy {
 
 /// How many people took each step.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
-pub struct Reached(pub Vec<u64>);
+pub struct StepCounts(pub Vec<u64>);
 
-impl Reached {
+impl StepCounts {
     fn add(&mut self, steps: usize, of: usize) {
         self.0.resize(of, 0);
         self.0.iter_mut().take(steps).for_each(|count| *count += 1);
@@ -73,25 +73,25 @@ pub struct Funnel<'a> {
     range: Range<Timestamp>,
     group_by: Option<GroupBy>,
     /// All of them.
-    pub all: Reached,
+    pub all: StepCounts,
     /// By group.
-    pub groups: BTreeMap<String, Reached>,
+    pub groups: BTreeMap<String, StepCounts>,
 }
 
 impl<'a> Funnel<'a> {
     /// An empty one.
     #[must_use]
     pub fn new(steps: &'a [String], range: Range<Timestamp>, group_by: Option<GroupBy>) -> Self {
-        let all = Reached(vec![0; steps.len()]);
+        let all = StepCounts(vec![0; steps.len()]);
         Self { steps, range, group_by, all, groups: BTreeMap::new() }
     }
 
     /// Puts a person in.
-    pub fn add(&mut self, person: &Person) {
-        if person.standing != Standing::Counted {
+    pub fn add(&mut self, person: &AnalyticsPerson) {
+        if person.standing != CountingStatus::Counted {
             return;
         }
-        let reached = self.steps_of(person);
+        let reached = self.completed_steps(person);
         if reached == 0 {
             return;
         }
@@ -105,7 +105,7 @@ impl<'a> Funnel<'a> {
     }
 
     /// How many steps they took.
-    fn steps_of(&self, person: &Person) -> usize {
+    fn completed_steps(&self, person: &AnalyticsPerson) -> usize {
         let mut before = None;
         let taken = self.steps.iter().map_while(|step| {
             let at = *person.marks.get(step)?;
@@ -123,11 +123,7 @@ impl<'a> Funnel<'a> {
 /// A share in basis points (hundredths of a percent), rounded down.
 #[must_use]
 pub fn basis_points(part: u64, whole: u64) -> u64 {
-    if whole == 0 {
-        0
-    } else {
-        u64::try_from(u128::from(part) * 10_000 / u128::from(whole)).unwrap_or(u64::MAX)
-    }
+    if whole == 0 { 0 } else { u64::try_from(u128::from(part) * 10_000 / u128::from(whole)).unwrap_or(u64::MAX) }
 }
 
 #[cfg(test)]
@@ -138,8 +134,8 @@ mod tests {
         Timestamp::from_second(second).unwrap()
     }
 
-    fn person(marks: &[(&str, i64)], source: Option<&str>) -> Person {
-        let mut person = Person { source: source.map(str::to_owned), ..Person::default() };
+    fn person(marks: &[(&str, i64)], source: Option<&str>) -> AnalyticsPerson {
+        let mut person = AnalyticsPerson { source: source.map(str::to_owned), ..AnalyticsPerson::default() };
         marks.iter().for_each(|(name, second)| person.mark(name, at(*second)));
         person
     }
@@ -160,18 +156,15 @@ mod tests {
             funnel.add(&person(marks, source));
         }
         let mut own = person(&[("visit", 12)], Some("x"));
-        own.stand(Standing::Excluded);
+        own.exclude_or_keep(CountingStatus::Excluded);
         funnel.add(&own);
-        assert_eq!(funnel.all, Reached(vec![3, 2, 1]));
-        assert_eq!(funnel.groups["x"], Reached(vec![2, 1, 1]));
-        assert_eq!(funnel.groups[UNKNOWN], Reached(vec![1, 1, 0]));
+        assert_eq!(funnel.all, StepCounts(vec![3, 2, 1]));
+        assert_eq!(funnel.groups["x"], StepCounts(vec![2, 1, 1]));
+        assert_eq!(funnel.groups[UNKNOWN], StepCounts(vec![1, 1, 0]));
         for n in 0..2 * GROUPS_MAX {
             funnel.add(&person(&[("visit", 12)], Some(&n.to_string())));
         }
         assert_eq!(funnel.groups.len(), GROUPS_MAX + 1);
-        assert_eq!(
-            (basis_points(1, 3), basis_points(0, 0), basis_points(u64::MAX, u64::MAX)),
-            (3_333, 0, 10_000)
-        );
+        assert_eq!((basis_points(1, 3), basis_points(0, 0), basis_points(u64::MAX, u64::MAX)), (3_333, 0, 10_000));
     }
 }

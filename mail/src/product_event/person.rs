@@ -10,21 +10,21 @@ use std::collections::BTreeMap;
 use jiff::Timestamp;
 
 use super::context::{SUBSCRIPTION_STARTED, USER_CREATED};
-use super::standing::Standing;
+use super::standing::CountingStatus;
 
 /// Names of which the first time is remembered, of one person.
 pub const MARKS_MAX: usize = 24;
 /// The mark of a visit.
 pub const VISIT: &str = "visit";
 /// Names that are always remembered.
-pub const ALWAYS: &[&str] =
+pub const ALWAYS_MARKED: &[&str] =
     &[VISIT, USER_CREATED, "user.activated", SUBSCRIPTION_STARTED, "subscription.churned"];
 /// What one person is known by, at most.
 pub const ALIASES_MAX: usize = 12;
 
 /// What a person is known by. The order is that of how much it says.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Hash)]
-pub enum Alias {
+pub enum PersonAlias {
     /// The product's user id.
     User(String),
     /// An address, in lower case.
@@ -33,7 +33,7 @@ pub enum Alias {
     Visitor(String),
 }
 
-impl Alias {
+impl PersonAlias {
     /// As it is stored: a letter and the text.
     #[must_use]
     pub fn text(&self) -> String {
@@ -46,7 +46,7 @@ impl Alias {
 
     /// Back from [`Alias::text`].
     #[must_use]
-    pub fn read(text: &str) -> Option<Self> {
+    pub fn parse(text: &str) -> Option<Self> {
         let rest = text.get(1..)?.to_owned();
         match text.as_bytes().first()? {
             b'u' => Some(Self::User(rest)),
@@ -63,9 +63,9 @@ impl Alias {
 
 /// A person.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
-pub struct Person {
+pub struct AnalyticsPerson {
     /// What they are known by.
-    pub aliases: Vec<Alias>,
+    pub aliases: Vec<PersonAlias>,
     /// The first time of each event.
     pub marks: BTreeMap<String, Timestamp>,
     /// Where their first measured visit came from.
@@ -77,24 +77,24 @@ pub struct Person {
     /// How they signed up.
     pub signup_method: Option<String>,
     /// As what they count.
-    pub standing: Standing,
+    pub standing: CountingStatus,
 }
 
-impl Person {
+impl AnalyticsPerson {
     /// Whether they are a user of the product, and which.
     #[must_use]
-    pub fn user(&self) -> Option<&Alias> {
+    pub fn user(&self) -> Option<&PersonAlias> {
         self.aliases.iter().find(|alias| alias.is_user())
     }
 
     /// Whether they may be known by this as well: nobody is two users.
     #[must_use]
-    pub fn may_be(&self, alias: &Alias) -> bool {
+    pub fn accepts_alias(&self, alias: &PersonAlias) -> bool {
         !alias.is_user() || self.user().is_none_or(|user| user == alias)
     }
 
     /// They are known by this from now on. False when there is no room.
-    pub fn know_by(&mut self, alias: &Alias) -> bool {
+    pub fn add_alias(&mut self, alias: &PersonAlias) -> bool {
         if self.aliases.contains(alias) {
             return true;
         }
@@ -109,31 +109,29 @@ impl Person {
     pub fn mark(&mut self, name: &str, at: Timestamp) {
         if let Some(first) = self.marks.get_mut(name) {
             *first = (*first).min(at);
-        } else if ALWAYS.contains(&name) || self.marks.len() < MARKS_MAX {
+        } else if ALWAYS_MARKED.contains(&name) || self.marks.len() < MARKS_MAX {
             self.marks.insert(name.to_owned(), at);
         }
     }
 
     /// They turn out to count as this: own people stay out, whatever else is said of them.
-    pub fn stand(&mut self, standing: Standing) {
+    pub fn exclude_or_keep(&mut self, standing: CountingStatus) {
         self.standing = match (self.standing, standing) {
-            (Standing::Excluded, _) | (_, Standing::Excluded) => Standing::Excluded,
-            (Standing::Seat, _) | (_, Standing::Seat) => Standing::Seat,
-            (Standing::Counted, Standing::Counted) => Standing::Counted,
+            (CountingStatus::Excluded, _) | (_, CountingStatus::Excluded) => CountingStatus::Excluded,
+            (CountingStatus::Seat, _) | (_, CountingStatus::Seat) => CountingStatus::Seat,
+            (CountingStatus::Counted, CountingStatus::Counted) => CountingStatus::Counted,
         };
     }
 
     /// Another turns out to be the same: what was first counts.
     pub fn merge(&mut self, other: &Self) {
-        let earlier = other
-            .marks
-            .get(VISIT)
-            .is_some_and(|theirs| self.marks.get(VISIT).is_none_or(|ours| theirs < ours));
+        let earlier =
+            other.marks.get(VISIT).is_some_and(|theirs| self.marks.get(VISIT).is_none_or(|ours| theirs < ours));
         if earlier && other.source.is_some() {
             self.source.clone_from(&other.source);
         }
         for alias in &other.aliases {
-            self.know_by(alias);
+            self.add_alias(alias);
         }
         for (name, at) in &other.marks {
             self.mark(name, *at);
@@ -148,7 +146,7 @@ impl Person {
                 ours.clone_from(theirs);
             }
         }
-        self.stand(other.standing);
+        self.exclude_or_keep(other.standing);
     }
 }
 
@@ -162,7 +160,7 @@ mod tests {
 
     #[test]
     fn first_times_are_remembered_of_so_many_names() {
-        let mut person = Person::default();
+        let mut person = AnalyticsPerson::default();
         person.mark("a", at(5));
         person.mark("a", at(9));
         person.mark("a", at(3));
@@ -176,26 +174,32 @@ mod tests {
 
     #[test]
     fn two_turn_out_to_be_one() {
-        let visitor = Alias::Visitor("v".into());
-        let mut user = Person { source: Some("late".into()), ..Person::default() };
-        user.know_by(&Alias::User("u".into()));
+        let visitor = PersonAlias::Visitor("v".into());
+        let mut user = AnalyticsPerson { source: Some("late".into()), ..AnalyticsPerson::default() };
+        user.add_alias(&PersonAlias::User("u".into()));
         user.mark(VISIT, at(9));
-        let mut before =
-            Person { source: Some("early".into()), last_source: Some("x".into()), ..Person::default() };
-        before.know_by(&visitor);
+        let mut before = AnalyticsPerson {
+            source: Some("early".into()),
+            last_source: Some("x".into()),
+            ..AnalyticsPerson::default()
+        };
+        before.add_alias(&visitor);
         before.mark(VISIT, at(1));
-        before.stand(Standing::Seat);
+        before.exclude_or_keep(CountingStatus::Seat);
         user.merge(&before);
         assert_eq!((user.marks[VISIT], user.source.as_deref()), (at(1), Some("early")));
-        assert_eq!((user.last_source.as_deref(), user.standing), (Some("x"), Standing::Seat));
+        assert_eq!((user.last_source.as_deref(), user.standing), (Some("x"), CountingStatus::Seat));
         assert!(user.aliases.contains(&visitor));
-        assert!(!user.may_be(&Alias::User("other".into())) && user.may_be(&Alias::User("u".into())));
-        user.stand(Standing::Excluded);
-        user.stand(Standing::Counted);
-        assert_eq!(user.standing, Standing::Excluded);
-        for alias in [Alias::User("ä".into()), Alias::Email("e@x".into()), visitor] {
-            assert_eq!(Alias::read(&alias.text()), Some(alias));
+        assert!(
+            !user.accepts_alias(&PersonAlias::User("other".into()))
+                && user.accepts_alias(&PersonAlias::User("u".into()))
+        );
+        user.exclude_or_keep(CountingStatus::Excluded);
+        user.exclude_or_keep(CountingStatus::Counted);
+        assert_eq!(user.standing, CountingStatus::Excluded);
+        for alias in [PersonAlias::User("ä".into()), PersonAlias::Email("e@x".into()), visitor] {
+            assert_eq!(PersonAlias::parse(&alias.text()), Some(alias));
         }
-        assert_eq!((Alias::read(""), Alias::read("x1"), Alias::read("ä")), (None, None, None));
+        assert_eq!((PersonAlias::parse(""), PersonAlias::parse("x1"), PersonAlias::parse("ä")), (None, None, None));
     }
 }

@@ -23,15 +23,14 @@ const ENDS: &str = "token";
 /// And this one, on events about signing in.
 const CODE: &str = "code";
 /// Parts of the names of such events.
-const LOGIN_PARTS: &[&str] =
-    &["auth", "login", "signin", "verify", "verification", "otp", "mfa", "code", "password"];
+const LOGIN_PARTS: &[&str] = &["auth", "login", "signin", "verify", "verification", "otp", "mfa", "code", "password"];
 /// URLs within parameters of URLs; what lies deeper is taken for a secret as a whole.
 const LEVELS_MAX: usize = 4;
 
 /// An event's particulars without the secrets in them.
 #[must_use]
 pub fn redact(event: &str, data: &Value) -> Value {
-    Rule { codes: is_login(event) }.value(data)
+    RedactionRule { codes: is_login(event) }.redact_value(data)
 }
 
 /// Whether an event is about signing in or verification: a part of its name says so.
@@ -41,44 +40,43 @@ pub fn is_login(event: &str) -> bool {
 }
 
 /// Which keys are secret.
-struct Rule {
+struct RedactionRule {
     /// `code` is.
     codes: bool,
 }
 
-impl Rule {
+impl RedactionRule {
     fn is_secret(&self, key: &str) -> bool {
-        let plain: String =
-            key.chars().filter(|c| !matches!(c, '_' | '-')).flat_map(char::to_lowercase).collect();
+        let plain: String = key.chars().filter(|c| !matches!(c, '_' | '-')).flat_map(char::to_lowercase).collect();
         KEYS.contains(&plain.as_str()) || plain.ends_with(ENDS) || self.codes && plain == CODE
     }
 
-    fn value(&self, value: &Value) -> Value {
+    fn redact_value(&self, value: &Value) -> Value {
         match value {
             number if crate::number::is_number(number) => number.clone(),
-            Value::Object(members) => Value::Object(self.members(members)),
-            Value::Array(entries) => entries.iter().map(|entry| self.value(entry)).collect(),
-            Value::String(text) => Value::String(self.text(text, 0)),
+            Value::Object(members) => Value::Object(self.redact_members(members)),
+            Value::Array(entries) => entries.iter().map(|entry| self.redact_value(entry)).collect(),
+            Value::String(text) => Value::String(self.redact_text(text, 0)),
             other => other.clone(),
         }
     }
 
-    fn members(&self, members: &Map<String, Value>) -> Map<String, Value> {
+    fn redact_members(&self, members: &Map<String, Value>) -> Map<String, Value> {
         let one = |(key, value): (&String, &Value)| {
-            let value = if self.is_secret(key) { REDACTED.into() } else { self.value(value) };
+            let value = if self.is_secret(key) { REDACTED.into() } else { self.redact_value(value) };
             (key.clone(), value)
         };
         members.iter().map(one).collect()
     }
 
     /// A text, with the secrets in the URLs in it taken out.
-    fn text(&self, text: &str, level: usize) -> String {
+    fn redact_text(&self, text: &str, level: usize) -> String {
         let mut out = String::with_capacity(text.len());
         let mut rest = text;
         while !rest.is_empty() {
             let end = rest.find(ends_url).unwrap_or(rest.len());
             let (run, after) = rest.split_at(end);
-            self.url(run, level, &mut out);
+            self.redact_url(run, level, &mut out);
             let next = after.chars().next().map_or(0, char::len_utf8);
             let (between, after) = after.split_at(next);
             out.push_str(between);
@@ -88,7 +86,7 @@ impl Rule {
     }
 
     /// What may be a URL: the parameters behind its first `?` or `#`.
-    fn url(&self, run: &str, level: usize, out: &mut String) {
+    fn redact_url(&self, run: &str, level: usize, out: &mut String) {
         let Some(start) = run.find(['?', '#']) else { return out.push_str(run) };
         let (before, mut rest) = run.split_at(start);
         out.push_str(before);
@@ -98,20 +96,20 @@ impl Rule {
             out.push_str(separator);
             let end = after.find(['?', '#', '&', ';']).unwrap_or(after.len());
             let (parameter, further) = after.split_at(end);
-            self.parameter(parameter, level, out);
+            self.redact_parameter(parameter, level, out);
             rest = further;
         }
     }
 
-    fn parameter(&self, parameter: &str, level: usize, out: &mut String) {
+    fn redact_parameter(&self, parameter: &str, level: usize, out: &mut String) {
         let Some((name, value)) = parameter.split_once('=') else { return out.push_str(parameter) };
         out.push_str(name);
         out.push('=');
         // `user[token]` is how forms nest keys.
-        if decoded(name).split(['[', ']']).any(|key| self.is_secret(key)) {
+        if percent_decode(name).split(['[', ']']).any(|key| self.is_secret(key)) {
             return out.push_str(if value.is_empty() { "" } else { REDACTED });
         }
-        let plain = decoded(value);
+        let plain = percent_decode(value);
         if plain == value || !plain.contains(['?', '#']) {
             return out.push_str(value);
         }
@@ -119,7 +117,7 @@ impl Rule {
         if level >= LEVELS_MAX {
             return out.push_str(REDACTED);
         }
-        let redacted = self.text(&plain, level + 1);
+        let redacted = self.redact_text(&plain, level + 1);
         if redacted == plain { out.push_str(value) } else { encode(&redacted, out) }
     }
 }
@@ -130,7 +128,7 @@ fn ends_url(c: char) -> bool {
 }
 
 /// Percent-decoding (RFC 3986 2.1) as far as it goes: what is no escape, or no text, stays as it is.
-pub(super) fn decoded(text: &str) -> String {
+pub(super) fn percent_decode(text: &str) -> String {
     let mut bytes = Vec::with_capacity(text.len());
     let mut rest = text.as_bytes();
     while let [first, after @ ..] = rest {
@@ -221,16 +219,8 @@ mod tests {
     fn urls() {
         for (event, text, stored) in [
             ("a", "https://a.example/r?token=abc", "https://a.example/r?token=REDACTED"),
-            (
-                "a",
-                "https://a.example/r?x=1&resetToken=abc&y=2#z",
-                "https://a.example/r?x=1&resetToken=REDACTED&y=2#z",
-            ),
-            (
-                "a",
-                "https://a.example/#access_token=abc&state=1",
-                "https://a.example/#access_token=REDACTED&state=1",
-            ),
+            ("a", "https://a.example/r?x=1&resetToken=abc&y=2#z", "https://a.example/r?x=1&resetToken=REDACTED&y=2#z"),
+            ("a", "https://a.example/#access_token=abc&state=1", "https://a.example/#access_token=REDACTED&state=1"),
             ("a", "https://a.example/#/r?api_key=abc", "https://a.example/#/r?api_key=REDACTED"),
             ("a", "https://a.example/?a=1;otp=9", "https://a.example/?a=1;otp=REDACTED"),
             (
@@ -276,8 +266,7 @@ mod tests {
         leaf.prop_recursive(5, 64, 5, move |inner| {
             prop_oneof![
                 proptest::collection::vec(inner.clone(), 0..5).prop_map(Value::from),
-                proptest::collection::vec((key.clone(), inner), 0..5)
-                    .prop_map(|members| members.into_iter().collect()),
+                proptest::collection::vec((key.clone(), inner), 0..5).prop_map(|members| members.into_iter().collect()),
             ]
         })
     }

@@ -9,12 +9,12 @@ use std::collections::BTreeSet;
 
 use serde::{Deserialize, Serialize};
 
-use super::context::{Context, USER_CREATED};
+use super::context::{SignupContext, USER_CREATED};
 
 /// As what an event counts.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
-pub enum Standing {
+pub enum CountingStatus {
     /// It counts.
     #[default]
     Counted,
@@ -26,24 +26,24 @@ pub enum Standing {
 
 /// The addresses and ids of an account's own people, as they are compared.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
-pub struct Members(BTreeSet<String>);
+pub struct InternalUsers(BTreeSet<String>);
 
-impl Members {
+impl InternalUsers {
     /// Those with these addresses and ids.
     pub fn new<T: AsRef<str>>(keys: impl IntoIterator<Item = T>) -> Self {
-        Self(keys.into_iter().map(|key| base(key.as_ref())).collect())
+        Self(keys.into_iter().map(|key| without_plus_tag(key.as_ref())).collect())
     }
 
     /// Whether this is an address or the id of one of theirs, or a plus-alias of such an address.
     #[must_use]
-    pub fn has(&self, key: &str) -> bool {
-        self.0.contains(&base(key))
+    pub fn contains(&self, key: &str) -> bool {
+        self.0.contains(&without_plus_tag(key))
     }
 }
 
 /// Whom an event says that it is about, in all the ways that it does.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
-pub struct Whom<'a> {
+pub struct EventPerson<'a> {
     /// By address.
     pub email: Option<&'a str>,
     /// By the product's own id.
@@ -52,7 +52,7 @@ pub struct Whom<'a> {
 
 /// An address in lower case and without what follows the first `+` of its local part.
 #[must_use]
-pub fn base(address: &str) -> String {
+pub fn without_plus_tag(address: &str) -> String {
     let lower = address.trim().to_lowercase();
     match lower.rsplit_once('@') {
         Some((local, domain)) => {
@@ -64,13 +64,13 @@ pub fn base(address: &str) -> String {
     }
 }
 
-impl Standing {
+impl CountingStatus {
     /// As what an event of this name counts, by itself.
     #[must_use]
-    pub fn of(name: &str, whom: Whom<'_>, context: &Context, members: &Members) -> Self {
+    pub fn classify(name: &str, whom: EventPerson<'_>, context: &SignupContext, members: &InternalUsers) -> Self {
         let signed_up = context.id.as_deref().filter(|_| name == USER_CREATED);
         let keys = [whom.email, whom.user_id, signed_up];
-        if context.internal || keys.into_iter().flatten().any(|key| members.has(key)) {
+        if context.internal || keys.into_iter().flatten().any(|key| members.contains(key)) {
             Self::Excluded
         } else if context.invited && name == USER_CREATED {
             Self::Seat
@@ -82,7 +82,7 @@ impl Standing {
     /// As what it counts when its person is this: what is done by own people never counts, whether or not the
     /// event says that it is them.
     #[must_use]
-    pub fn by(self, person: Self) -> Self {
+    pub fn for_person(self, person: Self) -> Self {
         if person == Self::Excluded { Self::Excluded } else { self }
     }
 }
@@ -93,40 +93,40 @@ mod tests {
 
     #[test]
     fn whose_events_count() {
-        let members = Members::new(["Ada@Example.com", "bob+work@example.com", "usr_01KDXJ"]);
-        let plain = Context::default();
+        let members = InternalUsers::new(["Ada@Example.com", "bob+work@example.com", "usr_01KDXJ"]);
+        let plain = SignupContext::default();
         let (invited, internal) =
-            (Context { invited: true, ..plain.clone() }, Context { internal: true, ..plain.clone() });
+            (SignupContext { invited: true, ..plain.clone() }, SignupContext { internal: true, ..plain.clone() });
         for (name, email, context, standing) in [
-            (USER_CREATED, Some("grace@example.net"), &plain, Standing::Counted),
-            (USER_CREATED, None, &plain, Standing::Counted),
-            (USER_CREATED, Some("ada@example.com"), &plain, Standing::Excluded),
-            (USER_CREATED, Some("ADA+test+2@example.COM"), &plain, Standing::Excluded),
-            (USER_CREATED, Some("bob@example.com"), &plain, Standing::Excluded),
-            (USER_CREATED, Some("ada@example.net"), &plain, Standing::Counted),
-            (USER_CREATED, Some("+@example.com"), &plain, Standing::Counted),
-            (USER_CREATED, Some("g@example.net"), &invited, Standing::Seat),
-            ("user.activated", Some("g@example.net"), &invited, Standing::Counted),
-            (USER_CREATED, Some("ada@example.com"), &invited, Standing::Excluded),
-            ("a", None, &internal, Standing::Excluded),
+            (USER_CREATED, Some("grace@example.net"), &plain, CountingStatus::Counted),
+            (USER_CREATED, None, &plain, CountingStatus::Counted),
+            (USER_CREATED, Some("ada@example.com"), &plain, CountingStatus::Excluded),
+            (USER_CREATED, Some("ADA+test+2@example.COM"), &plain, CountingStatus::Excluded),
+            (USER_CREATED, Some("bob@example.com"), &plain, CountingStatus::Excluded),
+            (USER_CREATED, Some("ada@example.net"), &plain, CountingStatus::Counted),
+            (USER_CREATED, Some("+@example.com"), &plain, CountingStatus::Counted),
+            (USER_CREATED, Some("g@example.net"), &invited, CountingStatus::Seat),
+            ("user.activated", Some("g@example.net"), &invited, CountingStatus::Counted),
+            (USER_CREATED, Some("ada@example.com"), &invited, CountingStatus::Excluded),
+            ("a", None, &internal, CountingStatus::Excluded),
         ] {
-            let whom = Whom { email, user_id: None };
-            assert_eq!(Standing::of(name, whom, context, &members), standing, "{name} {email:?}");
+            let whom = EventPerson { email, user_id: None };
+            assert_eq!(CountingStatus::classify(name, whom, context, &members), standing, "{name} {email:?}");
         }
         let paid = "subscription.started";
         for (name, user_id, id, standing) in [
-            (paid, Some("u_1"), Some("sub_1"), Standing::Counted),
-            (paid, Some("usr_01KDXJ"), Some("sub_1"), Standing::Excluded),
-            (paid, Some("ada+trial@example.com"), Some("sub_1"), Standing::Excluded),
+            (paid, Some("u_1"), Some("sub_1"), CountingStatus::Counted),
+            (paid, Some("usr_01KDXJ"), Some("sub_1"), CountingStatus::Excluded),
+            (paid, Some("ada+trial@example.com"), Some("sub_1"), CountingStatus::Excluded),
             // The id is the subscription's there, and the user's here.
-            (paid, None, Some("usr_01KDXJ"), Standing::Counted),
-            (USER_CREATED, None, Some("USR_01KDXJ"), Standing::Excluded),
+            (paid, None, Some("usr_01KDXJ"), CountingStatus::Counted),
+            (USER_CREATED, None, Some("USR_01KDXJ"), CountingStatus::Excluded),
         ] {
-            let context = Context { id: id.map(str::to_owned), ..Context::default() };
-            let whom = Whom { email: None, user_id };
-            assert_eq!(Standing::of(name, whom, &context, &members), standing, "{name} {user_id:?} {id:?}");
+            let context = SignupContext { id: id.map(str::to_owned), ..SignupContext::default() };
+            let whom = EventPerson { email: None, user_id };
+            assert_eq!(CountingStatus::classify(name, whom, &context, &members), standing, "{name} {user_id:?} {id:?}");
         }
-        assert_eq!(Standing::Counted.by(Standing::Excluded), Standing::Excluded);
-        assert_eq!(Standing::Counted.by(Standing::Seat), Standing::Counted);
+        assert_eq!(CountingStatus::Counted.for_person(CountingStatus::Excluded), CountingStatus::Excluded);
+        assert_eq!(CountingStatus::Counted.for_person(CountingStatus::Seat), CountingStatus::Counted);
     }
 }

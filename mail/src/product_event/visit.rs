@@ -6,7 +6,7 @@
 
 use jiff::Timestamp;
 
-use super::context::{Clicks, cut};
+use super::context::{AdClickIds, truncate};
 
 /// The longest visitor id: the script makes some of 22 characters.
 pub const VISITOR_CHARS_MAX: usize = 64;
@@ -15,7 +15,7 @@ pub const SOURCE_BYTES_MAX: usize = 100;
 /// The longest address of a page that is looked at.
 pub const URL_BYTES_MAX: usize = 2 * 1024;
 /// For how long visitors, and what is known of them, are kept: 13 months.
-pub const KEPT: std::time::Duration = std::time::Duration::from_secs(396 * 24 * 3600);
+pub const RETENTION: std::time::Duration = std::time::Duration::from_secs(396 * 24 * 3600);
 
 /// Who came without any sign of where from.
 pub const DIRECT: &str = "(direct)";
@@ -24,7 +24,7 @@ pub const AD: &str = "ad";
 
 /// A visit.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Visit {
+pub struct SiteVisit {
     /// The cookie `stx_vid`.
     pub visitor_id: String,
     /// Where it came from, as it is counted.
@@ -36,7 +36,7 @@ pub struct Visit {
     /// The path of the page that it began on, without its query.
     pub landing: String,
     /// Clicks on advertisements.
-    pub clicks: Clicks,
+    pub clicks: AdClickIds,
     /// When.
     pub at: Timestamp,
 }
@@ -50,41 +50,41 @@ pub fn is_visitor_id(text: &str) -> bool {
 
 /// Makes a visit of the address of a page and the page before. None when the visitor's id will not do.
 #[must_use]
-pub fn visit(visitor_id: &str, url: &str, referrer: &str, at: Timestamp) -> Option<Visit> {
+pub fn from_page(visitor_id: &str, url: &str, referrer: &str, at: Timestamp) -> Option<SiteVisit> {
     if !is_visitor_id(visitor_id) {
         return None;
     }
-    let page = Address::of(url);
+    let page = PageUrl::parse(url);
     let parameter = |name: &str| page.parameter(name, SOURCE_BYTES_MAX);
     let id = |name: &str| page.parameter(name, super::context::VALUE_BYTES_MAX);
-    let clicks = Clicks { gclid: id("gclid"), gbraid: id("gbraid"), wbraid: id("wbraid") };
-    let from = Address::of(referrer).host.filter(|host| Some(host) != page.host.as_ref());
+    let clicks = AdClickIds { gclid: id("gclid"), gbraid: id("gbraid"), wbraid: id("wbraid") };
+    let from = PageUrl::parse(referrer).host.filter(|host| Some(host) != page.host.as_ref());
     let source = parameter("utm_source")
         .map(|source| source.to_lowercase())
         .or_else(|| (!clicks.is_empty()).then(|| AD.to_owned()))
         .or(from)
         .unwrap_or_else(|| DIRECT.to_owned());
-    Some(Visit {
+    Some(SiteVisit {
         visitor_id: visitor_id.to_owned(),
         source,
         medium: parameter("utm_medium"),
         campaign: parameter("utm_campaign"),
-        landing: cut(page.path, SOURCE_BYTES_MAX),
+        landing: truncate(page.path, SOURCE_BYTES_MAX),
         clicks,
         at,
     })
 }
 
 /// The parts of an address that are looked at.
-struct Address<'a> {
+struct PageUrl<'a> {
     /// In lower case, without `www.`, port and user.
     host: Option<String>,
     path: &'a str,
     query: &'a str,
 }
 
-impl<'a> Address<'a> {
-    fn of(url: &'a str) -> Self {
+impl<'a> PageUrl<'a> {
+    fn parse(url: &'a str) -> Self {
         let none = Self { host: None, path: "/", query: "" };
         if url.len() > URL_BYTES_MAX {
             return none;
@@ -112,8 +112,8 @@ impl<'a> Address<'a> {
     fn parameter(&self, name: &str, bytes_max: usize) -> Option<String> {
         let mut pairs = self.query.split('&').filter_map(|pair| pair.split_once('='));
         let (_, value) = pairs.find(|(key, _)| *key == name)?;
-        let plain = super::redaction::decoded(&value.replace('+', " "));
-        Some(cut(plain.trim(), bytes_max)).filter(|value| !value.is_empty())
+        let plain = super::redaction::percent_decode(&value.replace('+', " "));
+        Some(truncate(plain.trim(), bytes_max)).filter(|value| !value.is_empty())
     }
 }
 
@@ -123,8 +123,8 @@ mod tests {
 
     const ID: &str = "0123456789abcdef";
 
-    fn of(url: &str, referrer: &str) -> Visit {
-        visit(ID, url, referrer, Timestamp::UNIX_EPOCH).unwrap()
+    fn of(url: &str, referrer: &str) -> SiteVisit {
+        from_page(ID, url, referrer, Timestamp::UNIX_EPOCH).unwrap()
     }
 
     #[test]
@@ -151,13 +151,12 @@ mod tests {
 
     #[test]
     fn particulars() {
-        let one =
-            of("https://u:p@a.example:8443/p/q?gbraid=b&utm_medium=cpc&utm_campaign=c%20d#f?gclid=no", "");
+        let one = of("https://u:p@a.example:8443/p/q?gbraid=b&utm_medium=cpc&utm_campaign=c%20d#f?gclid=no", "");
         assert_eq!((one.landing.as_str(), one.medium.as_deref()), ("/p/q", Some("cpc")));
         assert_eq!(one.campaign.as_deref(), Some("c d"));
-        assert_eq!(one.clicks, Clicks { gbraid: Some("b".into()), ..Clicks::default() });
+        assert_eq!(one.clicks, AdClickIds { gbraid: Some("b".into()), ..AdClickIds::default() });
         for bad in ["", "short", "has space in it", "ümlaut-ümlaut", &"x".repeat(65)] {
-            assert_eq!(visit(bad, "", "", Timestamp::UNIX_EPOCH), None, "{bad}");
+            assert_eq!(from_page(bad, "", "", Timestamp::UNIX_EPOCH), None, "{bad}");
         }
     }
 }

@@ -5,15 +5,15 @@
 //! what was checked (RFC 7489 6.6.1).
 
 use super::heading::{fields, is_named};
-use crate::address::Name;
+use crate::address::DomainName;
 
 /// The domain of the author; none when there is not exactly one author.
 #[must_use]
-pub fn author_domain(message: &[u8]) -> Option<Name> {
+pub fn author_domain(message: &[u8]) -> Option<DomainName> {
     let mut named = fields(message).filter(|field| is_named(field, "From"));
     let (field, None) = (named.next()?, named.next()) else { return None };
     let value = field.get(memchr::memchr(b':', field)? + 1..)?;
-    let plain = plain(&String::from_utf8_lossy(value));
+    let plain = strip_quotes_and_comments(&String::from_utf8_lossy(value));
     let address = match (plain.matches('<').count(), plain.matches('>').count()) {
         (0, 0) => plain.as_str(),
         (1, 1) => plain.split_once('<')?.1.split_once('>')?.0,
@@ -31,7 +31,7 @@ pub fn author_domain(message: &[u8]) -> Option<Name> {
 }
 
 /// A field without its quoted strings; a comment leaves a blank, so that what it parts stays parted.
-fn plain(value: &str) -> String {
+fn strip_quotes_and_comments(value: &str) -> String {
     let (mut out, mut depth, mut quoted, mut escaped) = (String::new(), 0_usize, false, false);
     for c in value.chars() {
         if std::mem::take(&mut escaped) {
@@ -59,8 +59,7 @@ mod tests {
     #[test]
     fn one_author_or_nobody() {
         let of = |value: &str| {
-            author_domain(format!("Subject: x\r\nFrom:{value}\r\n\r\n").as_bytes())
-                .map(|name| name.to_string())
+            author_domain(format!("Subject: x\r\nFrom:{value}\r\n\r\n").as_bytes()).map(|name| name.to_string())
         };
         for value in [
             " a@rej.org",

@@ -3,19 +3,17 @@
 
 use serde_json::{Map, Value, json};
 
-use super::Received;
+use super::ReceivedEmail;
 use crate::moment;
 
 /// What is told of a received email.
 #[must_use]
-pub fn data_of(received: &Received) -> Map<String, Value> {
+pub fn received_event_data(received: &ReceivedEmail) -> Map<String, Value> {
     let heading = &received.heading;
     let files: Vec<Value> = heading
         .attachments
         .iter()
-        .map(|file| {
-            json!({"filename": file.filename, "content_type": file.content_type, "size": file.size_bytes})
-        })
+        .map(|file| json!({"filename": file.filename, "content_type": file.content_type, "size": file.size_bytes}))
         .collect();
     let auth = &received.auth;
     let mut data = Map::new();
@@ -33,7 +31,7 @@ pub fn data_of(received: &Received) -> Map<String, Value> {
     put("spam_status", json!(received.spam_status));
     put("attachment_count", json!(heading.attachment_count));
     put("attachments", Value::Array(files));
-    put("received_at", json!(moment::write(received.received_at)));
+    put("received_at", json!(moment::to_rfc3339(received.received_at)));
     put("domain", json!(received.rcpt_to.domain()));
     put("envelope_from", json!(received.envelope_from));
     put("auth", json!({"spf": auth.spf, "dkim": auth.dkim, "dmarc": auth.dmarc}));

@@ -7,7 +7,7 @@
 use mail_parser::decoders::charsets::map::charset_decoder;
 
 use super::heading::{fields, is_named};
-use crate::attached::{parameter, text_of};
+use crate::attached::{parameter, unfold_value};
 use crate::words;
 
 /// A field of a part is read no further.
@@ -16,26 +16,25 @@ const FIELD_BYTES_MAX: usize = 16 * 1024;
 const PIECES_MAX: usize = 64;
 
 /// The name that a part's header gives the file.
-pub(super) fn of(header: &[u8]) -> Option<String> {
+pub(super) fn parse_filename(header: &[u8]) -> Option<String> {
     let value = |name: &str| {
         let field = fields(header).find(|field| is_named(field, name))?;
         let colon = memchr::memchr(b':', field)?;
         let value = field.get(colon..)?;
         // Where it is no UTF-8, it is for who knows how to guess.
         std::str::from_utf8(value).ok().filter(|value| value.len() <= FIELD_BYTES_MAX)?;
-        Some(text_of(value))
+        Some(unfold_value(value))
     };
-    let named = |field: &str, name: &str| value(field).and_then(|value| parameter_of(&value, name));
+    let named = |field: &str, name: &str| value(field).and_then(|value| find_parameter(&value, name));
     named("Content-Disposition", "filename").or_else(|| named("Content-Type", "name"))
 }
 
-fn parameter_of(field: &str, wanted: &str) -> Option<String> {
+fn find_parameter(field: &str, wanted: &str) -> Option<String> {
     let mut plain = None;
     let mut whole = None;
     let mut pieces: Vec<(u32, bool, String)> = Vec::new();
     for (key, value) in parameter::parameters(field, true) {
-        let (name, section) =
-            key.split_once('*').map_or((key.as_str(), None), |(name, rest)| (name, Some(rest)));
+        let (name, section) = key.split_once('*').map_or((key.as_str(), None), |(name, rest)| (name, Some(rest)));
         if name.trim() != wanted {
             continue;
         }
@@ -54,11 +53,11 @@ fn parameter_of(field: &str, wanted: &str) -> Option<String> {
     pieces.dedup_by_key(|(number, ..)| *number);
     let whole = whole.map(|value| vec![(0, true, value)]);
     let extended = whole.or((!pieces.is_empty()).then_some(pieces));
-    extended.and_then(|pieces| put_together(&pieces)).or_else(|| plain.map(|plain| words::decoded(&plain)))
+    extended.and_then(|pieces| join_continuations(&pieces)).or_else(|| plain.map(|plain| words::decode_text(&plain)))
 }
 
 /// RFC 2231 4: `charset'language'text` at the beginning, `%XX` in pieces that are marked.
-fn put_together(pieces: &[(u32, bool, String)]) -> Option<String> {
+fn join_continuations(pieces: &[(u32, bool, String)]) -> Option<String> {
     let (_, is_encoded, first) = pieces.first()?;
     let mut head = first.splitn(3, '\'');
     let (charset, first) = match (is_encoded, head.next(), head.next(), head.next()) {
@@ -72,7 +71,7 @@ fn put_together(pieces: &[(u32, bool, String)]) -> Option<String> {
     let mut bytes = Vec::new();
     for (is_encoded, text) in texts {
         match is_encoded {
-            true => percent_decoded(text.as_bytes(), &mut bytes),
+            true => push_percent_decoded(text.as_bytes(), &mut bytes),
             false => bytes.extend_from_slice(text.as_bytes()),
         }
     }
@@ -83,7 +82,7 @@ fn put_together(pieces: &[(u32, bool, String)]) -> Option<String> {
     (!text.is_empty()).then_some(text)
 }
 
-fn percent_decoded(text: &[u8], out: &mut Vec<u8>) {
+fn push_percent_decoded(text: &[u8], out: &mut Vec<u8>) {
     let digit = |byte: Option<&u8>| byte.and_then(|byte| char::from(*byte).to_digit(16));
     let mut at = 0;
     while let Some(byte) = text.get(at) {
@@ -120,13 +119,12 @@ mod tests {
             ("attachment; filename*=%zz%4", "%zz%4"),
         ] {
             let header = format!("Content-Type: text/plain\r\nContent-Disposition: {field}\r\n");
-            assert_eq!(of(header.as_bytes()).as_deref(), Some(name), "{field}");
+            assert_eq!(parse_filename(header.as_bytes()).as_deref(), Some(name), "{field}");
         }
-        assert_eq!(of(b"Content-Type: a/b; name=c.pdf\r\n").as_deref(), Some("c.pdf"));
-        for none in ["", "Content-Disposition: attachment\r\n", "Content-Disposition: attachment; size=1\r\n"]
-        {
-            assert_eq!(of(none.as_bytes()), None, "{none}");
+        assert_eq!(parse_filename(b"Content-Type: a/b; name=c.pdf\r\n").as_deref(), Some("c.pdf"));
+        for none in ["", "Content-Disposition: attachment\r\n", "Content-Disposition: attachment; size=1\r\n"] {
+            assert_eq!(parse_filename(none.as_bytes()), None, "{none}");
         }
-        assert_eq!(of(b"Content-Disposition: attachment; filename=\xe4.pdf\r\n"), None);
+        assert_eq!(parse_filename(b"Content-Disposition: attachment; filename=\xe4.pdf\r\n"), None);
     }
 }

@@ -6,7 +6,7 @@ use std::borrow::Cow;
 use mail_parser::{Addr, HeaderName, HeaderValue, Message, MessageParser};
 use serde::{Deserialize, Serialize};
 
-use super::{File, Unanswerable};
+use super::{AttachmentSummary, AutoReplyRefusal};
 use crate::address::{Address, Mailbox};
 
 /// Bytes of `from` and of a subject that are kept.
@@ -22,7 +22,7 @@ pub(super) const FILENAME_BYTES_MAX: usize = 255;
 
 /// What a header says.
 #[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize)]
-pub struct Heading {
+pub struct ReceivedHeader {
     /// The author, as shown: `Ada <ada@example.com>`.
     pub from: String,
     /// The author's address, if there is one.
@@ -51,37 +51,37 @@ pub struct Heading {
     pub references: Vec<String>,
     /// What it says against an answer by a machine.
     #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub unanswerable: Option<Unanswerable>,
+    pub unanswerable: Option<AutoReplyRefusal>,
     /// How many files it has.
     #[serde(default)]
     pub attachment_count: u64,
     /// The first of them.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
-    pub attachments: Vec<File>,
+    pub attachments: Vec<AttachmentSummary>,
 }
 
-impl Heading {
+impl ReceivedHeader {
     /// Of a parsed header; files are counted apart.
-    pub(super) fn of(message: &Message<'_>) -> Self {
-        let people = |name: HeaderName<'static>| list(people(message, &name).map(|one| one.shown));
-        let mut authors = people_of(message, &HeaderName::From);
+    pub(super) fn from_message(message: &Message<'_>) -> Self {
+        let people = |name: HeaderName<'static>| first_within_limit(mailboxes(message, &name).map(|one| one.shown));
+        let mut authors = parse_mailboxes(message, &HeaderName::From);
         let (from, author) = match authors.is_empty() {
-            true => (text_of(message, &HeaderName::From), None),
+            true => (header_text(message, &HeaderName::From), None),
             false => {
                 let first = authors.remove(0);
                 (first.shown, first.address)
             }
         };
         Self {
-            from: cut(&from, LINE_BYTES_MAX),
+            from: truncate_json(&from, LINE_BYTES_MAX),
             author,
             to: people(HeaderName::To),
             cc: people(HeaderName::Cc),
             reply_to: people(HeaderName::ReplyTo),
-            subject: cut(&text_of(message, &HeaderName::Subject), LINE_BYTES_MAX),
-            message_id: ids(message, &HeaderName::MessageId).next().unwrap_or_default(),
-            in_reply_to: ids(message, &HeaderName::InReplyTo).next(),
-            references: last(ids(message, &HeaderName::References)),
+            subject: truncate_json(&header_text(message, &HeaderName::Subject), LINE_BYTES_MAX),
+            message_id: message_ids(message, &HeaderName::MessageId).next().unwrap_or_default(),
+            in_reply_to: message_ids(message, &HeaderName::InReplyTo).next(),
+            references: last_within_limit(message_ids(message, &HeaderName::References)),
             unanswerable: None,
             attachment_count: 0,
             attachments: Vec::new(),
@@ -89,13 +89,13 @@ impl Heading {
     }
 
     /// Adds the files.
-    pub(super) fn with_files(mut self, files: impl ExactSizeIterator<Item = File>) -> Self {
+    pub(super) fn with_files(mut self, files: impl ExactSizeIterator<Item = AttachmentSummary>) -> Self {
         self.attachment_count = files.len() as u64;
         let mut bytes = 0;
         self.attachments = files
             .take_while(|file| {
                 // Quotes, names of fields and the size take some sixty bytes.
-                bytes += written(&file.filename) + written(&file.content_type) + 60;
+                bytes += json_bytes(&file.filename) + json_bytes(&file.content_type) + 60;
                 bytes <= FILES_BYTES_MAX
             })
             .collect();
@@ -115,21 +115,20 @@ pub(super) fn header_parser() -> MessageParser {
         .default_header_ignore()
 }
 
-struct Person {
+struct HeaderMailbox {
     shown: String,
     address: Option<Address>,
 }
 
-fn person(addr: &Addr<'_>) -> Option<Person> {
+fn parse_mailbox(addr: &Addr<'_>) -> Option<HeaderMailbox> {
     let (name, text) = (addr.name(), addr.address().map(str::trim));
     // A bare address with a quoted local part: the parser takes what is quoted for the name.
     let (name, text) = match (name, text) {
-        (Some(name), Some(text)) if text.starts_with('@') => {
-            (None, Some(Cow::Owned(format!("{name}{text}"))))
-        }
+        (Some(name), Some(text)) if text.starts_with('@') => (None, Some(Cow::Owned(format!("{name}{text}")))),
         (name, text) => (name, text.map(Cow::Borrowed)),
     };
-    let address = text.as_deref().and_then(|text| Address::foreign(text).ok().or_else(|| quoted(text)));
+    let address =
+        text.as_deref().and_then(|text| Address::parse_lenient(text).ok().or_else(|| parse_quoted_local_part(text)));
     let name = name.map(one_line).filter(|name| !name.is_empty());
     let shown = match (&address, &name) {
         (Some(address), _) => Mailbox { name, address: address.clone() }.to_string(),
@@ -139,11 +138,11 @@ fn person(addr: &Addr<'_>) -> Option<Person> {
         },
         (None, None) => one_line(addr.address()?),
     };
-    Some(Person { shown, address })
+    Some(HeaderMailbox { shown, address })
 }
 
 /// An address whose local part is a quoted string (RFC 5322 3.4.1), which the parser hands out without its quotes.
-fn quoted(text: &str) -> Option<Address> {
+fn parse_quoted_local_part(text: &str) -> Option<Address> {
     let (local, domain) = text.rsplit_once('@').filter(|(local, _)| !local.is_empty())?;
     let mut escaped = String::with_capacity(local.len() + 2);
     for c in local.chars() {
@@ -155,25 +154,22 @@ fn quoted(text: &str) -> Option<Address> {
     Address::new(&format!("\"{escaped}\""), domain.parse().ok()?).ok()
 }
 
-fn people<'a>(message: &'a Message<'_>, name: &HeaderName<'static>) -> impl Iterator<Item = Person> + 'a {
+fn mailboxes<'a>(message: &'a Message<'_>, name: &HeaderName<'static>) -> impl Iterator<Item = HeaderMailbox> + 'a {
     let name = name.clone();
     let fields = message.headers().iter().filter(move |header| header.name == name);
-    fields
-        .filter_map(|header| header.value.as_address())
-        .flat_map(|address| address.iter())
-        .filter_map(person)
+    fields.filter_map(|header| header.value.as_address()).flat_map(|address| address.iter()).filter_map(parse_mailbox)
 }
 
-fn people_of(message: &Message<'_>, name: &HeaderName<'static>) -> Vec<Person> {
-    people(message, name).take(1).collect()
+fn parse_mailboxes(message: &Message<'_>, name: &HeaderName<'static>) -> Vec<HeaderMailbox> {
+    mailboxes(message, name).take(1).collect()
 }
 
-fn text_of(message: &Message<'_>, name: &HeaderName<'static>) -> String {
+fn header_text(message: &Message<'_>, name: &HeaderName<'static>) -> String {
     let field = message.headers().iter().find(|header| header.name == *name);
     field.and_then(|header| header.value.as_text()).map(one_line).unwrap_or_default()
 }
 
-fn ids<'a>(message: &'a Message<'_>, name: &HeaderName<'static>) -> impl Iterator<Item = String> + 'a {
+fn message_ids<'a>(message: &'a Message<'_>, name: &HeaderName<'static>) -> impl Iterator<Item = String> + 'a {
     let field = message.headers().iter().find(|header| header.name == *name);
     let texts: Vec<&str> = match field.map(|header| &header.value) {
         Some(HeaderValue::Text(text)) => vec![text.as_ref()],
@@ -183,26 +179,26 @@ fn ids<'a>(message: &'a Message<'_>, name: &HeaderName<'static>) -> impl Iterato
     texts
         .into_iter()
         .map(one_line)
-        .filter(|id| !id.is_empty() && written(id) <= ID_BYTES_MAX)
+        .filter(|id| !id.is_empty() && json_bytes(id) <= ID_BYTES_MAX)
         .map(|id| if id.starts_with('<') { id } else { format!("<{id}>") })
 }
 
 /// The first of a list, as many as have room.
-fn list(texts: impl Iterator<Item = String>) -> Vec<String> {
+fn first_within_limit(texts: impl Iterator<Item = String>) -> Vec<String> {
     let mut bytes = 0;
     texts
-        .map(|text| cut(&text, LINE_BYTES_MAX))
+        .map(|text| truncate_json(&text, LINE_BYTES_MAX))
         .take_while(|text| {
-            bytes += written(text) + 3;
+            bytes += json_bytes(text) + 3;
             bytes <= LIST_BYTES_MAX
         })
         .collect()
 }
 
 /// The last of a list, as many as have room: of a long thread the nearest messages count.
-fn last(texts: impl Iterator<Item = String>) -> Vec<String> {
+fn last_within_limit(texts: impl Iterator<Item = String>) -> Vec<String> {
     let all: Vec<String> = texts.collect();
-    let mut kept = list(all.into_iter().rev());
+    let mut kept = first_within_limit(all.into_iter().rev());
     kept.reverse();
     kept
 }
@@ -214,19 +210,19 @@ pub(super) fn one_line(text: &str) -> String {
 }
 
 /// Bytes that a character takes in JSON (RFC 8259 7); there are no control characters any more.
-fn written_as(c: char) -> usize {
+fn json_char_bytes(c: char) -> usize {
     if matches!(c, '"' | '\\') { 2 } else { c.len_utf8() }
 }
 
-fn written(text: &str) -> usize {
-    text.chars().map(written_as).sum()
+fn json_bytes(text: &str) -> usize {
+    text.chars().map(json_char_bytes).sum()
 }
 
 /// The beginning of a text, at most so many bytes of it as JSON.
-pub(super) fn cut(text: &str, bytes_max: usize) -> String {
+pub(super) fn truncate_json(text: &str, bytes_max: usize) -> String {
     let mut bytes = 0;
     let fits = |c: &char| {
-        bytes += written_as(*c);
+        bytes += json_char_bytes(*c);
         bytes <= bytes_max
     };
     text.chars().take_while(fits).collect()
@@ -265,9 +261,7 @@ pub(super) fn fields(message: &[u8]) -> impl Iterator<Item = &[u8]> {
 /// Whether a field has this name; blanks before the colon are let through (RFC 5322 4.5.8).
 pub(super) fn is_named(field: &[u8], name: &str) -> bool {
     let colon = memchr::memchr(b':', field);
-    colon.is_some_and(|at| {
-        field.get(..at).unwrap_or_default().trim_ascii_end().eq_ignore_ascii_case(name.as_bytes())
-    })
+    colon.is_some_and(|at| field.get(..at).unwrap_or_default().trim_ascii_end().eq_ignore_ascii_case(name.as_bytes()))
 }
 
 #[cfg(test)]
@@ -294,15 +288,15 @@ mod tests {
         ] {
             let message = format!("From: {field}\r\n\r\n");
             let parsed = header_parser().header_address(HeaderName::From).parse(message.as_bytes()).unwrap();
-            let found = people_of(&parsed, &HeaderName::From).pop().and_then(|person| person.address);
+            let found = parse_mailboxes(&parsed, &HeaderName::From).pop().and_then(|person| person.address);
             assert_eq!(found.map(|address| address.to_string()).as_deref(), author, "{field}");
         }
     }
 
     #[test]
     fn texts_are_cut_between_characters() {
-        assert_eq!(cut("aä", 2), "a");
-        assert_eq!(cut("aä", 3), "aä");
+        assert_eq!(truncate_json("aä", 2), "a");
+        assert_eq!(truncate_json("aä", 3), "aä");
         assert_eq!(one_line("a\r\n\tb\0"), "a   b");
     }
 }

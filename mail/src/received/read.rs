@@ -6,8 +6,8 @@
 use mail_parser::{Message, MessageParser, MessagePart, MimeHeaders as _, PartType};
 
 use super::answer;
-use super::heading::{self, FILENAME_BYTES_MAX, Heading, cut, header_parser, one_line};
-use super::{File, filename, strip_quote};
+use super::heading::{self, FILENAME_BYTES_MAX, ReceivedHeader, header_parser, one_line, truncate_json};
+use super::{AttachmentSummary, filename, strip_quote};
 use crate::message::HEADER_BYTES_MAX;
 use crate::{mime, words};
 
@@ -20,9 +20,9 @@ const UNKNOWN_TYPE: &str = "application/octet-stream";
 
 /// A file of a received email.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Attachment {
+pub struct ReceivedAttachment {
     /// Name, type and size.
-    pub file: File,
+    pub file: AttachmentSummary,
     /// Its Content-ID, without brackets, by which HTML shows it.
     pub content_id: Option<String>,
     /// The character set that the part claims for its bytes; they are not converted.
@@ -35,9 +35,9 @@ pub struct Attachment {
 
 /// What was read.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
-pub struct Reading {
+pub struct ParsedReceivedEmail {
     /// What the header says.
-    pub heading: Heading,
+    pub heading: ReceivedHeader,
     /// The plain text.
     pub text: Option<String>,
     /// The HTML.
@@ -47,35 +47,32 @@ pub struct Reading {
     /// The fields of the header, in their order, unfolded, as they were written.
     pub headers: Vec<(String, String)>,
     /// The files.
-    pub attachments: Vec<Attachment>,
+    pub attachments: Vec<ReceivedAttachment>,
 }
 
-impl Reading {
+impl ParsedReceivedEmail {
     /// Reads a message whole.
     #[must_use]
-    pub fn of(message: &[u8]) -> Self {
+    pub fn parse(message: &[u8]) -> Self {
         let parsed = mime::parse(&body_parser(), message);
-        let heading = heading_of(message, parsed.as_ref());
+        let heading = header_with_attachments(message, parsed.as_ref());
         let Some(parsed) = parsed else { return Self { heading, ..Self::default() } };
-        let (text, html) = (text(&parsed), html(&parsed));
+        let (text, html) = (plain_text(&parsed), html_text(&parsed));
         let stripped_text = text.as_deref().map(strip_quote);
-        let attachments = parsed
-            .attachments()
-            .enumerate()
-            .map(|(place, part)| attachment(place, (part, message)))
-            .collect();
+        let attachments =
+            parsed.attachments().enumerate().map(|(place, part)| attachment(place, (part, message))).collect();
         Self { heading, text, html, stripped_text, headers: headers(message), attachments }
     }
 
     /// Reads what is kept of a message when it comes in.
     #[must_use]
-    pub fn heading(message: &[u8]) -> Heading {
-        heading_of(message, mime::parse(&body_parser(), message).as_ref())
+    pub fn parse_header(message: &[u8]) -> ReceivedHeader {
+        header_with_attachments(message, mime::parse(&body_parser(), message).as_ref())
     }
 
     /// Reads one file.
     #[must_use]
-    pub fn attachment(message: &[u8], place: usize) -> Option<Attachment> {
+    pub fn parse_attachment(message: &[u8], place: usize) -> Option<ReceivedAttachment> {
         let parsed = mime::parse(&body_parser(), message)?;
         let at = u32::try_from(place).ok()?;
         parsed.attachment(at).map(|part| attachment(place, (part, message)))
@@ -87,17 +84,17 @@ fn body_parser() -> MessageParser {
     MessageParser::new().with_mime_headers().default_header_ignore()
 }
 
-fn heading_of(message: &[u8], parsed: Option<&Message<'_>>) -> Heading {
+fn header_with_attachments(message: &[u8], parsed: Option<&Message<'_>>) -> ReceivedHeader {
     let top = message.get(..message.len().min(HEADER_BYTES_MAX)).unwrap_or_default();
-    let whole = words::joined(mime::header_block(top));
+    let whole = words::join_adjacent_words(mime::header_block(top));
     let header = header_parser().parse_headers(&whole);
-    let heading = header.as_ref().map(Heading::of).unwrap_or_default();
-    let heading = Heading { unanswerable: answer::unanswerable(top), ..heading };
+    let heading = header.as_ref().map(ReceivedHeader::from_message).unwrap_or_default();
+    let heading = ReceivedHeader { unanswerable: answer::header_refusal(top), ..heading };
     let places = parsed.map(|parsed| parsed.attachments.as_slice()).unwrap_or_default();
     let part = |(place, id): (usize, &u32)| match parsed.and_then(|parsed| parsed.part(*id)) {
-        Some(part) => file(place, (part, message)),
-        None => File {
-            filename: named(place, UNKNOWN_TYPE),
+        Some(part) => attachment_summary(place, (part, message)),
+        None => AttachmentSummary {
+            filename: default_filename(place, UNKNOWN_TYPE),
             content_type: UNKNOWN_TYPE.to_owned(),
             size_bytes: 0,
         },
@@ -105,7 +102,7 @@ fn heading_of(message: &[u8], parsed: Option<&Message<'_>>) -> Heading {
     heading.with_files(places.iter().enumerate().map(part))
 }
 
-fn text(parsed: &Message<'_>) -> Option<String> {
+fn plain_text(parsed: &Message<'_>) -> Option<String> {
     let texts: Vec<&str> = parsed
         .text_bodies()
         .filter_map(|part| match &part.body {
@@ -113,10 +110,10 @@ fn text(parsed: &Message<'_>) -> Option<String> {
             _ => None,
         })
         .collect();
-    (!texts.is_empty()).then(|| lines(&texts.join("\n")))
+    (!texts.is_empty()).then(|| without_crlf(&texts.join("\n")))
 }
 
-fn html(parsed: &Message<'_>) -> Option<String> {
+fn html_text(parsed: &Message<'_>) -> Option<String> {
     let texts: Vec<&str> = parsed
         .html_bodies()
         .filter_map(|part| match &part.body {
@@ -124,11 +121,11 @@ fn html(parsed: &Message<'_>) -> Option<String> {
             _ => None,
         })
         .collect();
-    (!texts.is_empty()).then(|| lines(&texts.join("\n")))
+    (!texts.is_empty()).then(|| without_crlf(&texts.join("\n")))
 }
 
 /// Without the line ends of the wire.
-fn lines(text: &str) -> String {
+fn without_crlf(text: &str) -> String {
     text.replace("\r\n", "\n")
 }
 
@@ -138,27 +135,28 @@ fn content_type(part: &MessagePart<'_>) -> String {
         None => kind.ctype().to_owned(),
     });
     let read = read.map(|text| one_line(&text).to_lowercase()).filter(|text| text.contains('/'));
-    cut(&read.unwrap_or_else(|| UNKNOWN_TYPE.to_owned()), 127)
+    truncate_json(&read.unwrap_or_else(|| UNKNOWN_TYPE.to_owned()), 127)
 }
 
-fn file(place: usize, (part, message): (&MessagePart<'_>, &[u8])) -> File {
+fn attachment_summary(place: usize, (part, message): (&MessagePart<'_>, &[u8])) -> AttachmentSummary {
     let content_type = content_type(part);
     // A name is shown, and perhaps stored: no directories, no control characters.
-    let name = filename::of(header_of(part, message)).or_else(|| part.attachment_name().map(str::to_owned));
+    let name =
+        filename::parse_filename(part_header(part, message)).or_else(|| part.attachment_name().map(str::to_owned));
     let name = name.as_deref().map(one_line).map(|name| {
         let last = name.rsplit(['/', '\\']).next().unwrap_or_default();
-        cut(last.trim(), FILENAME_BYTES_MAX)
+        truncate_json(last.trim(), FILENAME_BYTES_MAX)
     });
     let name = name.filter(|name| !name.is_empty() && name != "." && name != "..");
-    File {
-        filename: name.unwrap_or_else(|| named(place, &content_type)),
+    AttachmentSummary {
+        filename: name.unwrap_or_else(|| default_filename(place, &content_type)),
         content_type,
         size_bytes: part.contents().len() as u64,
     }
 }
 
 /// A name for what has none.
-fn named(place: usize, content_type: &str) -> String {
+fn default_filename(place: usize, content_type: &str) -> String {
     let extension = match content_type {
         "message/rfc822" => "eml",
         "text/plain" => "txt",
@@ -174,21 +172,21 @@ fn named(place: usize, content_type: &str) -> String {
 }
 
 /// The header of a part, as it stands in the message.
-fn header_of<'m>(part: &MessagePart<'_>, message: &'m [u8]) -> &'m [u8] {
+fn part_header<'m>(part: &MessagePart<'_>, message: &'m [u8]) -> &'m [u8] {
     let at = |offset: u32| usize::try_from(offset).unwrap_or(usize::MAX);
     message.get(at(part.offset_header)..at(part.offset_body)).unwrap_or_default()
 }
 
-fn attachment(place: usize, (part, message): (&MessagePart<'_>, &[u8])) -> Attachment {
+fn attachment(place: usize, (part, message): (&MessagePart<'_>, &[u8])) -> ReceivedAttachment {
     let is_inline = part.content_disposition().is_some_and(mail_parser::ContentType::is_inline)
         || (part.content_disposition().is_none() && part.content_id().is_some());
-    Attachment {
-        file: file(place, (part, message)),
-        content_id: part.content_id().map(|id| cut(&one_line(id), FILENAME_BYTES_MAX)),
+    ReceivedAttachment {
+        file: attachment_summary(place, (part, message)),
+        content_id: part.content_id().map(|id| truncate_json(&one_line(id), FILENAME_BYTES_MAX)),
         charset: part
             .content_type()
             .and_then(|kind| kind.attribute("charset"))
-            .map(|charset| cut(&one_line(charset), 127))
+            .map(|charset| truncate_json(&one_line(charset), 127))
             .filter(|charset| !charset.is_empty()),
         disposition: if is_inline { "inline" } else { "attachment" },
         data: part.contents().to_vec(),
@@ -204,7 +202,7 @@ fn headers(message: &[u8]) -> Vec<(String, String)> {
             let name = String::from_utf8_lossy(name.trim_ascii()).into_owned();
             let value = String::from_utf8_lossy(value.get(1..)?);
             let unfolded: String = value.split(['\r', '\n']).collect();
-            (!name.is_empty()).then(|| (name, cut(unfolded.trim(), VALUE_BYTES_MAX)))
+            (!name.is_empty()).then(|| (name, truncate_json(unfolded.trim(), VALUE_BYTES_MAX)))
         })
         .collect()
 }
@@ -218,13 +216,13 @@ mod tests {
 
     /// What is read of a message, as a text to compare.
     fn shown(message: &str) -> String {
-        let reading = Reading::of(message.replace('\n', "\r\n").as_bytes());
+        let reading = ParsedReceivedEmail::parse(message.replace('\n', "\r\n").as_bytes());
         let heading = &reading.heading;
         let files: Vec<String> = reading
             .attachments
             .iter()
             .map(|one| {
-                let File { filename, content_type, size_bytes } = &one.file;
+                let AttachmentSummary { filename, content_type, size_bytes } = &one.file;
                 format!("{filename} {content_type} {size_bytes} {} {:?}", one.disposition, one.content_id)
             })
             .collect();
@@ -249,7 +247,7 @@ mod tests {
              id=<1@a.example> text=Some(\"Hello\") html=Some(\"<p>Hello</p>\") \
              files=[\"a b.pdf application/pdf 3 attachment None\"]"
         );
-        let heading = Reading::heading(message.replace('\n', "\r\n").as_bytes());
+        let heading = ParsedReceivedEmail::parse_header(message.replace('\n', "\r\n").as_bytes());
         assert_eq!(heading.references, ["<a@b>", "<c@d>"]);
         assert_eq!((heading.in_reply_to.as_deref(), heading.attachment_count), (Some("<c@d>"), 1));
         assert_eq!(heading.reply_to, ["r@a.example"]);
@@ -263,10 +261,7 @@ mod tests {
             ("Subject: =?windows-1251?B?z/Do4uXy?=\n\n", "subject=Привет"),
             ("Subject: =?x-unknown?Q?abc?=\n\n", "subject="),
             ("Subject: =?utf-8?B?////?=\n\n", "subject="),
-            (
-                "Content-Type: text/plain; charset=iso-2022-jp\n\n\u{1b}$B$3$s\u{1b}(B\n",
-                "text=Some(\"こん\\n\")",
-            ),
+            ("Content-Type: text/plain; charset=iso-2022-jp\n\n\u{1b}$B$3$s\u{1b}(B\n", "text=Some(\"こん\\n\")"),
             ("Content-Type: text/plain; charset=\"\"\n\nabc\n", "text=Some(\"abc\\n\")"),
             ("From: =?utf-8?q?a=0D=0ABcc:_x?= <a@b.example>\n\n", "from=\"a  Bcc: x\" <a@b.example>"),
             ("From: nobody at all\n\n", "from="),
@@ -288,7 +283,7 @@ mod tests {
             let message = format!(
                 "Content-Type: multipart/mixed; boundary=x\n\n--x\nContent-Type: application/octet-stream; {name}\n\n1\n--x--\n"
             );
-            let read = Reading::of(message.replace('\n', "\r\n").as_bytes());
+            let read = ParsedReceivedEmail::parse(message.replace('\n', "\r\n").as_bytes());
             assert_eq!(read.attachments[0].file.filename, wanted, "{name}");
         }
     }
@@ -297,8 +292,7 @@ mod tests {
     fn broken_and_hostile_messages_are_read_somehow() {
         let nested: String =
             (0..500).map(|n| format!("Content-Type: multipart/mixed; boundary=b{n}\n\n--b{n}\n")).collect();
-        let unclosed: String =
-            (0..3_000).map(|n| format!("--b{}\nContent-Type: text/plain\n\nx\n", n % 7)).collect();
+        let unclosed: String = (0..3_000).map(|n| format!("--b{}\nContent-Type: text/plain\n\nx\n", n % 7)).collect();
         let addresses = format!("To: {}\n\n", vec!["a@b.example"; 20_000].join(","));
         for message in [
             String::new(),
@@ -322,11 +316,12 @@ mod tests {
                 quotes = "IiIi".repeat(1_000),
                 people = format!("=?utf-8?b?{}?= <a@b.example>,", "IiIi".repeat(200)).repeat(20),
                 ids = "\\\"".repeat(400),
-                files = "--x\nContent-Type: application/pdf; name=\"=?utf-8?b?IiIiIiIiIiIiIiIiIiIiIiIi?=\"\n\nx\n".repeat(500),
+                files = "--x\nContent-Type: application/pdf; name=\"=?utf-8?b?IiIiIiIiIiIiIiIiIiIiIiIi?=\"\n\nx\n"
+                    .repeat(500),
             ),
         ] {
-            let heading = Reading::heading(message.as_bytes());
-            assert_eq!(heading, Reading::of(message.as_bytes()).heading);
+            let heading = ParsedReceivedEmail::parse_header(message.as_bytes());
+            assert_eq!(heading, ParsedReceivedEmail::parse(message.as_bytes()).heading);
             assert!(serde_json::to_vec(&heading).unwrap().len() < 20_000);
         }
     }
@@ -334,7 +329,7 @@ mod tests {
     #[test]
     fn a_thread_keeps_its_end() {
         let ids: String = (0..1_000).map(|n| format!("<{n}@a.example> ")).collect();
-        let heading = Reading::heading(format!("References: {ids}\r\n\r\n").as_bytes());
+        let heading = ParsedReceivedEmail::parse_header(format!("References: {ids}\r\n\r\n").as_bytes());
         assert_eq!(heading.references.last().map(String::as_str), Some("<999@a.example>"));
         assert!(heading.references.len() < 300);
     }

@@ -15,10 +15,10 @@ const DIVIDERS: &[&str] = &[
     "________________________________",
 ];
 /// What ends the line by which others introduce a quote: `On Monday Ada wrote:`.
-const WROTE: &[&str] =
+const QUOTE_INTRO_ENDS: &[&str] =
     &["wrote:", "schrieb:", "a écrit :", "escribió:", "ha scritto:", "schreef:", "napisał(a):"];
 /// What begins it.
-const ON: &[&str] = &["on ", "am ", "le ", "el ", "il ", "op ", "w dniu "];
+const QUOTE_INTRO_STARTS: &[&str] = &["on ", "am ", "le ", "el ", "il ", "op ", "w dniu "];
 /// A signature begins here (RFC 3676 4.3).
 const SIGNATURE: &str = "--";
 /// Lines of an introduction that is folded.
@@ -28,7 +28,7 @@ const INTRODUCTION_LINES_MAX: usize = 3;
 #[must_use]
 pub fn strip_quote(text: &str) -> String {
     let lines: Vec<&str> = text.lines().collect();
-    let end = (0..lines.len()).find(|at| begins_quote(&lines, *at)).unwrap_or(lines.len());
+    let end = (0..lines.len()).find(|at| is_quote_start(&lines, *at)).unwrap_or(lines.len());
     let mut kept = lines.get(..end).unwrap_or_default();
     while let Some((last, before)) = kept.split_last() {
         if !last.trim_start().starts_with('>') && !last.trim().is_empty() {
@@ -43,7 +43,7 @@ pub fn strip_quote(text: &str) -> String {
     if stripped.is_empty() { text.trim().to_owned() } else { stripped }
 }
 
-fn begins_quote(lines: &[&str], at: usize) -> bool {
+fn is_quote_start(lines: &[&str], at: usize) -> bool {
     let Some(line) = lines.get(at).map(|line| line.trim()) else { return false };
     // Long lines are prose, and are not looked at letter by letter again and again.
     if line.is_empty() || line.len() > 500 {
@@ -56,19 +56,16 @@ fn begins_quote(lines: &[&str], at: usize) -> bool {
     if low.starts_with("from: ") || low.starts_with("von: ") || low.starts_with("de : ") {
         let next = lines.iter().skip(at + 1).take(3).map(|line| line.trim().to_lowercase());
         return next.into_iter().any(|line| {
-            ["sent: ", "to: ", "date: ", "gesendet: ", "an: ", "envoyé : "]
-                .iter()
-                .any(|word| line.starts_with(word))
+            ["sent: ", "to: ", "date: ", "gesendet: ", "an: ", "envoyé : "].iter().any(|word| line.starts_with(word))
         });
     }
-    if !ON.iter().any(|word| low.starts_with(word)) {
+    if !QUOTE_INTRO_STARTS.iter().any(|word| low.starts_with(word)) {
         return false;
     }
-    let introduction: Vec<&str> =
-        lines.iter().skip(at).take(INTRODUCTION_LINES_MAX).map(|line| line.trim()).collect();
+    let introduction: Vec<&str> = lines.iter().skip(at).take(INTRODUCTION_LINES_MAX).map(|line| line.trim()).collect();
     let ends = introduction.iter().position(|line| {
         let low = line.to_lowercase();
-        WROTE.iter().any(|word| low.ends_with(word))
+        QUOTE_INTRO_ENDS.iter().any(|word| low.ends_with(word))
     });
     ends.is_some_and(|ends| introduction.iter().take(ends).all(|line| !line.is_empty()))
 }

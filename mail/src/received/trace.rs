@@ -9,8 +9,8 @@
 use bytes::Bytes;
 
 use super::heading::{fields, is_named};
-use crate::address::{Address, Name};
-use crate::letter::PASSED_ON_FOR;
+use crate::address::{Address, DomainName};
+use crate::letter::LOOP_HEADER;
 
 const AUTHENTICATION_RESULTS: &str = "Authentication-Results";
 const DELIVERED_TO: &str = "Delivered-To";
@@ -20,42 +20,42 @@ const RECEIVED_MAX: usize = 100;
 
 /// The trace of a message in its header.
 #[derive(Debug)]
-pub struct Trace;
+pub struct TraceFields;
 
-impl Trace {
+impl TraceFields {
     /// What is put on top, above the fields of the door.
     #[must_use]
-    pub fn on_top(reverse_path: Option<&Address>, recipient: &Address, door: &str) -> String {
+    pub fn build(reverse_path: Option<&Address>, recipient: &Address, door: &str) -> String {
         let path = reverse_path.map(ToString::to_string).unwrap_or_default();
         format!("Return-Path: <{path}>\r\n{DELIVERED_TO}: {recipient}\r\n{door}")
     }
 
     /// Whether a message goes round in circles: it was handed on too often.
     #[must_use]
-    pub fn is_worn(message: &[u8]) -> bool {
+    pub fn exceeds_hop_limit(message: &[u8]) -> bool {
         fields(message).filter(|field| is_named(field, RECEIVED)).nth(RECEIVED_MAX - 1).is_some()
     }
 
     /// Whether a message was here before, for the same recipient.
     #[must_use]
     pub fn was_delivered_to(message: &[u8], recipient: &Address) -> bool {
-        Self::says(message, DELIVERED_TO, recipient)
+        Self::has_field_for(message, DELIVERED_TO, recipient)
     }
 
     /// Whether a message is one that was passed on from here for this mailbox, and has come back.
     #[must_use]
-    pub fn was_passed_on_for(message: &[u8], mailbox: &Address) -> bool {
-        Self::says(message, PASSED_ON_FOR, mailbox)
+    pub fn was_forwarded_for(message: &[u8], mailbox: &Address) -> bool {
+        Self::has_field_for(message, LOOP_HEADER, mailbox)
     }
 
-    fn says(message: &[u8], name: &str, recipient: &Address) -> bool {
+    fn has_field_for(message: &[u8], name: &str, recipient: &Address) -> bool {
         fields(message).filter(|field| is_named(field, name)).any(|field| {
             let text = String::from_utf8_lossy(field);
             let value = text.split_once(':').map(|(_, value)| value.trim()).unwrap_or_default();
             let found = value.trim_start_matches('<').trim_end_matches('>').parse::<Address>();
             found.is_ok_and(|found| {
                 found.domain() == recipient.domain()
-                    && found.plain_local().eq_ignore_ascii_case(&recipient.plain_local())
+                    && found.unquoted_local_part().eq_ignore_ascii_case(&recipient.unquoted_local_part())
             })
         })
     }
@@ -63,12 +63,12 @@ impl Trace {
 
 /// A message without the results that somebody claims we have found (RFC 8601 5), in pieces that are not copied.
 #[must_use]
-pub fn without_results_of(message: &Bytes, hostname: &Name) -> Vec<Bytes> {
+pub fn strip_forged_auth_results(message: &Bytes, hostname: &DomainName) -> Vec<Bytes> {
     let mut pieces = Vec::new();
     let (mut kept_from, mut at) = (0, 0);
     for field in fields(message) {
         let end = at + field.len();
-        if is_named(field, AUTHENTICATION_RESULTS) && claims_to_be(field, hostname) {
+        if is_named(field, AUTHENTICATION_RESULTS) && has_authserv_id(field, hostname) {
             if at > kept_from {
                 pieces.push(message.slice(kept_from..at));
             }
@@ -87,7 +87,7 @@ pub fn without_results_of(message: &Bytes, hostname: &Name) -> Vec<Bytes> {
 /// Readers differ in what they make of odd spellings: some join a name that blanks or comments part, some decode encoded
 /// words, some drop escapes. So a name is compared as it stands and with all blanks and comments removed, and an id that
 /// readers may decode (quotes, escapes, encoded words, letters beyond ASCII, a comment without an end) counts as ours.
-fn claims_to_be(field: &[u8], hostname: &Name) -> bool {
+fn has_authserv_id(field: &[u8], hostname: &DomainName) -> bool {
     let text = String::from_utf8_lossy(field);
     let value = text.split_once(':').map(|(_, value)| value).unwrap_or_default();
     let Some(value) = without_comments(value) else { return true };
@@ -152,7 +152,7 @@ mod tests {
 
     fn left(message: &'static str) -> String {
         let hostname = "mx.example".parse().unwrap();
-        let pieces = without_results_of(&Bytes::from_static(message.as_bytes()), &hostname);
+        let pieces = strip_forged_auth_results(&Bytes::from_static(message.as_bytes()), &hostname);
         String::from_utf8(pieces.concat()).unwrap()
     }
 
@@ -195,16 +195,13 @@ mod tests {
             let message: &str = format!("Authentication-Results: {ours}\r\n\r\nx").leak();
             assert_eq!(left(message), "\r\nx", "{ours}");
         }
-        for theirs in
-            ["mx.example-2.net; x", "mx.example.net; x", "amx.example; x", "spf=pass (sender) a=b; x"]
-        {
+        for theirs in ["mx.example-2.net; x", "mx.example.net; x", "amx.example; x", "spf=pass (sender) a=b; x"] {
             let message: &str = format!("Authentication-Results: {theirs}\r\n\r\nx").leak();
             assert_eq!(left(message), message, "{theirs}");
         }
         let theirs = "Authentication-Results: mx.example.net (by mx.example; it says); none\r\n\r\n";
         assert_eq!(left(theirs), theirs);
-        let other =
-            "Authentication-Results: mx.example.net; none\r\n\r\nAuthentication-Results: mx.example; x";
+        let other = "Authentication-Results: mx.example.net; none\r\n\r\nAuthentication-Results: mx.example; x";
         assert_eq!(left(other), other);
         assert_eq!(left(""), "");
     }
@@ -212,13 +209,13 @@ mod tests {
     #[test]
     fn loops_are_seen() {
         let to: Address = "a@b.example".parse().unwrap();
-        assert!(Trace::was_passed_on_for(b"X-Loop: a@b.example\r\n\r\n", &to));
-        assert!(Trace::was_delivered_to(b"Delivered-To: A@b.example\r\n\r\n", &to));
-        assert!(!Trace::was_delivered_to(
-            b"Delivered-To: c@b.example\r\n\r\nDelivered-To: a@b.example\r\n",
-            &to
-        ));
+        assert!(TraceFields::was_forwarded_for(b"X-Loop: a@b.example\r\n\r\n", &to));
+        assert!(TraceFields::was_delivered_to(b"Delivered-To: A@b.example\r\n\r\n", &to));
+        assert!(!TraceFields::was_delivered_to(b"Delivered-To: c@b.example\r\n\r\nDelivered-To: a@b.example\r\n", &to));
         let fields = |count: usize| format!("{}\r\n", "Received: x\r\n".repeat(count));
-        assert!(Trace::is_worn(fields(100).as_bytes()) && !Trace::is_worn(fields(99).as_bytes()));
+        assert!(
+            TraceFields::exceeds_hop_limit(fields(100).as_bytes())
+                && !TraceFields::exceeds_hop_limit(fields(99).as_bytes())
+        );
     }
 }

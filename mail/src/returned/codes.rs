@@ -1,11 +1,11 @@
 //! Reply codes in the middle of what people and programs write.
 
-use crate::reply::{Enhanced, Reply};
-use crate::suppression::shortened;
+use crate::reply::{Enhanced, SmtpReply};
+use crate::suppression::truncate_diagnostic;
 
 /// A code in a line, and what is said with it.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub(super) struct Coded {
+pub(super) struct EmbeddedCode {
     /// The three digits.
     pub code: Option<u16>,
     /// RFC 3463.
@@ -14,13 +14,13 @@ pub(super) struct Coded {
     pub text: String,
 }
 
-impl Coded {
+impl EmbeddedCode {
     /// As a reply: a code that was not said is made of the enhanced one, and of `hard` where there is none.
-    pub(super) fn reply(self, hard: bool) -> Reply {
+    pub(super) fn into_reply(self, hard: bool) -> SmtpReply {
         let class = self.enhanced.map_or(if hard { 5 } else { 4 }, |enhanced| enhanced.class);
         let code = self.code.unwrap_or(if class == 4 { 450 } else { 550 });
         let text = if self.text.is_empty() { "no reason was given".to_owned() } else { self.text };
-        Reply { code, enhanced: self.enhanced, lines: vec![text.into()] }
+        SmtpReply { code, enhanced: self.enhanced, lines: vec![text.into()] }
     }
 }
 
@@ -28,51 +28,51 @@ impl Coded {
 pub(super) fn one_line(text: &str) -> String {
     let words: Vec<&str> = text.split_whitespace().take(400).collect();
     let clean: String = words.join(" ").chars().map(|c| if c.is_control() { '?' } else { c }).collect();
-    shortened(&clean)
+    truncate_diagnostic(&clean)
 }
 
 /// What stands around codes: brackets, quotes, the `#` of Exchange.
-fn bare(word: &str) -> &str {
+fn trim_punctuation(word: &str) -> &str {
     word.trim_matches(['(', ')', '<', '>', '[', ']', '#', ',', ';', ':', '"', '\''])
 }
 
-fn code_of(word: &str) -> Option<u16> {
+fn parse_code(word: &str) -> Option<u16> {
     let digits = word.len() == 3 && word.bytes().all(|b| b.is_ascii_digit());
     word.parse().ok().filter(|code| digits && (400..600).contains(code))
 }
 
-fn enhanced_of(word: &str) -> Option<Enhanced> {
+fn parse_enhanced(word: &str) -> Option<Enhanced> {
     let word = word.trim_end_matches('.');
-    let (code, rest) = Enhanced::split(word)?;
+    let (code, rest) = Enhanced::split_prefix(word)?;
     (rest.is_empty() && code.class != 2).then_some(code)
 }
 
 /// What stands behind `smtp;`.
-fn of_protocol(word: &str) -> Option<&str> {
+fn strip_smtp_prefix(word: &str) -> Option<&str> {
     word.split_once(';').filter(|(kind, _)| kind.eq_ignore_ascii_case("smtp")).map(|(_, code)| code)
 }
 
 /// `550`, `550-5.1.1`, `#550`; and what else is in the word.
-fn in_word(word: &str) -> (Option<u16>, Option<Enhanced>) {
-    let word = bare(word);
+fn codes_in_word(word: &str) -> (Option<u16>, Option<Enhanced>) {
+    let word = trim_punctuation(word);
     // `smtp;550`, as in a report's field, without the blank.
-    let word = of_protocol(word).unwrap_or(word);
-    if let Some(code) = code_of(word) {
+    let word = strip_smtp_prefix(word).unwrap_or(word);
+    if let Some(code) = parse_code(word) {
         return (Some(code), None);
     }
-    if let Some(enhanced) = enhanced_of(word) {
+    if let Some(enhanced) = parse_enhanced(word) {
         return (None, Some(enhanced));
     }
     let Some((code, rest)) = word.split_once(['-', '_', '#']) else { return (None, None) };
-    match code_of(code) {
-        Some(code) => (Some(code), enhanced_of(rest)),
+    match parse_code(code) {
+        Some(code) => (Some(code), parse_enhanced(rest)),
         None => (None, None),
     }
 }
 
 /// Finds the first code of a line that can be one: three digits at the beginning, after a colon or a word that
 /// announces them, or with an enhanced code; or an enhanced code.
-pub(super) fn find(line: &str) -> Option<Coded> {
+pub(super) fn find_code(line: &str) -> Option<EmbeddedCode> {
     /// A word before a code that says that it is one.
     const ANNOUNCE: [&str; 9] =
         ["said", "error", "error_code", "code", "status", "reply", "response", "returned", "smtp"];
@@ -81,24 +81,25 @@ pub(super) fn find(line: &str) -> Option<Coded> {
     let mut before: Option<&str> = None;
     let mut words = line.split_whitespace().take(200).peekable();
     while let Some(word) = words.next() {
-        let (code, mut enhanced) = in_word(word);
+        let (code, mut enhanced) = codes_in_word(word);
         let announced = before.is_none_or(|before| {
-            let plain = bare(before).to_ascii_lowercase();
-            let ends = before.ends_with(':') || before.ends_with(';') || of_protocol(bare(word)).is_some();
+            let plain = trim_punctuation(before).to_ascii_lowercase();
+            let ends =
+                before.ends_with(':') || before.ends_with(';') || strip_smtp_prefix(trim_punctuation(word)).is_some();
             ends || HEARD.contains(&before) || ANNOUNCE.contains(&plain.as_str())
         });
         before = Some(word);
         if code.is_none() && enhanced.is_none() {
             continue;
         }
-        let next = words.peek().and_then(|next| enhanced_of(bare(next)));
+        let next = words.peek().and_then(|next| parse_enhanced(trim_punctuation(next)));
         if code.is_some() && enhanced.is_none() && next.is_some() {
             enhanced = next;
             words.next();
         }
         if enhanced.is_some() || announced || word.starts_with('#') {
             let text: Vec<&str> = words.collect();
-            return Some(Coded { code, enhanced, text: one_line(&text.join(" ")) });
+            return Some(EmbeddedCode { code, enhanced, text: one_line(&text.join(" ")) });
         }
     }
     None
@@ -121,12 +122,12 @@ mod tests {
             ("08:00:00: <-- 550 unknown", Some(550), None, "unknown"),
             ("Sorry, no mailbox here by that name. (#5.1.1)", None, Some((5, 1, 1)), ""),
         ] {
-            let found = find(line).unwrap_or_else(|| panic!("{line}"));
+            let found = find_code(line).unwrap_or_else(|| panic!("{line}"));
             let expected = enhanced.map(|(c, s, d)| Enhanced::new(c, s, d));
             assert_eq!((found.code, found.enhanced, found.text.as_str()), (code, expected, text), "{line}");
         }
         for none in ["on 2026-11-22 at 450 Main Street", "[192.0.2.550]", "2.0.0 fine", "a 500 MB file", ""] {
-            assert_eq!(find(none), None, "{none}");
+            assert_eq!(find_code(none), None, "{none}");
         }
     }
 }

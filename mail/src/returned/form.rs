@@ -4,13 +4,13 @@
 //! of them. A subject alone is enough only when a mailer daemon wrote. What was refused is looked for between
 //! that sentence and the returned message: a reply code in it says most, then the words.
 
-use crate::address::{Address, Name};
-use crate::classify::Reason;
+use crate::address::{Address, DomainName};
+use crate::classify::BounceClass;
 use crate::words;
 
-use super::codes::{self, Coded, one_line};
-use super::parts::{self, Part};
-use super::{Failure, Said, part};
+use super::codes::{self, EmbeddedCode, one_line};
+use super::parts::{self, ReportPart};
+use super::{BounceDetail, ParsedReport, find_part};
 
 /// Of the text so much is read.
 const TEXT_BYTES_MAX: usize = 32 * 1024;
@@ -18,7 +18,7 @@ const TEXT_BYTES_MAX: usize = 32 * 1024;
 const LINES_MAX: usize = 400;
 
 /// Sentences of those who tell that they go on trying, in lower case.
-const DELAYS: &[&str] = &[
+const DELAY_SENTENCES: &[&str] = &[
     "this is a warning message only",
     "you do not need to resend your message",
     "has not yet been delivered",
@@ -37,7 +37,7 @@ const DELAYS: &[&str] = &[
 ];
 
 /// Sentences of those who give up, in lower case.
-const FAILURES: &[&str] = &[
+const FAILURE_SENTENCES: &[&str] = &[
     // qmail and what came of it; many Japanese and Chinese providers
     "this is the qmail-send program",
     "i'm afraid i wasn't able to deliver your message",
@@ -152,7 +152,7 @@ const FAILURES: &[&str] = &[
 
 /// Sentences of those who keep a message until its sender has answered, in lower case: it has not come back. What they
 /// ask for is asked of nobody whose message was refused.
-const CHALLENGES: &[&str] = &[
+const CHALLENGE_SENTENCES: &[&str] = &[
     "to complete the delivery",
     "to complete delivery",
     "confirm that you are a person",
@@ -170,7 +170,7 @@ const CHALLENGES: &[&str] = &[
 ];
 
 /// Subjects of mailer daemons that give up, in lower case.
-const SUBJECTS: &[&str] = &[
+const FAILURE_SUBJECTS: &[&str] = &[
     "undelivered mail",
     "undeliverable",
     "mail delivery failed",
@@ -198,15 +198,8 @@ const SUBJECTS: &[&str] = &[
 ];
 
 /// Who writes bounces, by the beginning of their address.
-const DAEMONS: &[&str] = &[
-    "mailer-daemon",
-    "postmaster",
-    "mailerdaemon",
-    "mail-daemon",
-    "maildaemon",
-    "mdaemon",
-    "microsoftexchange",
-];
+const DAEMON_LOCAL_PARTS: &[&str] =
+    &["mailer-daemon", "postmaster", "mailerdaemon", "mail-daemon", "maildaemon", "mdaemon", "microsoftexchange"];
 
 /// And by the name that they give themselves.
 const DAEMON_NAMES: &[&str] = &[
@@ -224,7 +217,7 @@ const DAEMON_NAMES: &[&str] = &[
 ];
 
 /// What stands between the report and the message that it returns, in lower case.
-const RETURNED: &[&str] = &[
+const RETURNED_MESSAGE_MARKERS: &[&str] = &[
     "--- below this line is a copy of the message",
     "------ this is a copy of the message",
     "------ this is a copy of your message",
@@ -245,7 +238,7 @@ const RETURNED: &[&str] = &[
 ];
 
 /// Words of what might pass by itself.
-const PASSING: &[&str] = &[
+const TRANSIENT_WORDS: &[&str] = &[
     "retry timeout exceeded",
     "timed out",
     "timeout",
@@ -261,69 +254,69 @@ const PASSING: &[&str] = &[
 ];
 
 /// Reads a bounce in one of the free forms; none when it is none.
-pub(super) fn read(message: &[u8], parts: &[Part<'_>]) -> Option<Said> {
-    let text = text_of(parts)?;
-    let lines = report(&text);
-    let lower = opening(&lines);
-    let subject = shown(message, "Subject").to_lowercase();
+pub(super) fn parse(message: &[u8], parts: &[ReportPart<'_>]) -> Option<ParsedReport> {
+    let text = report_text(parts)?;
+    let lines = report_lines(&text);
+    let lower = opening_text(&lines);
+    let subject = decoded_field(message, "Subject").to_lowercase();
     let says = |sentences: &[&str]| sentences.iter().any(|known| lower.contains(known));
     // People and their auto-replies use the same words: who writes decides (RFC 3834 3.2).
     if !is_by_daemon(message) {
         return None;
     }
     // An enhanced code says that it was refused all the same; three digits may be those that are to be typed.
-    let is_refused = |line: &&str| codes::find(line).is_some_and(|code| code.enhanced.is_some());
-    if says(CHALLENGES) && !lines.iter().any(is_refused) {
+    let is_refused = |line: &&str| codes::find_code(line).is_some_and(|code| code.enhanced.is_some());
+    if says(CHALLENGE_SENTENCES) && !lines.iter().any(is_refused) {
         return None;
     }
-    if says(DELAYS) || subject.contains("(delay)") {
-        return Some(Said::Delayed(failure(&lines)));
+    if says(DELAY_SENTENCES) || subject.contains("(delay)") {
+        return Some(ParsedReport::Delayed(parse_failure(&lines)));
     }
-    let by_subject = SUBJECTS.iter().any(|known| subject.trim_start().starts_with(known));
-    if !says(FAILURES) && !by_subject {
+    let by_subject = FAILURE_SUBJECTS.iter().any(|known| subject.trim_start().starts_with(known));
+    if !says(FAILURE_SENTENCES) && !by_subject {
         return None;
     }
-    Some(Said::Failed(failure(&lines)))
+    Some(ParsedReport::Failed(parse_failure(&lines)))
 }
 
 /// What people read of it.
-fn text_of(parts: &[Part<'_>]) -> Option<String> {
-    let mut text = match part(parts, &["text/plain"]) {
+fn report_text(parts: &[ReportPart<'_>]) -> Option<String> {
+    let mut text = match find_part(parts, &["text/plain"]) {
         Some(part) => part.text().into_owned(),
-        None => mail_parser::decoders::html::html_to_text(&cut(&part(parts, &["text/html"])?.text())),
+        None => mail_parser::decoders::html::html_to_text(&truncate_text(&find_part(parts, &["text/html"])?.text())),
     };
     // Typed by a word processor.
     text.truncate(text.floor_char_boundary(TEXT_BYTES_MAX));
     Some(text.replace(['\u{2019}', '\u{2018}'], "'"))
 }
 
-fn cut(text: &str) -> String {
+fn truncate_text(text: &str) -> String {
     text.get(..text.floor_char_boundary(TEXT_BYTES_MAX)).unwrap_or_default().to_owned()
 }
 
 /// Whether an address is of those who write bounces.
 pub(super) fn is_daemon(address: &Address) -> bool {
-    let local = address.plain_local().to_ascii_lowercase();
-    DAEMONS.iter().any(|daemon| local.starts_with(daemon))
+    let local = address.unquoted_local_part().to_ascii_lowercase();
+    DAEMON_LOCAL_PARTS.iter().any(|daemon| local.starts_with(daemon))
 }
 
 /// By its address, by the name before it, or by having none: reports have had `From: <>`.
 fn is_by_daemon(message: &[u8]) -> bool {
-    let from = shown(message, "From").to_lowercase();
+    let from = decoded_field(message, "From").to_lowercase();
     let (name, address) = from.rsplit_once('<').unwrap_or(("", &from));
     let name = name.trim().trim_matches('"');
     address.trim_start().starts_with('>')
-        || DAEMONS.iter().any(|daemon| address.trim_start().starts_with(daemon))
+        || DAEMON_LOCAL_PARTS.iter().any(|daemon| address.trim_start().starts_with(daemon))
         || DAEMON_NAMES.iter().any(|daemon| name.starts_with(daemon))
 }
 
 /// A field as people see it.
-fn shown(message: &[u8], name: &str) -> String {
-    parts::field(message, name).map(|value| words::decoded(&value)).unwrap_or_default()
+fn decoded_field(message: &[u8], name: &str) -> String {
+    parts::header_field(message, name).map(|value| words::decode_text(&value)).unwrap_or_default()
 }
 
 /// How a report begins, its lines joined, in lower case: forms say what they are at once.
-fn opening(lines: &[&str]) -> String {
+fn opening_text(lines: &[&str]) -> String {
     const OPENING_BYTES: usize = 4 * 1024;
     let mut text = String::new();
     for line in lines {
@@ -337,32 +330,32 @@ fn opening(lines: &[&str]) -> String {
 }
 
 /// The lines of the report, without the returned message and without what is quoted of one.
-fn report(text: &str) -> Vec<&str> {
+fn report_lines(text: &str) -> Vec<&str> {
     let is_returned = |line: &&str| {
         let lower = line.trim().to_lowercase();
-        RETURNED.iter().any(|mark| lower.starts_with(mark))
+        RETURNED_MESSAGE_MARKERS.iter().any(|mark| lower.starts_with(mark))
     };
     let lines = text.lines().map(str::trim).take_while(|line| !is_returned(line));
     lines.filter(|line| !line.is_empty() && !line.starts_with('>')).take(LINES_MAX).collect()
 }
 
-fn failure(lines: &[&str]) -> Failure {
-    let at = lines.iter().position(|line| codes::find(line).is_some());
-    let found = at.and_then(|at| codes::find(lines.get(at)?));
-    let worded = || lines.iter().position(|line| Reason::by_words(line).is_some());
+fn parse_failure(lines: &[&str]) -> BounceDetail {
+    let at = lines.iter().position(|line| codes::find_code(line).is_some());
+    let found = at.and_then(|at| codes::find_code(lines.get(at)?));
+    let worded = || lines.iter().position(|line| BounceClass::from_text(line).is_some());
     let passing = |line: &&str| {
         let lower = line.to_lowercase();
-        PASSING.iter().any(|word| lower.contains(word))
+        TRANSIENT_WORDS.iter().any(|word| lower.contains(word))
     };
     // What follows on the same thing: long replies are broken into lines.
     let spoken = at.or_else(worded).or_else(|| lines.iter().position(passing));
     let said = spoken.and_then(|at| lines.get(at..)).unwrap_or_default();
     let said = one_line(&said.iter().take(3).copied().collect::<Vec<_>>().join(" "));
     let is_about_address = || {
-        let reason = Reason::by_words(&said);
-        matches!(reason, Some(Reason::UnknownUser | Reason::DomainNotFound | Reason::Inactive))
+        let reason = BounceClass::from_text(&said);
+        matches!(reason, Some(BounceClass::UnknownUser | BounceClass::DomainNotFound | BounceClass::Inactive))
     };
-    let coded = found.unwrap_or_else(|| Coded { code: None, enhanced: None, text: said.clone() });
+    let coded = found.unwrap_or_else(|| EmbeddedCode { code: None, enhanced: None, text: said.clone() });
     // Who gives no code is taken at their word that there is no such address, and for nothing else.
     let soft = match (coded.enhanced, coded.code) {
         (Some(enhanced), _) => enhanced.class == 4 || (enhanced.subject, enhanced.detail) == (4, 7),
@@ -370,7 +363,7 @@ fn failure(lines: &[&str]) -> Failure {
         (None, None) => !is_about_address() || lines.iter().any(passing),
     };
     let has_code = coded.code.is_some();
-    let mut reply = coded.reply(!soft);
+    let mut reply = coded.into_reply(!soft);
     // The code may end the sentence that says what it means.
     if reply.lines.iter().all(|line| line.as_ref() == "no reason was given") && !said.is_empty() {
         reply.lines = vec![said.clone().into()];
@@ -378,12 +371,12 @@ fn failure(lines: &[&str]) -> Failure {
     let diagnostic = if said.is_empty() { reply.to_string() } else { said };
     // Who refused is named where it is told, or beside it.
     let near = |at: usize| [Some(at), at.checked_sub(1), Some(at + 1)].into_iter().flatten();
-    let host = spoken.and_then(|at| near(at).filter_map(|at| lines.get(at)).find_map(|line| host(line)));
-    Failure { reply, has_code, diagnostic, soft, host }
+    let host = spoken.and_then(|at| near(at).filter_map(|at| lines.get(at)).find_map(|line| failing_host(line)));
+    BounceDetail { reply, has_code, diagnostic, soft, host }
 }
 
 /// `host mx.example.net [192.0.2.1] said`, `mx.example.net gave this error`, `<mx.example.net #5.1.1`.
-fn host(line: &str) -> Option<String> {
+fn failing_host(line: &str) -> Option<String> {
     let mut words = line.split_whitespace().take(60).peekable();
     while let Some(word) = words.next() {
         let bare = word.trim_matches(['<', '>', '[', ']', '(', ')', ',', ':']);
@@ -393,7 +386,7 @@ fn host(line: &str) -> Option<String> {
         let named = announced || (word.starts_with('<') && next.starts_with('#')) || next == "gave";
         let name = candidate.split(['[', '(']).next().unwrap_or_default();
         let name = name.trim_matches(['<', '>', ',', ':', '.']);
-        if named && name.contains('.') && name.parse::<Name>().is_ok() {
+        if named && name.contains('.') && name.parse::<DomainName>().is_ok() {
             return Some(name.to_ascii_lowercase());
         }
     }

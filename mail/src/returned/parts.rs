@@ -7,8 +7,8 @@ use std::borrow::Cow;
 use mail_parser::decoders::charsets::map::charset_decoder;
 use mail_parser::decoders::quoted_printable::quoted_printable_decode;
 
-use crate::attached::{base64_decoded, first_token, parameter, text_of};
-use crate::message::fields;
+use crate::attached::{decode_base64, first_token, parameter, unfold_value};
+use crate::message::parse_fields;
 
 /// Parts in one another: a report is one multipart, lists and gateways put another around it.
 const DEPTH_MAX: usize = 5;
@@ -19,7 +19,7 @@ const VALUE_BYTES_MAX: usize = 8 * 1024;
 
 /// A part that holds no parts.
 #[derive(Debug, Clone)]
-pub struct Part<'m> {
+pub struct ReportPart<'m> {
     /// `type/subtype`, in lower case; `text/plain` where nothing is said (RFC 2045 5.2).
     pub kind: String,
     /// Its file's name.
@@ -30,7 +30,7 @@ pub struct Part<'m> {
     pub body: Cow<'m, [u8]>,
 }
 
-impl Part<'_> {
+impl ReportPart<'_> {
     /// What it says.
     #[must_use]
     pub fn text(&self) -> Cow<'_, str> {
@@ -43,43 +43,43 @@ impl Part<'_> {
 
 /// The value of a message's first field of this name, unfolded; not decoded.
 #[must_use]
-pub fn field(message: &[u8], name: &str) -> Option<String> {
-    let (fields, _) = fields(message);
-    let found = fields.iter().find(|field| field.is(message, name))?;
+pub fn header_field(message: &[u8], name: &str) -> Option<String> {
+    let (fields, _) = parse_fields(message);
+    let found = fields.iter().find(|field| field.has_name(message, name))?;
     let value = message.get(found.name_end..found.end)?;
-    Some(text_of(value.get(..VALUE_BYTES_MAX).unwrap_or(value)))
+    Some(unfold_value(value.get(..VALUE_BYTES_MAX).unwrap_or(value)))
 }
 
 /// The parts of a message, in their order.
 #[must_use]
-pub fn of(message: &[u8]) -> Vec<Part<'_>> {
+pub fn parse_parts(message: &[u8]) -> Vec<ReportPart<'_>> {
     let mut out = Vec::new();
-    walk(message, 0, &mut out);
+    collect_parts(message, 0, &mut out);
     out
 }
 
-fn walk<'m>(part: &'m [u8], depth: usize, out: &mut Vec<Part<'m>>) {
+fn collect_parts<'m>(part: &'m [u8], depth: usize, out: &mut Vec<ReportPart<'m>>) {
     if out.len() >= PARTS_MAX || depth > DEPTH_MAX {
         return;
     }
-    let kind_field = field(part, "Content-Type").unwrap_or_default();
+    let kind_field = header_field(part, "Content-Type").unwrap_or_default();
     let kind = Some(first_token(&kind_field)).filter(|kind| kind.contains('/'));
     let kind = kind.unwrap_or_else(|| "text/plain".to_owned());
     let parameter = |name: &str| parameter::values(&kind_field, name).into_iter().next();
-    let body = part.get(fields(part).1..).unwrap_or_default();
+    let body = part.get(parse_fields(part).1..).unwrap_or_default();
     let body = body.strip_prefix(b"\r\n").or_else(|| body.strip_prefix(b"\n")).unwrap_or(body);
     if let (true, Some(boundary)) = (kind.starts_with("multipart/"), parameter("boundary")) {
-        return split(body, &boundary, depth, out);
+        return split_multipart(body, &boundary, depth, out);
     }
-    let disposition = field(part, "Content-Disposition").unwrap_or_default();
+    let disposition = header_field(part, "Content-Disposition").unwrap_or_default();
     let name = parameter::values(&disposition, "filename").into_iter().next();
-    let encoding = first_token(&field(part, "Content-Transfer-Encoding").unwrap_or_default());
+    let encoding = first_token(&header_field(part, "Content-Transfer-Encoding").unwrap_or_default());
     let decoded = match encoding.as_str() {
-        "base64" => Cow::Owned(base64_decoded(body)),
+        "base64" => Cow::Owned(decode_base64(body)),
         "quoted-printable" => quoted_printable_decode(body).map_or(Cow::Borrowed(body), Cow::Owned),
         _ => Cow::Borrowed(body),
     };
-    out.push(Part {
+    out.push(ReportPart {
         charset: parameter("charset").unwrap_or_default().to_ascii_lowercase(),
         name: name.or_else(|| parameter("name")).unwrap_or_default(),
         kind,
@@ -88,7 +88,7 @@ fn walk<'m>(part: &'m [u8], depth: usize, out: &mut Vec<Part<'m>>) {
 }
 
 /// The parts between lines that begin with the boundary (RFC 2046 5.1.1).
-fn split<'m>(body: &'m [u8], boundary: &str, depth: usize, out: &mut Vec<Part<'m>>) {
+fn split_multipart<'m>(body: &'m [u8], boundary: &str, depth: usize, out: &mut Vec<ReportPart<'m>>) {
     let delimiter = [b"--", boundary.trim_end().as_bytes()].concat();
     if boundary.is_empty() {
         return;
@@ -99,7 +99,7 @@ fn split<'m>(body: &'m [u8], boundary: &str, depth: usize, out: &mut Vec<Part<'m
             continue;
         }
         if let Some(part) = start.and_then(|start| body.get(start..at)) {
-            walk(part, depth + 1, out);
+            collect_parts(part, depth + 1, out);
         }
         if out.len() >= PARTS_MAX {
             return;
@@ -113,13 +113,13 @@ fn split<'m>(body: &'m [u8], boundary: &str, depth: usize, out: &mut Vec<Part<'m
     }
     // The end is missing: the message was cut.
     if let Some(part) = start.and_then(|start| body.get(start..)) {
-        walk(part, depth + 1, out);
+        collect_parts(part, depth + 1, out);
     }
 }
 
 /// Groups of fields, an empty line between them (RFC 3464 2.1): name in lower case, value unfolded.
 #[must_use]
-pub fn groups(text: &str) -> Vec<Vec<(String, String)>> {
+pub fn field_groups(text: &str) -> Vec<Vec<(String, String)>> {
     /// A report about a hundred recipients has a hundred groups; ours are about one.
     const GROUPS_MAX: usize = 128;
     const FIELDS_MAX: usize = 64;
@@ -148,6 +148,6 @@ pub fn groups(text: &str) -> Vec<Vec<(String, String)>> {
 
 /// A field of a group.
 #[must_use]
-pub fn of_group<'g>(group: &'g [(String, String)], name: &str) -> Option<&'g str> {
+pub fn group_field<'g>(group: &'g [(String, String)], name: &str) -> Option<&'g str> {
     group.iter().find(|(known, _)| known == name).map(|(_, value)| value.as_str())
 }

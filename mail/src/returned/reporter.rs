@@ -9,37 +9,37 @@ use std::str::FromStr;
 
 use serde::{Deserialize, Serialize};
 
-use crate::address::{Address, AddressError, Mailbox, Name};
-use crate::arrival::Arrival;
-use crate::sending_name::organisation;
+use crate::address::{Address, AddressError, DomainName, Mailbox};
+use crate::arrival::InboundMessage;
+use crate::sending_name::organizational_domain;
 
 use super::parts;
 
 /// Those that are believed where nothing is configured: Yahoo's, Validity's and Microsoft's loops. Who has joined others
 /// names them.
-pub const USUAL: [&str; 3] = ["arf.mail.yahoo.com", "senderscore.net", "staff@hotmail.com"];
+pub const DEFAULT_REPORTERS: [&str; 3] = ["arf.mail.yahoo.com", "senderscore.net", "staff@hotmail.com"];
 
 /// Somebody who is believed about complaints.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(into = "String", try_from = "String")]
-pub enum Reporter {
+pub enum FeedbackReporter {
     /// An address.
     Address(Address),
     /// All addresses at a domain, and below it.
-    Domain(Name),
+    Domain(DomainName),
 }
 
-impl Reporter {
+impl FeedbackReporter {
     /// Those of [`USUAL`].
     #[must_use]
-    pub fn usual() -> Vec<Self> {
-        USUAL.iter().filter_map(|text| text.parse().ok()).collect()
+    pub fn defaults() -> Vec<Self> {
+        DEFAULT_REPORTERS.iter().filter_map(|text| text.parse().ok()).collect()
     }
 
-    fn is(&self, author: &Address) -> bool {
+    fn matches(&self, author: &Address) -> bool {
         match self {
             Self::Address(one) => {
-                one.domain() == author.domain() && one.local().eq_ignore_ascii_case(author.local())
+                one.domain() == author.domain() && one.local_part().eq_ignore_ascii_case(author.local_part())
             }
             Self::Domain(name) => {
                 let below = author.domain().as_str().strip_suffix(name.as_str());
@@ -51,15 +51,15 @@ impl Reporter {
 
 /// Whether one of these wrote what arrived, and can be seen to have.
 #[must_use]
-pub fn wrote(trusted: &[Reporter], arrival: &Arrival) -> bool {
-    let from = parts::field(&arrival.message, "From").and_then(|from| from.parse::<Mailbox>().ok());
+pub fn is_trusted_author(trusted: &[FeedbackReporter], arrival: &InboundMessage) -> bool {
+    let from = parts::header_field(&arrival.message, "From").and_then(|from| from.parse::<Mailbox>().ok());
     let Some(author) = from.map(|mailbox| mailbox.address) else { return false };
-    let aligned = organisation(author.domain());
-    let is_seen = || arrival.authenticated.iter().any(|name| organisation(name) == aligned);
-    trusted.iter().any(|one| one.is(&author)) && is_seen()
+    let aligned = organizational_domain(author.domain());
+    let is_seen = || arrival.authenticated.iter().any(|name| organizational_domain(name) == aligned);
+    trusted.iter().any(|one| one.matches(&author)) && is_seen()
 }
 
-impl FromStr for Reporter {
+impl FromStr for FeedbackReporter {
     type Err = AddressError;
 
     fn from_str(text: &str) -> Result<Self, AddressError> {
@@ -67,7 +67,7 @@ impl FromStr for Reporter {
     }
 }
 
-impl TryFrom<String> for Reporter {
+impl TryFrom<String> for FeedbackReporter {
     type Error = AddressError;
 
     fn try_from(text: String) -> Result<Self, AddressError> {
@@ -75,13 +75,13 @@ impl TryFrom<String> for Reporter {
     }
 }
 
-impl From<Reporter> for String {
-    fn from(reporter: Reporter) -> Self {
+impl From<FeedbackReporter> for String {
+    fn from(reporter: FeedbackReporter) -> Self {
         reporter.to_string()
     }
 }
 
-impl fmt::Display for Reporter {
+impl fmt::Display for FeedbackReporter {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             Self::Address(address) => address.fmt(f),
@@ -94,8 +94,8 @@ impl fmt::Display for Reporter {
 mod tests {
     use super::*;
 
-    fn arrival(from: &str, authenticated: &[&str]) -> Arrival {
-        Arrival {
+    fn arrival(from: &str, authenticated: &[&str]) -> InboundMessage {
+        InboundMessage {
             received_at: jiff::Timestamp::UNIX_EPOCH,
             peer: "192.0.2.9".parse().unwrap(),
             helo: "mx.example".to_owned(),
@@ -108,8 +108,8 @@ mod tests {
 
     #[test]
     fn only_who_is_listed_and_seen() {
-        let usual = Reporter::usual();
-        assert_eq!(usual.len(), USUAL.len());
+        let usual = FeedbackReporter::defaults();
+        assert_eq!(usual.len(), DEFAULT_REPORTERS.len());
         for (from, authenticated, is_one) in [
             ("Yahoo <feedback@arf.mail.yahoo.com>", vec!["arf.mail.yahoo.com"], true),
             ("Yahoo <feedback@arf.mail.yahoo.com>", vec!["yahoo.com"], true),
@@ -122,7 +122,7 @@ mod tests {
             ("eve@notsenderscore.net", vec!["notsenderscore.net"], false),
             ("", vec!["senderscore.net"], false),
         ] {
-            assert_eq!(wrote(&usual, &arrival(from, &authenticated)), is_one, "{from} {authenticated:?}");
+            assert_eq!(is_trusted_author(&usual, &arrival(from, &authenticated)), is_one, "{from} {authenticated:?}");
         }
     }
 }

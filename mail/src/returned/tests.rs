@@ -29,22 +29,22 @@ fn corpus() -> Vec<(String, String, Vec<u8>)> {
     files.iter().map(read).collect()
 }
 
-fn told(said: &Said) -> String {
+fn told(said: &ParsedReport) -> String {
     match said {
-        Said::Failed(failure) => {
+        ParsedReport::Failed(failure) => {
             let or_dash = |text: Option<String>| text.unwrap_or_else(|| "-".to_owned());
             format!(
                 "failed {} {} {} {} {}",
                 if failure.soft { "soft" } else { "hard" },
-                serde_json::to_value(failure.reason()).unwrap().as_str().unwrap(),
+                serde_json::to_value(failure.class()).unwrap().as_str().unwrap(),
                 or_dash(failure.has_code.then(|| failure.reply.code.to_string())),
                 or_dash(failure.reply.enhanced.map(|code| code.to_string())),
                 or_dash(failure.host.clone()),
             )
         }
-        Said::Delayed(_) => "delayed".to_owned(),
-        Said::Complaint(complaint) => format!("complaint {}", complaint.feedback_type),
-        Said::Nothing => "nothing".to_owned(),
+        ParsedReport::Delayed(_) => "delayed".to_owned(),
+        ParsedReport::Complaint(complaint) => format!("complaint {}", complaint.feedback_type),
+        ParsedReport::Nothing => "nothing".to_owned(),
     }
 }
 
@@ -56,7 +56,7 @@ fn every_form_of_the_corpus_is_read() {
     let wrong: Vec<String> = corpus
         .iter()
         .filter_map(|(name, expected, message)| {
-            let said = told(&read(message, Some(&about), None));
+            let said = told(&parse(message, Some(&about), None));
             (said != *expected).then(|| format!("{name}: `{said}`, expected `{expected}`"))
         })
         .collect();
@@ -66,10 +66,10 @@ fn every_form_of_the_corpus_is_read() {
 #[test]
 fn a_report_that_was_cut_anywhere_says_the_same_or_nothing() {
     for (name, _, message) in corpus() {
-        let whole = told(&read(&message, None, None));
+        let whole = told(&parse(&message, None, None));
         let kind = |told: &str| told.split(' ').next().unwrap_or_default().to_owned();
         for end in (0..message.len()).step_by(97) {
-            let cut = kind(&told(&read(&message[..end], None, None)));
+            let cut = kind(&told(&parse(&message[..end], None, None)));
             // Who else is told of comes later in the report: until then it is the failure of the first.
             let known = [kind(&whole), "nothing".to_owned(), "failed".to_owned(), "complaint".to_owned()];
             assert!(known.contains(&cut), "{name} cut at {end}: {cut}");
@@ -81,7 +81,7 @@ fn a_report_that_was_cut_anywhere_says_the_same_or_nothing() {
 fn what_leads_to_the_email_is_found() {
     let complaint = |name: &str| {
         let (_, _, message) = corpus().into_iter().find(|(file, ..)| file == name).unwrap();
-        read_complaint(&message).unwrap_or_else(|| panic!("{name}"))
+        parse_complaint(&message).unwrap_or_else(|| panic!("{name}"))
     };
     let address = |text: &str| text.parse::<Address>().unwrap();
     let path = address("b-01jd3k5m7n9pqrstvwxyz01234-0-abcdefgh@rp.acme.example");
@@ -97,17 +97,17 @@ fn what_leads_to_the_email_is_found() {
         ("abuse", &[address("ada@hotmail.example")][..])
     );
     assert_eq!(complaint("arf_redacted.eml").return_paths, std::slice::from_ref(&path));
-    assert_eq!(complaint("arf_rewritten_sender.eml").return_paths[0].local(), path.local());
+    assert_eq!(complaint("arf_rewritten_sender.eml").return_paths[0].local_part(), path.local_part());
     let (_, _, spam) = corpus().into_iter().find(|(file, ..)| file == "arf_not_spam.eml").unwrap();
-    assert_eq!(read_complaint(&spam), None);
+    assert_eq!(parse_complaint(&spam), None);
 }
 
 proptest! {
     /// Any bytes are read without harm, and what is kept of them is bounded.
     #[test]
     fn any_bytes_are_read(bytes in proptest::collection::vec(any::<u8>(), 0..4_000)) {
-        bounded(&read(&bytes, None, None))?;
-        let _ = read_complaint(&bytes);
+        bounded(&parse(&bytes, None, None))?;
+        let _ = parse_complaint(&bytes);
     }
 
     /// And reports that somebody broke.
@@ -122,16 +122,14 @@ proptest! {
             let at = at.index(message.len());
             message[at] = byte;
         }
-        bounded(&read(&message, Some(&OURS.parse().unwrap()), None))?;
-        let _ = read_complaint(&message);
+        bounded(&parse(&message, Some(&OURS.parse().unwrap()), None))?;
+        let _ = parse_complaint(&message);
     }
 }
 
-fn bounded(said: &Said) -> Result<(), TestCaseError> {
-    if let Said::Failed(failure) | Said::Delayed(failure) = said {
-        prop_assert!(
-            failure.diagnostic.chars().count() <= 1_000 && !failure.diagnostic.contains(char::is_control)
-        );
+fn bounded(said: &ParsedReport) -> Result<(), TestCaseError> {
+    if let ParsedReport::Failed(failure) | ParsedReport::Delayed(failure) = said {
+        prop_assert!(failure.diagnostic.chars().count() <= 1_000 && !failure.diagnostic.contains(char::is_control));
         prop_assert!((400..600).contains(&failure.reply.code));
         prop_assert!(!failure.reply.text().contains(char::is_control));
     }

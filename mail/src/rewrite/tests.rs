@@ -1,7 +1,7 @@
 //! Rewritten messages are read back: what was to change has changed, and nothing else.
 
 use super::*;
-use crate::contents::Contents;
+use crate::contents::ParsedBody;
 
 const URL: &str = "https://send.example/u/token";
 
@@ -14,14 +14,14 @@ fn the_link_stands_in_the_header_once_and_the_rest_stays() {
     let message = b"From: a@b.example\r\nLIST-Unsubscribe: <https://elsewhere.example>,\r\n <mailto:x@y>\r\n\
                     List-Unsubscribe-Post: x\r\nSubject: hi\r\n\r\nno token\r\n";
     assert_eq!(
-        text(with_link(message, URL)),
+        text(insert_unsubscribe_link(message, URL)),
         format!(
             "List-Unsubscribe: <{URL}>\r\nList-Unsubscribe-Post: List-Unsubscribe=One-Click\r\n\
              From: a@b.example\r\nSubject: hi\r\n\r\nno token\r\n"
         )
     );
-    assert!(text(with_link(b"", URL)).ends_with("One-Click\r\n"));
-    assert!(text(with_link(b"hello {{unsubscribe_url}}", URL)).contains("hello"));
+    assert!(text(insert_unsubscribe_link(b"", URL)).ends_with("One-Click\r\n"));
+    assert!(text(insert_unsubscribe_link(b"hello {{unsubscribe_url}}", URL)).contains("hello"));
 }
 
 #[test]
@@ -38,8 +38,8 @@ fn the_token_is_replaced_in_every_encoding() {
          --o\r\nContent-Type: text/plain; name=\"a.txt\"\r\nContent-Disposition: attachment; filename=\"a.txt\"\r\n\r\n\
          {{{{unsubscribe_url}}}} stays\r\n--o--\r\n"
     );
-    let linked = with_link(message.as_bytes(), URL);
-    let read = Contents::of(&linked);
+    let linked = insert_unsubscribe_link(message.as_bytes(), URL);
+    let read = ParsedBody::parse(&linked);
     assert_eq!(read.text.as_deref().map(str::trim_end), Some(format!("gr\u{fc}n {URL}\nlast").as_str()));
     let html = format!("<p>\u{e4} {URL}</p>\n").repeat(4);
     assert_eq!(read.html.as_deref().map(str::trim_end), Some(html.trim_end()));
@@ -55,14 +55,16 @@ fn the_token_is_replaced_in_every_encoding() {
 #[test]
 fn other_character_sets_keep_their_bytes() {
     let message = b"Content-Type: text/plain; charset=iso-8859-1\r\n\r\n\xe4 {{unsubscribe_url}} \xfc\r\n";
-    let linked = with_link(message, URL);
-    assert!(linked.ends_with(
-        format!("\r\n\r\n\u{e4} {URL} \u{fc}\r\n").chars().map(|c| c as u8).collect::<Vec<_>>().as_slice()
-    ));
+    let linked = insert_unsubscribe_link(message, URL);
+    assert!(
+        linked.ends_with(
+            format!("\r\n\r\n\u{e4} {URL} \u{fc}\r\n").chars().map(|c| c as u8).collect::<Vec<_>>().as_slice()
+        )
+    );
 }
 
-fn rendered() -> Rendered {
-    Rendered {
+fn rendered() -> RenderedTemplate {
+    RenderedTemplate {
         subject: Some("From the template".to_owned()),
         html: Some("<p>\u{e4}</p>".to_owned()),
         text: Some("\u{e4}".to_owned()),
@@ -74,20 +76,20 @@ fn a_templates_bodies_replace_a_messages_own() {
     let reply_to = ["r@b.example".parse().unwrap()];
     let message = b"From: a@b.example\r\nSubject: \r\nX-Order: 7\r\nContent-Type: text/html\r\n\
                     Service-Template: x\r\nMessage-ID: <1@x>\r\n\r\nold";
-    let new = with_bodies(message, &rendered(), &reply_to);
-    let read = Contents::of(&new);
+    let new = replace_bodies(message, &rendered(), &reply_to);
+    let read = ParsedBody::parse(&new);
     assert_eq!(
         (read.html.as_deref(), read.text.as_deref().map(str::trim_end)),
         (Some("<p>\u{e4}</p>"), Some("\u{e4}"))
     );
     assert!(read.files.is_empty());
-    let header = crate::message::read(&new).unwrap();
+    let header = crate::message::parse_header(&new).unwrap();
     assert_eq!(header.facts.subject, "From the template");
     assert_eq!(header.facts.message_id, "1@x");
     assert_eq!(header.facts.reply_to, reply_to);
     let new = text(new);
     assert!(new.contains("X-Order: 7\r\n") && !new.contains("old") && !new.contains("Service-"), "{new}");
-    let own = with_bodies(b"Subject: mine\r\nReply-To: c@d.example\r\n\r\n", &rendered(), &reply_to);
+    let own = replace_bodies(b"Subject: mine\r\nReply-To: c@d.example\r\n\r\n", &rendered(), &reply_to);
     let own = text(own);
     assert!(own.contains("Subject: mine\r\n") && !own.contains("r@b.example"), "{own}");
 }
@@ -100,23 +102,22 @@ fn a_templates_bodies_leave_the_files() {
         Content-Type: application/pdf; name=\"a.pdf\"\r\nContent-Transfer-Encoding: base64\r\n\
         Content-Disposition: attachment; filename=\"a.pdf\"\r\n\r\nAAECAw==\r\n--o\r\n\
         Content-Type: message/rfc822\r\n\r\nSubject: inner\r\n\r\nhello\r\n--o--\r\n";
-    let new = with_bodies(message, &rendered(), &[]);
-    let read = Contents::of(&new);
+    let new = replace_bodies(message, &rendered(), &[]);
+    let read = ParsedBody::parse(&new);
     assert_eq!(read.text.as_deref().map(str::trim_end), Some("\u{e4}"));
     let files: Vec<_> = read.files.iter().map(|file| (file.content_type.as_str(), file.size_bytes)).collect();
     assert_eq!(files[0], ("application/pdf", 4));
     assert_eq!((files.len(), files[1].0), (2, "message/rfc822"));
-    assert!(has_files(&new) && !has_files(b"Subject: x\r\n\r\nhi"));
+    assert!(has_attachments(&new) && !has_attachments(b"Subject: x\r\n\r\nhi"));
     assert!(!text(new).contains("old"));
     // A field without its line end.
     assert!(
-        text(with_bodies(b"E:", &rendered(), &[]))
-            .starts_with("E:\r\nSubject: From the template\r\nMIME-Version: ")
+        text(replace_bodies(b"E:", &rendered(), &[])).starts_with("E:\r\nSubject: From the template\r\nMIME-Version: ")
     );
     // The whole message is a file.
     let message = b"Content-Type: application/pdf\r\nContent-Disposition: attachment\r\n\
                     Content-Transfer-Encoding: base64\r\n\r\nAAECAw==\r\n";
-    let read = Contents::of(&with_bodies(message, &rendered(), &[]));
+    let read = ParsedBody::parse(&replace_bodies(message, &rendered(), &[]));
     assert_eq!((read.files.len(), read.files[0].size_bytes), (1, 4));
 }
 
@@ -125,8 +126,8 @@ proptest::proptest! {
     #[test]
     fn nothing_is_lost(body in "[a-z{}=\\r\\n -]{0,200}", kind in "(text/plain|text/html|multipart/mixed; boundary=a)") {
         let message = format!("From: a@b.example\r\nContent-Type: {kind}\r\n\r\n{body}");
-        let linked = text(with_link(message.as_bytes(), URL));
+        let linked = text(insert_unsubscribe_link(message.as_bytes(), URL));
         proptest::prop_assert!(linked.ends_with(&message), "{}", linked);
-        let _ = with_bodies(message.as_bytes(), &rendered(), &[]);
+        let _ = replace_bodies(message.as_bytes(), &rendered(), &[]);
     }
 }

@@ -12,57 +12,53 @@ use std::time::Duration;
 
 use jiff::Timestamp;
 
-use super::{Checked, Finding, Purpose, Record, RecordStatus, Setup};
-use crate::domain::{Dkim, Domain, DomainState, FormerDkim};
+use super::{CheckedRecord, DomainRecord, DomainSetup, RecordFinding, RecordPurpose, RecordStatus};
+use crate::domain::{DomainState, RetiredDkimRecords, SealedDkimKeys, SendingDomain};
 
 /// How long mail is sent from a domain a required record of which is gone (completions-email.md 2.4).
 const DEGRADED_MAX: Duration = Duration::from_secs(72 * 3_600);
 /// How long the records of keys that sign no more are to stand.
-const OVERLAP: Duration = Duration::from_secs(7 * 24 * 3_600);
+const RETIRED_KEY_OVERLAP: Duration = Duration::from_secs(7 * 24 * 3_600);
 /// For how long it is looked for the records of a domain that is not verified.
-const LOOK_FOR: Duration = Duration::from_secs(72 * 3_600);
+const CHECK_FOR: Duration = Duration::from_secs(72 * 3_600);
 /// When it is looked after it was begun, at first; then every hour.
-const FIRST_LOOKS: [Duration; 4] = [
-    Duration::from_secs(60),
-    Duration::from_secs(5 * 60),
-    Duration::from_secs(15 * 60),
-    Duration::from_secs(60 * 60),
-];
+const FIRST_CHECKS: [Duration; 4] =
+    [Duration::from_secs(60), Duration::from_secs(5 * 60), Duration::from_secs(15 * 60), Duration::from_secs(60 * 60)];
 const HOUR: Duration = Duration::from_secs(3_600);
 
 /// What was seen of a domain.
 #[derive(Debug, Clone)]
-pub struct Seen {
+pub struct DomainObservation {
     /// What was found of each record.
-    pub findings: Vec<(Record, Finding)>,
+    pub findings: Vec<(DomainRecord, RecordFinding)>,
     /// Our own keys can be opened and sign.
     pub keys_open: bool,
     /// When it was looked.
     pub at: Timestamp,
 }
 
-impl Seen {
+impl DomainObservation {
     /// All that is required was found.
     #[must_use]
     pub fn is_complete(&self) -> bool {
-        self.keys_open && self.required().all(|status| status == RecordStatus::Verified)
+        self.keys_open && self.required_statuses().all(|status| status == RecordStatus::Verified)
     }
 
     /// Something required is certainly not as it should be.
     fn is_broken(&self) -> bool {
         let good_or_unknown = |status| matches!(status, RecordStatus::Verified | RecordStatus::Pending);
-        !self.keys_open || !self.required().all(good_or_unknown)
+        !self.keys_open || !self.required_statuses().all(good_or_unknown)
     }
 
-    fn required(&self) -> impl Iterator<Item = RecordStatus> {
+    fn required_statuses(&self) -> impl Iterator<Item = RecordStatus> {
         self.findings.iter().filter(|(record, _)| record.required).map(|(_, finding)| finding.status)
     }
 
     /// What became of a key's record.
-    fn key(&self, selector: &str) -> Option<RecordStatus> {
-        let of_key = |record: &Record| {
+    fn key_status(&self, selector: &str) -> Option<RecordStatus> {
+        let of_key = |record: &DomainRecord| {
             let label = record.name.strip_prefix(selector);
-            record.purpose == Purpose::Dkim && label.is_some_and(|rest| rest.starts_with("._domainkey."))
+            record.purpose == RecordPurpose::Dkim && label.is_some_and(|rest| rest.starts_with("._domainkey."))
         };
         self.findings.iter().find(|(record, _)| of_key(record)).map(|(_, finding)| finding.status)
     }
@@ -70,14 +66,14 @@ impl Seen {
 
 /// A domain and its setup after a look.
 #[must_use]
-pub fn assess(domain: &Domain, setup: &Setup, seen: &Seen) -> (Domain, Setup) {
+pub fn assess(domain: &SendingDomain, setup: &DomainSetup, seen: &DomainObservation) -> (SendingDomain, DomainSetup) {
     let (mut domain, mut setup) = (domain.clone(), setup.clone());
     let was = domain.clone();
-    setup.checked = seen.findings.iter().map(checked).collect();
+    setup.checked = seen.findings.iter().map(checked_record).collect();
     setup.last_checked_at = Some(seen.at);
     setup.keys_open = seen.keys_open;
-    turn_keys(&mut domain, setup.vouched, seen);
-    turn_links(&mut domain, setup.vouched, seen);
+    rotate_keys(&mut domain, setup.vouched, seen);
+    update_tracking_host(&mut domain, setup.vouched, seen);
     match domain.state {
         DomainState::Unverified if seen.is_complete() => {
             domain.state = DomainState::Verified;
@@ -88,7 +84,7 @@ pub fn assess(domain: &Domain, setup: &Setup, seen: &Seen) -> (Domain, Setup) {
         DomainState::Verified if seen.is_complete() => setup.degraded_since = None,
         DomainState::Verified if seen.is_broken() && !setup.vouched => {
             let since = *setup.degraded_since.get_or_insert(seen.at);
-            if after(since, DEGRADED_MAX) <= seen.at {
+            if time_after(since, DEGRADED_MAX) <= seen.at {
                 domain.state = DomainState::Unverified;
                 (setup.degraded_since, setup.since) = (None, seen.at);
             }
@@ -102,22 +98,22 @@ pub fn assess(domain: &Domain, setup: &Setup, seen: &Seen) -> (Domain, Setup) {
 }
 
 /// Keys whose record is seen take over, and what is published of each is known.
-fn turn_keys(domain: &mut Domain, vouched: bool, seen: &Seen) {
+fn rotate_keys(domain: &mut SendingDomain, vouched: bool, seen: &DomainObservation) {
     if domain.former_dkim.as_ref().is_some_and(|former| former.until <= seen.at) {
         domain.former_dkim = None;
     }
-    let is_seen = |next: &Dkim| seen.key(&next.selector) == Some(RecordStatus::Verified);
+    let is_seen = |next: &SealedDkimKeys| seen.key_status(&next.selector) == Some(RecordStatus::Verified);
     if let Some(next) = domain.next_dkim.take_if(|next| is_seen(next)) {
         let former = std::mem::replace(&mut domain.dkim, next);
-        let until = after(seen.at, OVERLAP);
-        domain.former_dkim = Some(FormerDkim {
+        let until = time_after(seen.at, RETIRED_KEY_OVERLAP);
+        domain.former_dkim = Some(RetiredDkimRecords {
             selector: former.selector,
             rsa_record: former.rsa_record,
             ed25519_record: former.ed25519_published.then_some(former.ed25519_record),
             until,
         });
     }
-    match seen.key(&domain.dkim.ed25519_selector()) {
+    match seen.key_status(&domain.dkim.ed25519_selector()) {
         Some(RecordStatus::Verified) => domain.dkim.ed25519_published = true,
         None | Some(RecordStatus::Pending) => {}
         Some(_) => domain.dkim.ed25519_published &= vouched,
@@ -125,9 +121,9 @@ fn turn_keys(domain: &mut Domain, vouched: bool, seen: &Seen) {
 }
 
 /// Links lead through the tracking host while its record stands, or the operator vouches for it.
-fn turn_links(domain: &mut Domain, vouched: bool, seen: &Seen) {
+fn update_tracking_host(domain: &mut SendingDomain, vouched: bool, seen: &DomainObservation) {
     let mut findings = seen.findings.iter();
-    let tracking = findings.find(|(record, _)| record.purpose == Purpose::Tracking);
+    let tracking = findings.find(|(record, _)| record.purpose == RecordPurpose::Tracking);
     match tracking.map(|(_, finding)| finding.status) {
         Some(RecordStatus::Verified) => {
             domain.delivery.tracking_seen.clone_from(&domain.delivery.tracking_host);
@@ -139,56 +135,56 @@ fn turn_links(domain: &mut Domain, vouched: bool, seen: &Seen) {
     }
 }
 
-fn checked((record, finding): &(Record, Finding)) -> Checked {
-    Checked { name: record.name.clone(), purpose: record.purpose, finding: finding.clone() }
+fn checked_record((record, finding): &(DomainRecord, RecordFinding)) -> CheckedRecord {
+    CheckedRecord { name: record.name.clone(), purpose: record.purpose, finding: finding.clone() }
 }
 
 /// When a domain is looked at next by itself, after now; none when it is looked no more. `chance` spreads the
 /// looks over the hour, so that those which were added together do not come together for ever.
 #[must_use]
-pub fn next_look(domain: &Domain, setup: &Setup, now: Timestamp, chance: u64) -> Option<Timestamp> {
+pub fn next_check(domain: &SendingDomain, setup: &DomainSetup, now: Timestamp, chance: u64) -> Option<Timestamp> {
     if setup.vouched {
         return None;
     }
     let hour = HOUR - HOUR / 1_000 * u32::try_from(chance % 100).unwrap_or_default();
-    let awaits_links = domain.delivery.links_host() != domain.delivery.tracking_host.as_ref();
+    let awaits_links = domain.delivery.tracking_link_host() != domain.delivery.tracking_host.as_ref();
     if domain.state == DomainState::Verified && domain.next_dkim.is_none() && !awaits_links {
-        return Some(after(now, hour));
+        return Some(time_after(now, hour));
     }
-    let first = FIRST_LOOKS.into_iter().map(|wait| after(setup.since, wait)).find(|at| *at > now);
-    let next = first.unwrap_or_else(|| after(now, hour));
-    (next <= after(setup.since, LOOK_FOR) || domain.state == DomainState::Verified).then_some(next)
+    let first = FIRST_CHECKS.into_iter().map(|wait| time_after(setup.since, wait)).find(|at| *at > now);
+    let next = first.unwrap_or_else(|| time_after(now, hour));
+    (next <= time_after(setup.since, CHECK_FOR) || domain.state == DomainState::Verified).then_some(next)
 }
 
-fn after(moment: Timestamp, wait: Duration) -> Timestamp {
+fn time_after(moment: Timestamp, wait: Duration) -> Timestamp {
     moment.checked_add(wait).unwrap_or(Timestamp::MAX)
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::domain::{DeliverySettings, SealedKey};
+    use crate::domain::{DeliverySettings, SealedSecret};
     use crate::id::{AccountId, DomainId};
-    use crate::setup::Facts;
+    use crate::setup::ServiceHosts;
 
     fn at(seconds: i64) -> Timestamp {
         Timestamp::from_second(1_700_000_000 + seconds).unwrap()
     }
 
-    fn dkim(selector: &str) -> Dkim {
-        Dkim {
+    fn dkim(selector: &str) -> SealedDkimKeys {
+        SealedDkimKeys {
             selector: selector.to_owned(),
             rsa_record: format!("v=DKIM1; k=rsa; p={selector}"),
-            rsa: SealedKey(String::new()),
+            rsa: SealedSecret(String::new()),
             ed25519_record: format!("v=DKIM1; k=ed25519; p={selector}"),
-            ed25519: SealedKey(String::new()),
+            ed25519: SealedSecret(String::new()),
             ed25519_published: false,
             rsa_bits: 2_048,
         }
     }
 
-    fn domain() -> Domain {
-        Domain {
+    fn domain() -> SendingDomain {
+        SendingDomain {
             id: DomainId::new(at(0), 1),
             account: AccountId::new(at(0), 1),
             name: "example.com".parse().unwrap(),
@@ -205,8 +201,8 @@ mod tests {
         }
     }
 
-    fn facts() -> Facts {
-        Facts {
+    fn facts() -> ServiceHosts {
+        ServiceHosts {
             return_path_host: "rp.example.net".parse().unwrap(),
             spf_include_host: "spf.example.net".parse().unwrap(),
             ownership_label: "_service".to_owned(),
@@ -216,23 +212,27 @@ mod tests {
     }
 
     /// A look at which all records are there but those whose name begins so.
-    fn look(domain: &Domain, at: Timestamp, but: &[(&str, RecordStatus)]) -> Seen {
-        let finding = |record: Record| {
+    fn look(domain: &SendingDomain, at: Timestamp, but: &[(&str, RecordStatus)]) -> DomainObservation {
+        let finding = |record: DomainRecord| {
             let other = but.iter().find(|(name, _)| record.name.starts_with(name));
             let status = other.map_or(RecordStatus::Verified, |(_, status)| *status);
-            (record, Finding { status, found: Vec::new(), error: None, merged: None, checked_at: at })
+            (record, RecordFinding { status, found: Vec::new(), error: None, merged: None, checked_at: at })
         };
-        Seen { findings: facts().records(domain).into_iter().map(finding).collect(), keys_open: true, at }
+        DomainObservation {
+            findings: facts().required_records(domain).into_iter().map(finding).collect(),
+            keys_open: true,
+            at,
+        }
     }
 
     #[test]
     fn all_that_is_required_verifies_and_nothing_less() {
-        let (new, setup) = (domain(), Setup::new(at(0)));
+        let (new, setup) = (domain(), DomainSetup::new(at(0)));
         for missing in ["_service.", "one.", "rp.", "example.com"] {
             let seen = look(&new, at(60), &[(missing, RecordStatus::Missing)]);
             assert_eq!(assess(&new, &setup, &seen).0.state, DomainState::Unverified, "{missing}");
         }
-        let closed = Seen { keys_open: false, ..look(&new, at(60), &[]) };
+        let closed = DomainObservation { keys_open: false, ..look(&new, at(60), &[]) };
         assert_eq!(assess(&new, &setup, &closed).0.state, DomainState::Unverified);
         let but = [("_dmarc.", RecordStatus::Missing), ("onee.", RecordStatus::Missing)];
         let (verified, _) = assess(&new, &setup, &look(&new, at(60), &but));
@@ -243,7 +243,7 @@ mod tests {
 
     #[test]
     fn a_record_that_is_gone_is_forgiven_for_three_days_and_an_outage_for_ever() {
-        let (verified, setup) = assess(&domain(), &Setup::new(at(0)), &look(&domain(), at(0), &[]));
+        let (verified, setup) = assess(&domain(), &DomainSetup::new(at(0)), &look(&domain(), at(0), &[]));
         let gone = |at| look(&verified, at, &[("rp.", RecordStatus::Missing)]);
         let (still, degraded) = assess(&verified, &setup, &gone(at(10)));
         assert_eq!((still.state, degraded.degraded_since), (DomainState::Verified, Some(at(10))));
@@ -255,19 +255,14 @@ mod tests {
         assert_eq!((lost.state, since.since), (DomainState::Unverified, at(10 + hours_72)));
         let dark = look(&verified, at(20), &[("", RecordStatus::Pending)]);
         assert_eq!(assess(&verified, &setup, &dark).1.degraded_since, None);
-        assert_eq!(
-            assess(&still, &degraded, &dark).1.degraded_since,
-            Some(at(10)),
-            "an outage mends nothing"
-        );
+        assert_eq!(assess(&still, &degraded, &dark).1.degraded_since, Some(at(10)), "an outage mends nothing");
     }
 
     #[test]
     fn new_keys_sign_when_their_record_is_seen() {
-        let turning = Domain { next_dkim: Some(dkim("two")), ..domain() };
-        let setup = Setup::new(at(0));
-        let (waiting, _) =
-            assess(&turning, &setup, &look(&turning, at(5), &[("two", RecordStatus::Missing)]));
+        let turning = SendingDomain { next_dkim: Some(dkim("two")), ..domain() };
+        let setup = DomainSetup::new(at(0));
+        let (waiting, _) = assess(&turning, &setup, &look(&turning, at(5), &[("two", RecordStatus::Missing)]));
         assert_eq!((waiting.dkim.selector.as_str(), waiting.next_dkim.is_some()), ("one", true));
         let but = [("twoe.", RecordStatus::Missing)];
         let (turned, setup) = assess(&waiting, &setup, &look(&waiting, at(6), &but));
@@ -275,31 +270,31 @@ mod tests {
         assert!(!turned.dkim.ed25519_published);
         let former = turned.former_dkim.clone().unwrap();
         assert_eq!((former.selector.as_str(), former.until), ("one", at(6 + 7 * 24 * 3_600)));
-        let names: Vec<String> = facts().records(&turned).into_iter().map(|record| record.name).collect();
+        let names: Vec<String> = facts().required_records(&turned).into_iter().map(|record| record.name).collect();
         assert!(names.contains(&"one._domainkey.example.com".to_owned()), "{names:?}");
         assert_eq!(assess(&turned, &setup, &look(&turned, former.until, &[])).0.former_dkim, None);
     }
 
     #[test]
     fn it_is_looked_soon_then_hourly_and_not_for_ever() {
-        let (new, setup) = (domain(), Setup::new(at(0)));
+        let (new, setup) = (domain(), DomainSetup::new(at(0)));
         let mut looks = Vec::new();
         let mut now = at(0);
-        while let Some(next) = next_look(&new, &setup, now, 0) {
+        while let Some(next) = next_check(&new, &setup, now, 0) {
             looks.push(next.duration_since(now).as_secs());
             now = next;
         }
         assert_eq!(looks[..5], [60, 240, 600, 2_700, 3_600]);
         assert_eq!((looks.len(), now), (4 + 71, at(72 * 3_600)));
-        let verified = Domain { state: DomainState::Verified, ..new };
-        assert_eq!(next_look(&verified, &setup, at(1 << 30), 0), Some(at((1 << 30) + 3_600)));
-        let spread = next_look(&verified, &setup, at(0), 99).unwrap();
+        let verified = SendingDomain { state: DomainState::Verified, ..new };
+        assert_eq!(next_check(&verified, &setup, at(1 << 30), 0), Some(at((1 << 30) + 3_600)));
+        let spread = next_check(&verified, &setup, at(0), 99).unwrap();
         assert!(spread > at(3_200) && spread < at(3_300), "{spread}");
         // A tracking host that was just named is looked for at once.
         let mut naming = verified;
         naming.delivery.tracking_host = Some("links.example.com".parse().unwrap());
-        assert_eq!(next_look(&naming, &setup, at(0), 0), Some(at(60)));
+        assert_eq!(next_check(&naming, &setup, at(0), 0), Some(at(60)));
         naming.delivery.tracking_seen.clone_from(&naming.delivery.tracking_host);
-        assert_eq!(next_look(&naming, &setup, at(0), 0), Some(at(3_600)));
+        assert_eq!(next_check(&naming, &setup, at(0), 0), Some(at(3_600)));
     }
 }

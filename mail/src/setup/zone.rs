@@ -2,7 +2,7 @@
 
 use std::fmt::Write as _;
 
-use super::{Finding, Record, RecordType};
+use super::{DomainRecord, RecordFinding, RecordType};
 
 /// One string of a TXT record (RFC 1035 3.3).
 const STRING_BYTES_MAX: usize = 255;
@@ -12,14 +12,14 @@ const STRING_BYTES_MAX: usize = 255;
 #[must_use]
 pub fn zone_file<'a>(
     domain: &str,
-    records: impl Iterator<Item = (&'a Record, Option<&'a Finding>)>,
+    records: impl Iterator<Item = (&'a DomainRecord, Option<&'a RecordFinding>)>,
 ) -> String {
     let mut zone = format!("; The records of {domain}\n");
     for (record, finding) in records {
         let merged = finding.and_then(|finding| finding.merged.as_deref());
         let value = merged.unwrap_or(&record.value);
         let data = match record.record_type {
-            RecordType::Txt => strings(value),
+            RecordType::Txt => quoted_strings(value),
             RecordType::Cname => format!("{value}."),
             RecordType::Mx => format!("{} {value}.", record.priority.unwrap_or_default()),
         };
@@ -37,7 +37,7 @@ pub fn zone_file<'a>(
 }
 
 /// A value as quoted strings of at most 255 bytes. Ours are ASCII; what was found beside them may be anything.
-fn strings(value: &str) -> String {
+fn quoted_strings(value: &str) -> String {
     let mut out = String::with_capacity(value.len() + 8);
     for (index, string) in value.as_bytes().chunks(STRING_BYTES_MAX).enumerate() {
         out.push_str(if index == 0 { "\"" } else { " \"" });
@@ -60,13 +60,13 @@ fn strings(value: &str) -> String {
 
 #[cfg(test)]
 mod tests {
-    use super::super::Purpose;
+    use super::super::RecordPurpose;
     use super::*;
 
-    fn record(record_type: RecordType, value: &str, priority: Option<u16>) -> Record {
+    fn record(record_type: RecordType, value: &str, priority: Option<u16>) -> DomainRecord {
         let name = "a.example.com".to_owned();
-        Record {
-            purpose: Purpose::Dkim,
+        DomainRecord {
+            purpose: RecordPurpose::Dkim,
             record_type,
             name,
             value: value.to_owned(),

@@ -23,16 +23,16 @@ const MISSING_MAX: usize = 50;
 
 /// How far a rendering has come, and what it did not find.
 #[derive(Debug, Default)]
-pub(super) struct Progress {
+pub(super) struct RenderProgress {
     steps: AtomicUsize,
     missing: Mutex<Vec<String>>,
     /// Declared variables that need not be given and were not: they are blank.
     pub(super) blank: BTreeSet<String>,
 }
 
-impl Progress {
+impl RenderProgress {
     /// A variable is not there. Says whether that is a fault.
-    pub(super) fn miss(&self, name: String) -> bool {
+    pub(super) fn note_missing(&self, name: String) -> bool {
         let first = name.split(['.', '[']).next().unwrap_or_default();
         if self.blank.contains(first) {
             return false;
@@ -49,7 +49,7 @@ impl Progress {
         self.missing.lock().unwrap_or_else(PoisonError::into_inner).clone()
     }
 
-    fn step(&self, template: &Parsed) -> HelperResult {
+    fn count_step(&self, template: &Parsed) -> HelperResult {
         let steps = 1 + template.elements.len();
         if self.steps.fetch_add(steps, Ordering::Relaxed) + steps > STEPS_MAX {
             let text = format!("its loops render more than {STEPS_MAX} elements");
@@ -60,18 +60,18 @@ impl Progress {
 }
 
 /// Makes the blocks known to a registry that knows nothing else.
-pub(super) fn register(registry: &mut Handlebars<'static>, progress: &Arc<Progress>) {
-    let block = |kind| Box::new(Block { kind, progress: Arc::clone(progress) });
-    registry.register_helper("if", block(Kind::If));
-    registry.register_helper("unless", block(Kind::Unless));
-    registry.register_helper("each", block(Kind::Each));
-    registry.register_helper("with", block(Kind::With));
-    registry.register_helper("helperMissing", block(Kind::Missing));
-    registry.register_helper(UNSUBSCRIBE_URL, block(Kind::Token));
+pub(super) fn register(registry: &mut Handlebars<'static>, progress: &Arc<RenderProgress>) {
+    let block = |kind| Box::new(BlockRenderer { kind, progress: Arc::clone(progress) });
+    registry.register_helper("if", block(BlockKind::If));
+    registry.register_helper("unless", block(BlockKind::Unless));
+    registry.register_helper("each", block(BlockKind::Each));
+    registry.register_helper("with", block(BlockKind::With));
+    registry.register_helper("helperMissing", block(BlockKind::Missing));
+    registry.register_helper(UNSUBSCRIBE_URL, block(BlockKind::Token));
 }
 
 #[derive(Clone, Copy)]
-enum Kind {
+enum BlockKind {
     If,
     Unless,
     Each,
@@ -82,20 +82,20 @@ enum Kind {
     Token,
 }
 
-struct Block {
-    kind: Kind,
-    progress: Arc<Progress>,
+struct BlockRenderer {
+    kind: BlockKind,
+    progress: Arc<RenderProgress>,
 }
 
 /// What is handed from one block to the next.
-struct Pen<'a, 'reg: 'rc, 'rc> {
+struct RenderTarget<'a, 'reg: 'rc, 'rc> {
     registry: &'reg Handlebars<'reg>,
     context: &'rc Context,
     scope: &'a mut RenderContext<'reg, 'rc>,
     out: &'a mut dyn Output,
 }
 
-impl HelperDef for Block {
+impl HelperDef for BlockRenderer {
     fn call<'reg: 'rc, 'rc>(
         &self,
         tag: &Helper<'rc>,
@@ -104,37 +104,37 @@ impl HelperDef for Block {
         scope: &mut RenderContext<'reg, 'rc>,
         out: &mut dyn Output,
     ) -> HelperResult {
-        let mut pen = Pen { registry, context, scope, out };
+        let mut pen = RenderTarget { registry, context, scope, out };
         match self.kind {
-            Kind::If => self.test(tag, true, &mut pen),
-            Kind::Unless => self.test(tag, false, &mut pen),
-            Kind::Each => self.each(tag, &mut pen),
-            Kind::With => self.with(tag, &mut pen),
-            Kind::Missing if self.progress.miss(full_name(tag.name(), pen.scope)) => {
+            BlockKind::If => self.render_if(tag, true, &mut pen),
+            BlockKind::Unless => self.render_if(tag, false, &mut pen),
+            BlockKind::Each => self.render_each(tag, &mut pen),
+            BlockKind::With => self.render_with(tag, &mut pen),
+            BlockKind::Missing if self.progress.note_missing(full_name(tag.name(), pen.scope)) => {
                 pen.out.write(&format!("{{{{{}}}}}", tag.name())).map_err(Into::into)
             }
-            Kind::Missing => Ok(()),
-            Kind::Token => pen.out.write(&format!("{{{{{UNSUBSCRIBE_URL}}}}}")).map_err(Into::into),
+            BlockKind::Missing => Ok(()),
+            BlockKind::Token => pen.out.write(&format!("{{{{{UNSUBSCRIBE_URL}}}}}")).map_err(Into::into),
         }
     }
 }
 
-impl Block {
+impl BlockRenderer {
     fn render<'reg: 'rc, 'rc>(
         &self,
         template: Option<&'rc Parsed>,
-        pen: &mut Pen<'_, 'reg, 'rc>,
+        pen: &mut RenderTarget<'_, 'reg, 'rc>,
     ) -> HelperResult {
         let Some(template) = template else { return Ok(()) };
-        self.progress.step(template)?;
+        self.progress.count_step(template)?;
         template.render(pen.registry, pen.context, pen.scope, pen.out)
     }
 
-    fn test<'reg: 'rc, 'rc>(
+    fn render_if<'reg: 'rc, 'rc>(
         &self,
         tag: &Helper<'rc>,
         wanted: bool,
-        pen: &mut Pen<'_, 'reg, 'rc>,
+        pen: &mut RenderTarget<'_, 'reg, 'rc>,
     ) -> HelperResult {
         let include_zero = tag.hash_get("includeZero").is_some_and(|value| value.value() == &json!(true));
         let holds = tag.param(0).is_some_and(|value| value.value().is_truthy(include_zero));
@@ -142,20 +142,20 @@ impl Block {
     }
 
     /// Without a value and without an `{{else}}`, the value is missing.
-    fn otherwise<'reg: 'rc, 'rc>(&self, tag: &Helper<'rc>, pen: &mut Pen<'_, 'reg, 'rc>) -> HelperResult {
+    fn render_else<'reg: 'rc, 'rc>(&self, tag: &Helper<'rc>, pen: &mut RenderTarget<'_, 'reg, 'rc>) -> HelperResult {
         if let Some(value) = tag.param(0).filter(|value| value.is_value_missing())
             && tag.inverse().is_none()
         {
             let name = value.relative_path().map_or("", String::as_str);
-            self.progress.miss(full_name(name, pen.scope));
+            self.progress.note_missing(full_name(name, pen.scope));
         }
         self.render(tag.inverse(), pen)
     }
 
-    fn with<'reg: 'rc, 'rc>(&self, tag: &Helper<'rc>, pen: &mut Pen<'_, 'reg, 'rc>) -> HelperResult {
+    fn render_with<'reg: 'rc, 'rc>(&self, tag: &Helper<'rc>, pen: &mut RenderTarget<'_, 'reg, 'rc>) -> HelperResult {
         let found = tag.param(0).filter(|value| value.value().is_truthy(false));
         let Some(path) = found.and_then(|value| value.context_path()) else {
-            return self.otherwise(tag, pen);
+            return self.render_else(tag, pen);
         };
         let mut block = BlockContext::new();
         block.base_path_mut().clone_from(path);
@@ -174,30 +174,30 @@ impl Block {
         Ok(())
     }
 
-    fn each<'reg: 'rc, 'rc>(&self, tag: &Helper<'rc>, pen: &mut Pen<'_, 'reg, 'rc>) -> HelperResult {
+    fn render_each<'reg: 'rc, 'rc>(&self, tag: &Helper<'rc>, pen: &mut RenderTarget<'_, 'reg, 'rc>) -> HelperResult {
         let found = tag.param(0).and_then(|value| Some((value.value(), value.context_path()?)));
         match found {
             Some((Value::Array(list), path)) if !list.is_empty() => {
                 for n in 0..list.len() {
-                    self.entry(tag, Entry { path, at: json!(n), n, of: list.len() }, pen)?;
+                    self.render_entry(tag, LoopEntry { path, at: json!(n), n, of: list.len() }, pen)?;
                 }
                 Ok(())
             }
             Some((Value::Object(fields), path)) if !fields.is_empty() => {
                 for (n, name) in fields.keys().enumerate() {
-                    self.entry(tag, Entry { path, at: json!(name), n, of: fields.len() }, pen)?;
+                    self.render_entry(tag, LoopEntry { path, at: json!(name), n, of: fields.len() }, pen)?;
                 }
                 Ok(())
             }
-            _ => self.otherwise(tag, pen),
+            _ => self.render_else(tag, pen),
         }
     }
 
-    fn entry<'reg: 'rc, 'rc>(
+    fn render_entry<'reg: 'rc, 'rc>(
         &self,
         tag: &Helper<'rc>,
-        entry: Entry<'_>,
-        pen: &mut Pen<'_, 'reg, 'rc>,
+        entry: LoopEntry<'_>,
+        pen: &mut RenderTarget<'_, 'reg, 'rc>,
     ) -> HelperResult {
         let mut block = BlockContext::new();
         block.base_path_mut().clone_from(entry.path);
@@ -227,7 +227,7 @@ impl Block {
 }
 
 /// An entry of what `each` goes over.
-struct Entry<'a> {
+struct LoopEntry<'a> {
     path: &'a Vec<String>,
     /// Its place in the list, or its name.
     at: Value,

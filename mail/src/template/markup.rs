@@ -41,7 +41,7 @@ pub struct MarkupError {
 }
 
 impl MarkupError {
-    fn at(source: &str, byte: usize, message: impl Into<String>) -> Self {
+    fn at_byte(source: &str, byte: usize, message: impl Into<String>) -> Self {
         let before = source.get(..byte).unwrap_or(source);
         let line_start = before.rfind('\n').map_or(0, |at| at + 1);
         Self {
@@ -54,21 +54,21 @@ impl MarkupError {
 
 /// A piece of a part of a template.
 #[derive(Debug)]
-pub(crate) struct Piece {
+pub(crate) struct MarkupPiece {
     pub(crate) parsed: Parsed,
     /// Where it begins.
     line: usize,
     column: usize,
 }
 
-impl Piece {
+impl MarkupPiece {
     /// An error at this line and column of the piece.
     pub(crate) fn error(&self, place: (usize, usize), message: String) -> MarkupError {
-        shifted((self.line, self.column), place, message)
+        shifted_error((self.line, self.column), place, message)
     }
 }
 
-fn shifted(begin: (usize, usize), (line, column): (usize, usize), message: String) -> MarkupError {
+fn shifted_error(begin: (usize, usize), (line, column): (usize, usize), message: String) -> MarkupError {
     let column = if line == 1 { begin.1 + column - 1 } else { column };
     MarkupError { line: begin.0 + line - 1, column, message }
 }
@@ -77,16 +77,16 @@ fn shifted(begin: (usize, usize), (line, column): (usize, usize), message: Strin
 ///
 /// # Errors
 /// [`MarkupError`].
-pub(crate) fn parse(source: &str) -> Result<Vec<Piece>, MarkupError> {
-    let mut scan = Scan { source, tags: 0, depth: 0, open: Vec::new(), cuts: vec![0], counted: (0, 0) };
-    scan.run()?;
+pub(crate) fn parse(source: &str) -> Result<Vec<MarkupPiece>, MarkupError> {
+    let mut scan = MarkupScanner { source, tags: 0, depth: 0, open: Vec::new(), cuts: vec![0], counted: (0, 0) };
+    scan.scan()?;
     let ends = scan.cuts.iter().skip(1).copied().chain([source.len()]);
     let mut begin = (1, 1);
     let mut pieces = Vec::with_capacity(scan.cuts.len());
     for (start, end) in scan.cuts.iter().zip(ends) {
         let text = source.get(*start..end).unwrap_or_default();
         let parsed = compile(text, begin)?;
-        pieces.push(Piece { parsed, line: begin.0, column: begin.1 });
+        pieces.push(MarkupPiece { parsed, line: begin.0, column: begin.1 });
         begin = match text.rsplit_once('\n') {
             Some((before, last)) => (begin.0 + before.matches('\n').count() + 1, last.chars().count() + 1),
             None => (begin.0, begin.1 + text.chars().count()),
@@ -104,11 +104,11 @@ fn compile(text: &str, begin: (usize, usize)) -> Result<Parsed, MarkupError> {
             }
             _ => "this tag cannot be read, or its block is not closed".to_owned(),
         };
-        shifted(begin, error.pos().unwrap_or((1, 1)), message)
+        shifted_error(begin, error.pos().unwrap_or((1, 1)), message)
     })
 }
 
-struct Scan<'a> {
+struct MarkupScanner<'a> {
     source: &'a str,
     tags: usize,
     depth: usize,
@@ -120,8 +120,8 @@ struct Scan<'a> {
     counted: (usize, usize),
 }
 
-impl Scan<'_> {
-    fn run(&mut self) -> Result<(), MarkupError> {
+impl MarkupScanner<'_> {
+    fn scan(&mut self) -> Result<(), MarkupError> {
         let mut at = 0;
         while let Some(found) = self.rest(at).find("{{") {
             let start = at + found;
@@ -131,20 +131,20 @@ impl Scan<'_> {
                 continue;
             }
             if self.open.is_empty() {
-                self.cut(at, start);
+                self.cut_piece(at, start);
             }
             self.tags += 1;
             if self.tags > TAGS_MAX {
-                return Err(self.refuse(start, format!("has more than {TAGS_MAX} tags")));
+                return Err(self.refusal(start, format!("has more than {TAGS_MAX} tags")));
             }
             if self.cost(start) > COUNTING_MAX {
-                return Err(self.refuse(start, "the block is too large for so many tags: split it"));
+                return Err(self.refusal(start, "the block is too large for so many tags: split it"));
             }
-            at = self.tag(start)?;
+            at = self.scan_tag(start)?;
         }
         match self.open.is_empty() {
             true => Ok(()),
-            false => Err(self.refuse(self.source.len(), "a block is not closed: `{{/…}}` is missing")),
+            false => Err(self.refusal(self.source.len(), "a block is not closed: `{{/…}}` is missing")),
         }
     }
 
@@ -157,7 +157,7 @@ impl Scan<'_> {
 
     /// Cuts off a piece within the text before the next tag. Lines that hold nothing but a tag are taken
     /// away whole, and `~` takes spaces away: within a word, neither looks across the cut.
-    fn cut(&mut self, from: usize, next: usize) {
+    fn cut_piece(&mut self, from: usize, next: usize) {
         if next - self.cuts.last().copied().unwrap_or_default() < PIECE_BYTES {
             return;
         }
@@ -173,14 +173,14 @@ impl Scan<'_> {
         self.source.get(at..).unwrap_or_default()
     }
 
-    fn refuse(&self, at: usize, message: impl Into<String>) -> MarkupError {
-        MarkupError::at(self.source, at, message)
+    fn refusal(&self, at: usize, message: impl Into<String>) -> MarkupError {
+        MarkupError::at_byte(self.source, at, message)
     }
 
     /// One tag; says where it ends.
-    fn tag(&mut self, start: usize) -> Result<usize, MarkupError> {
+    fn scan_tag(&mut self, start: usize) -> Result<usize, MarkupError> {
         if self.rest(start).starts_with("{{{{") {
-            return Err(self.refuse(start, "raw blocks (`{{{{`) are not supported"));
+            return Err(self.refusal(start, "raw blocks (`{{{{`) are not supported"));
         }
         let inner = start + 2;
         if let Some(comment) = self.rest(inner).strip_prefix('!') {
@@ -191,18 +191,18 @@ impl Scan<'_> {
                 return Ok(opening + 2 + end + 4);
             }
             let end = self.rest(inner).find("}}");
-            return end.map(|n| inner + n + 2).ok_or_else(|| self.refuse(start, "the comment is not closed"));
+            return end.map(|n| inner + n + 2).ok_or_else(|| self.refusal(start, "the comment is not closed"));
         }
         let content = self.rest(inner).trim_start_matches(|c: char| c == '~' || c.is_ascii_whitespace());
         let content_at = self.source.len() - content.len();
         let triple = content.starts_with('{');
-        let end = self.end(start, content_at + usize::from(triple), triple)?;
-        self.enter(start, content_at)?;
+        let end = self.tag_end(start, content_at + usize::from(triple), triple)?;
+        self.open_tag(start, content_at)?;
         Ok(end)
     }
 
     /// Where the tag ends whose content begins at `at`.
-    fn end(&self, start: usize, mut at: usize, triple: bool) -> Result<usize, MarkupError> {
+    fn tag_end(&self, start: usize, mut at: usize, triple: bool) -> Result<usize, MarkupError> {
         let bytes = self.source.as_bytes();
         let byte = |at: usize| bytes.get(at).copied();
         while let Some(found) = byte(at) {
@@ -211,27 +211,27 @@ impl Scan<'_> {
                     let braces = if triple && byte(at + 2) == Some(b'}') { 3 } else { 2 };
                     return Ok(at + braces);
                 }
-                quote @ (b'"' | b'\'') => self.string(start, at, quote)?,
+                quote @ (b'"' | b'\'') => self.string_length(start, at, quote)?,
                 b'[' => {
                     // After a dot it is a name, `user.[first name]`; elsewhere a list.
                     if !matches!(byte(at.wrapping_sub(1)), Some(b'.' | b'/')) {
-                        return Err(self.refuse(start, "lists are not supported in a tag"));
+                        return Err(self.refusal(start, "lists are not supported in a tag"));
                     }
                     let close = self.rest(at).find(']');
-                    close.ok_or_else(|| self.refuse(start, "`[` is not closed"))? + 1
+                    close.ok_or_else(|| self.refusal(start, "`[` is not closed"))? + 1
                 }
                 b'(' => {
-                    return Err(self.refuse(start, "subexpressions, `(…)`, are not supported"));
+                    return Err(self.refusal(start, "subexpressions, `(…)`, are not supported"));
                 }
-                b'{' => return Err(self.refuse(start, "there is a `{` in the tag: is it closed?")),
+                b'{' => return Err(self.refusal(start, "there is a `{` in the tag: is it closed?")),
                 _ => 1,
             };
         }
-        Err(self.refuse(start, "the tag is not closed: `}}` is missing"))
+        Err(self.refusal(start, "the tag is not closed: `}}` is missing"))
     }
 
     /// How long the string is that begins at `at`.
-    fn string(&self, start: usize, at: usize, quote: u8) -> Result<usize, MarkupError> {
+    fn string_length(&self, start: usize, at: usize, quote: u8) -> Result<usize, MarkupError> {
         let mut escaped = false;
         for (n, byte) in self.rest(at).bytes().enumerate().skip(1) {
             match byte {
@@ -241,21 +241,20 @@ impl Scan<'_> {
                 _ => {}
             }
         }
-        Err(self.refuse(start, "a string in the tag is not closed"))
+        Err(self.refusal(start, "a string in the tag is not closed"))
     }
 
     /// Counts the depth, and refuses what is not taken.
-    fn enter(&mut self, start: usize, content_at: usize) -> Result<(), MarkupError> {
+    fn open_tag(&mut self, start: usize, content_at: usize) -> Result<(), MarkupError> {
         let content = self.rest(content_at);
-        let name_follows =
-            |rest: &str| rest.starts_with(|c: char| c.is_ascii_alphanumeric() || "_-$:".contains(c));
+        let name_follows = |rest: &str| rest.starts_with(|c: char| c.is_ascii_alphanumeric() || "_-$:".contains(c));
         let deeper = match content.chars().next() {
-            Some('>') => return Err(self.refuse(start, "partials (`{{>`) are not supported")),
-            Some('*') => return Err(self.refuse(start, "decorators (`{{*`) are not supported")),
+            Some('>') => return Err(self.refusal(start, "partials (`{{>`) are not supported")),
+            Some('*') => return Err(self.refusal(start, "decorators (`{{*`) are not supported")),
             Some('#') => {
                 match content.get(1..).unwrap_or_default().trim_start().chars().next() {
                     Some('>' | '*') => {
-                        return Err(self.refuse(start, "partials and decorators are not supported"));
+                        return Err(self.refusal(start, "partials and decorators are not supported"));
                     }
                     _ => self.open.push(self.depth),
                 }
@@ -264,14 +263,14 @@ impl Scan<'_> {
             Some('/') => {
                 match self.open.pop() {
                     Some(depth) => self.depth = depth,
-                    None => return Err(self.refuse(start, "closes a block that was not opened")),
+                    None => return Err(self.refusal(start, "closes a block that was not opened")),
                 }
                 false
             }
             Some('^') => true,
             _ => match content.strip_prefix("else") {
                 Some(rest) if name_follows(rest) => {
-                    return Err(self.refuse(start, "a variable's name cannot begin with `else`"));
+                    return Err(self.refusal(start, "a variable's name cannot begin with `else`"));
                 }
                 // `{{else if x}}` is a block in a block.
                 Some(rest) => !rest.trim_start_matches(['~', ' ', '\t', '\r', '\n']).starts_with('}'),
@@ -280,7 +279,7 @@ impl Scan<'_> {
         };
         self.depth += usize::from(deeper);
         if self.depth > DEPTH_MAX {
-            return Err(self.refuse(start, format!("blocks are more than {DEPTH_MAX} deep")));
+            return Err(self.refusal(start, format!("blocks are more than {DEPTH_MAX} deep")));
         }
         Ok(())
     }
@@ -352,7 +351,7 @@ mod tests {
         #[test]
         fn no_text_makes_it_panic(source in "([{}#/~!&>*^@\\\\\"'.\\[\\]| a-c\n-]|\\{\\{|\\}\\}|else|if|each|this|\\{\\{#if a\\}\\}|\\{\\{/if\\}\\}){0,40}") {
             if let Ok(pieces) = parse(&source) {
-                pieces.iter().for_each(|piece| drop(super::super::usage::Usage::of(piece)));
+                pieces.iter().for_each(|piece| drop(super::super::usage::VariableUsage::collect(piece)));
             }
         }
     }

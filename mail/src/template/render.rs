@@ -10,13 +10,13 @@ use std::sync::{Arc, LazyLock};
 use handlebars::{Context, Handlebars, Output, RenderContext, RenderErrorReason, Renderable as _};
 use serde_json::{Map, Value, json};
 
-use super::blocks::{self, Progress};
-use super::markup::{self, MarkupError, Piece};
-use super::usage::Usage;
-use super::{Bodies, SUBJECT_BYTES_MAX, Settings, UNSUBSCRIBE_URL};
+use super::blocks::{self, RenderProgress};
+use super::markup::{self, MarkupError, MarkupPiece};
+use super::usage::VariableUsage;
+use super::{SUBJECT_BYTES_MAX, TemplateBodies, TemplateSettings, UNSUBSCRIBE_URL};
 use crate::address::Mailbox;
-use crate::draft::Wishes;
-use crate::email::{Category, TemplateFacts};
+use crate::draft::SendOptions;
+use crate::email::{Category, SourceTemplate};
 use crate::id::TemplateId;
 use crate::number;
 
@@ -31,20 +31,20 @@ pub const RENDERED_BYTES_MAX: usize = 1 << 20;
 
 /// A template whose markup was read.
 #[derive(Debug)]
-pub struct Program {
-    settings: Settings,
-    subject: Option<Vec<Piece>>,
-    preheader: Option<Vec<Piece>>,
-    html: Option<Vec<Piece>>,
-    text: Option<Vec<Piece>>,
-    usage: Usage,
+pub struct ParsedTemplate {
+    settings: TemplateSettings,
+    subject: Option<Vec<MarkupPiece>>,
+    preheader: Option<Vec<MarkupPiece>>,
+    html: Option<Vec<MarkupPiece>>,
+    text: Option<Vec<MarkupPiece>>,
+    usage: VariableUsage,
     unsubscribe_url: bool,
     size_bytes: usize,
 }
 
 /// What came of a rendering.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
-pub struct Rendered {
+pub struct RenderedTemplate {
     /// The subject: one line.
     pub subject: Option<String>,
     /// The HTML body, the preheader in it.
@@ -84,18 +84,21 @@ impl fmt::Display for RenderError {
 
 impl std::error::Error for RenderError {}
 
-impl Program {
+impl ParsedTemplate {
     /// Reads the markup of a template.
     ///
     /// # Errors
     /// The parts that cannot be read, and where.
-    pub fn compile(settings: &Settings, bodies: &Bodies) -> Result<Self, Vec<(&'static str, MarkupError)>> {
-        let mut usage = Usage::default();
+    pub fn compile(
+        settings: &TemplateSettings,
+        bodies: &TemplateBodies,
+    ) -> Result<Self, Vec<(&'static str, MarkupError)>> {
+        let mut usage = VariableUsage::default();
         let mut errors = Vec::new();
         let mut read = |name: &'static str, source: &Option<String>| {
             let source = source.as_deref()?;
             let pieces = markup::parse(source).and_then(|pieces| {
-                pieces.iter().try_for_each(|piece| Usage::of(piece).map(|found| usage.add(found)))?;
+                pieces.iter().try_for_each(|piece| VariableUsage::collect(piece).map(|found| usage.merge(found)))?;
                 Ok(pieces)
             });
             pieces.map_err(|error| errors.push((name, error))).ok()
@@ -123,13 +126,13 @@ impl Program {
 
     /// What it says beside its bodies.
     #[must_use]
-    pub fn settings(&self) -> &Settings {
+    pub fn settings(&self) -> &TemplateSettings {
         &self.settings
     }
 
     /// The variables that it uses.
     #[must_use]
-    pub fn usage(&self) -> &Usage {
+    pub fn usage(&self) -> &VariableUsage {
         &self.usage
     }
 
@@ -149,8 +152,8 @@ impl Program {
     ///
     /// # Errors
     /// [`RenderError`].
-    pub fn render(&self, variables: &Value) -> Result<Rendered, RenderError> {
-        whole(self.run(variables, true))
+    pub fn render(&self, variables: &Value) -> Result<RenderedTemplate, RenderError> {
+        require_complete(self.render_parts(variables, true))
     }
 
     /// Renders the bodies alone, when the subject comes from elsewhere: what only the subject needs is not
@@ -158,30 +161,30 @@ impl Program {
     ///
     /// # Errors
     /// [`RenderError`].
-    pub fn render_bodies(&self, variables: &Value) -> Result<Rendered, RenderError> {
-        whole(self.run(variables, false))
+    pub fn render_bodies(&self, variables: &Value) -> Result<RenderedTemplate, RenderError> {
+        require_complete(self.render_parts(variables, false))
     }
 
     /// Renders what can be rendered, and says what is wrong. Tags of missing variables stay.
     #[must_use]
-    pub fn preview(&self, variables: &Value) -> (Rendered, RenderError) {
-        self.run(variables, true)
+    pub fn preview(&self, variables: &Value) -> (RenderedTemplate, RenderError) {
+        self.render_parts(variables, true)
     }
 
-    fn run(&self, variables: &Value, with_subject: bool) -> (Rendered, RenderError) {
+    fn render_parts(&self, variables: &Value, with_subject: bool) -> (RenderedTemplate, RenderError) {
         let mut error = RenderError::default();
-        let mut progress = Progress::default();
-        let Some(data) = self.prepare(variables, &mut progress, &mut error) else {
-            return (Rendered::default(), error);
+        let mut progress = RenderProgress::default();
+        let Some(data) = self.prepare_variables(variables, &mut progress, &mut error) else {
+            return (RenderedTemplate::default(), error);
         };
-        let Ok(context) = Context::wraps(data) else { return (Rendered::default(), error) };
+        let Ok(context) = Context::wraps(data) else { return (RenderedTemplate::default(), error) };
         let progress = Arc::new(progress);
-        let mut escaping = BARE.clone();
+        let mut escaping = BARE_REGISTRY.clone();
         blocks::register(&mut escaping, &progress);
         let mut plain = escaping.clone();
         plain.register_escape_fn(handlebars::no_escape);
-        let mut part = |name: &str, pieces: Option<&Vec<Piece>>, registry: &Handlebars<'static>| {
-            let filled = fill(pieces?, registry, &context);
+        let mut part = |name: &str, pieces: Option<&Vec<MarkupPiece>>, registry: &Handlebars<'static>| {
+            let filled = render_part(pieces?, registry, &context);
             filled.map_err(|text| error.invalid.push((name.to_owned(), text))).ok()
         };
         let subject = part("subject", self.subject.as_ref().filter(|_| with_subject), &plain);
@@ -197,26 +200,31 @@ impl Program {
             (Some(html), Some(preheader)) => Some(with_preheader(html, preheader.trim())),
             (html, _) => html,
         };
-        (Rendered { subject, html: html.map(lines), text: text.map(lines) }, error)
+        (RenderedTemplate { subject, html: html.map(normalize_lines), text: text.map(normalize_lines) }, error)
     }
 
     /// The variables as the template sees them: those that were given, fallbacks for the others. A null
     /// counts as not given.
-    fn prepare(&self, variables: &Value, progress: &mut Progress, error: &mut RenderError) -> Option<Value> {
+    fn prepare_variables(
+        &self,
+        variables: &Value,
+        progress: &mut RenderProgress,
+        error: &mut RenderError,
+    ) -> Option<Value> {
         let mut refuse = |text: String| error.invalid.push(("variables".to_owned(), text));
         let Value::Object(given) = variables else {
             refuse("must be an object".to_owned());
             return None;
         };
         let mut left = VARIABLES_BYTES_MAX;
-        if let Err(text) = measure(variables, 0, &mut left) {
+        if let Err(text) = check_variable_limits(variables, 0, &mut left) {
             refuse(text);
             return None;
         }
         let mut data = without_nulls(given);
         for declared in &self.settings.variables {
             match (data.get(&declared.key), &declared.fallback_value) {
-                (Some(value), _) if declared.r#type.takes(value) => {}
+                (Some(value), _) if declared.r#type.accepts(value) => {}
                 (Some(_), _) => {
                     let text = format!("must be {}", declared.r#type.phrase());
                     error.invalid.push((format!("variables.{}", declared.key), text));
@@ -225,7 +233,7 @@ impl Program {
                     data.insert(declared.key.clone(), fallback.clone());
                 }
                 (None, None) if declared.required => {
-                    progress.miss(declared.key.clone());
+                    progress.note_missing(declared.key.clone());
                 }
                 (None, None) => {
                     progress.blank.insert(declared.key.clone());
@@ -239,16 +247,16 @@ impl Program {
     }
 }
 
-fn whole((rendered, error): (Rendered, RenderError)) -> Result<Rendered, RenderError> {
+fn require_complete((rendered, error): (RenderedTemplate, RenderError)) -> Result<RenderedTemplate, RenderError> {
     if error.is_empty() { Ok(rendered) } else { Err(error) }
 }
 
 /// A registry that knows no helpers.
-static BARE: LazyLock<Handlebars<'static>> = LazyLock::new(|| {
+static BARE_REGISTRY: LazyLock<Handlebars<'static>> = LazyLock::new(|| {
     let mut bare = Handlebars::new();
     for helper in [
-        "if", "unless", "each", "with", "lookup", "raw", "log", "eq", "ne", "gt", "gte", "lt", "lte", "and",
-        "or", "not", "len",
+        "if", "unless", "each", "with", "lookup", "raw", "log", "eq", "ne", "gt", "gte", "lt", "lte", "and", "or",
+        "not", "len",
     ] {
         bare.unregister_helper(helper);
     }
@@ -256,10 +264,10 @@ static BARE: LazyLock<Handlebars<'static>> = LazyLock::new(|| {
 });
 
 /// Renders one part.
-fn fill(pieces: &[Piece], registry: &Handlebars<'static>, context: &Context) -> Result<String, String> {
-    let mut out = Bounded(String::new());
+fn render_part(pieces: &[MarkupPiece], registry: &Handlebars<'static>, context: &Context) -> Result<String, String> {
+    let mut out = BoundedOutput(String::new());
     let mut render =
-        |piece: &Piece| piece.parsed.render(registry, context, &mut RenderContext::new(None), &mut out);
+        |piece: &MarkupPiece| piece.parsed.render(registry, context, &mut RenderContext::new(None), &mut out);
     let outcome = pieces.iter().try_for_each(&mut render);
     outcome.map_err(|error| match error.reason() {
         RenderErrorReason::IOError(_) => format!("comes to more than {RENDERED_BYTES_MAX} bytes"),
@@ -269,9 +277,9 @@ fn fill(pieces: &[Piece], registry: &Handlebars<'static>, context: &Context) -> 
     Ok(out.0)
 }
 
-struct Bounded(String);
+struct BoundedOutput(String);
 
-impl Output for Bounded {
+impl Output for BoundedOutput {
     fn write(&mut self, piece: &str) -> std::io::Result<()> {
         if self.0.len() + piece.len() > RENDERED_BYTES_MAX {
             return Err(std::io::Error::other("too much"));
@@ -282,13 +290,11 @@ impl Output for Bounded {
 }
 
 /// Holds variables to their bounds.
-fn measure(value: &Value, depth: usize, left: &mut usize) -> Result<(), String> {
+fn check_variable_limits(value: &Value, depth: usize, left: &mut usize) -> Result<(), String> {
     /// A number, brackets, quotes.
     const VALUE_BYTES: usize = 4;
     let mut take = |bytes: usize| {
-        *left = left
-            .checked_sub(bytes)
-            .ok_or_else(|| format!("come to more than {VARIABLES_BYTES_MAX} bytes"))?;
+        *left = left.checked_sub(bytes).ok_or_else(|| format!("come to more than {VARIABLES_BYTES_MAX} bytes"))?;
         Ok(())
     };
     if depth > VARIABLES_DEPTH_MAX {
@@ -298,7 +304,7 @@ fn measure(value: &Value, depth: usize, left: &mut usize) -> Result<(), String> 
         Value::String(text) => take(text.len() + VALUE_BYTES),
         Value::Array(list) => {
             take(VALUE_BYTES)?;
-            list.iter().try_for_each(|entry| measure(entry, depth + 1, left))
+            list.iter().try_for_each(|entry| check_variable_limits(entry, depth + 1, left))
         }
         marked @ Value::Object(_) if number::is_number(marked) => {
             take(number::digits(marked).map_or(0, |digits| digits.len()) + VALUE_BYTES)
@@ -309,7 +315,7 @@ fn measure(value: &Value, depth: usize, left: &mut usize) -> Result<(), String> 
                     return Err(format!("have a name of more than {VARIABLE_NAME_BYTES_MAX} bytes"));
                 }
                 *left = left.saturating_sub(name.len());
-                measure(value, depth + 1, left)?;
+                check_variable_limits(value, depth + 1, left)?;
             }
             Ok(())
         }
@@ -319,7 +325,7 @@ fn measure(value: &Value, depth: usize, left: &mut usize) -> Result<(), String> 
 
 /// Numbers that are kept by their digits are shown by them.
 fn show_numbers(value: &mut Value) {
-    if let Some(shown) = number::shown(value) {
+    if let Some(shown) = number::display_value(value) {
         *value = shown;
         return;
     }
@@ -356,7 +362,7 @@ fn one_line(text: &str) -> String {
 }
 
 /// Line ends are LF, and no NUL comes through: what a body must be for the composer.
-fn lines(text: String) -> String {
+fn normalize_lines(text: String) -> String {
     if text.contains(['\r', '\0']) {
         return text.replace("\r\n", "\n").replace('\r', "\n").replace('\0', "");
     }
@@ -371,27 +377,25 @@ fn with_preheader(html: String, preheader: &str) -> String {
     let body = html.as_bytes().windows(5).position(|five| five.eq_ignore_ascii_case(b"<body"));
     let after = |at: usize| html.get(at..).and_then(|rest| rest.find('>')).map(|n| at + n + 1);
     let (before, rest) = html.split_at(body.and_then(after).unwrap_or(0));
-    format!(
-        "{before}<div style=\"display:none;max-height:0;overflow:hidden;mso-hide:all\">{preheader}</div>{rest}"
-    )
+    format!("{before}<div style=\"display:none;max-height:0;overflow:hidden;mso-hide:all\">{preheader}</div>{rest}")
 }
 
 /// A published version of a template, ready to be rendered.
 #[derive(Debug, Clone)]
-pub struct Compiled {
+pub struct CompiledTemplate {
     /// The template's id.
     pub id: TemplateId,
     /// Its alias.
     pub alias: Option<String>,
     /// The version's number.
     pub version: u32,
-    program: Arc<Program>,
+    program: Arc<ParsedTemplate>,
 }
 
-impl Compiled {
+impl CompiledTemplate {
     /// A version of a template.
     #[must_use]
-    pub fn new(id: TemplateId, alias: Option<String>, version: u32, program: Arc<Program>) -> Self {
+    pub fn new(id: TemplateId, alias: Option<String>, version: u32, program: Arc<ParsedTemplate>) -> Self {
         Self { id, alias, version, program }
     }
 
@@ -416,7 +420,7 @@ impl Compiled {
     /// Whether managed unsubscribe is on, unless the send request says.
     #[must_use]
     pub fn unsubscribe_enabled(&self) -> bool {
-        self.program.settings.unsubscribes()
+        self.program.settings.has_managed_unsubscribe()
     }
 
     /// Whether it has a subject of its own.
@@ -427,18 +431,17 @@ impl Compiled {
 
     /// Gives an email what it does not say itself: what it is for, and managed unsubscribe; and says that it
     /// was made from this.
-    pub fn lend(&self, category: &mut Option<Category>, wishes: &mut Wishes) {
+    pub fn apply_defaults(&self, category: &mut Option<Category>, wishes: &mut SendOptions) {
         category.get_or_insert(self.category());
         wishes.unsubscribe = wishes.unsubscribe.or_else(|| self.unsubscribe_enabled().then_some(true));
-        wishes.template =
-            Some(TemplateFacts { id: self.id, alias: self.alias.clone(), version: self.version });
+        wishes.template = Some(SourceTemplate { id: self.id, alias: self.alias.clone(), version: self.version });
     }
 
     /// Renders it.
     ///
     /// # Errors
     /// [`RenderError`].
-    pub fn render(&self, variables: &Value) -> Result<Rendered, RenderError> {
+    pub fn render(&self, variables: &Value) -> Result<RenderedTemplate, RenderError> {
         self.program.render(variables)
     }
 
@@ -446,7 +449,7 @@ impl Compiled {
     ///
     /// # Errors
     /// [`RenderError`].
-    pub fn render_bodies(&self, variables: &Value) -> Result<Rendered, RenderError> {
+    pub fn render_bodies(&self, variables: &Value) -> Result<RenderedTemplate, RenderError> {
         self.program.render_bodies(variables)
     }
 }

@@ -10,67 +10,66 @@ use handlebars::template::{BlockParam, HelperTemplate, Parameter, TemplateElemen
 use handlebars::{Path, PathSeg, Template as Parsed};
 use serde_json::{Map, Value, json};
 
-use super::markup::{MarkupError, Piece};
-use super::{UNSUBSCRIBE_URL, Variable, VariableType};
+use super::markup::{MarkupError, MarkupPiece};
+use super::{TemplateVariable, UNSUBSCRIBE_URL, VariableType};
 
 /// Names in a path.
 const PATH_NAMES_MAX: usize = 16;
 
 /// What is done with a variable, and with what is in it.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
-pub struct Usage {
-    fields: BTreeMap<String, Usage>,
-    entries: Option<Box<Usage>>,
+pub struct VariableUsage {
+    fields: BTreeMap<String, VariableUsage>,
+    entries: Option<Box<VariableUsage>>,
     printed: bool,
     tested: bool,
 }
 
 /// A step from the variables to a value.
 #[derive(Debug, Clone, PartialEq, Eq)]
-enum Step {
+enum PathStep {
     Field(String),
     Entry,
 }
 
-struct Scope {
-    path: Vec<Step>,
-    names: Names,
+struct BlockScope {
+    path: Vec<PathStep>,
+    names: BlockParamNames,
 }
 
 /// `as |item index|`: what a block calls its entry, and, leading nowhere, the entry's place in the list.
-type Names = Vec<(String, Option<Vec<Step>>)>;
+type BlockParamNames = Vec<(String, Option<Vec<PathStep>>)>;
 
-impl Usage {
+impl VariableUsage {
     /// What a piece of a template uses.
     ///
     /// # Errors
     /// A tag that may not be used.
-    pub(crate) fn of(piece: &Piece) -> Result<Self, MarkupError> {
+    pub(crate) fn collect(piece: &MarkupPiece) -> Result<Self, MarkupError> {
         let mut walk =
-            Walk { root: Self::default(), scopes: vec![Scope { path: Vec::new(), names: Vec::new() }] };
-        walk.elements(&piece.parsed, (1, 1))
-            .map_err(|Refused(place, message)| piece.error(place, message))?;
+            UsageCollector { root: Self::default(), scopes: vec![BlockScope { path: Vec::new(), names: Vec::new() }] };
+        walk.visit_elements(&piece.parsed, (1, 1)).map_err(|UsageError(place, message)| piece.error(place, message))?;
         let mut root = walk.root;
         root.fields.remove(UNSUBSCRIBE_URL);
         Ok(root)
     }
 
     /// Adds what another part uses.
-    pub(crate) fn add(&mut self, other: Self) {
+    pub(crate) fn merge(&mut self, other: Self) {
         self.printed |= other.printed;
         self.tested |= other.tested;
         for (name, usage) in other.fields {
-            self.fields.entry(name).or_default().add(usage);
+            self.fields.entry(name).or_default().merge(usage);
         }
         if let Some(entries) = other.entries {
-            self.entries.get_or_insert_default().add(*entries);
+            self.entries.get_or_insert_default().merge(*entries);
         }
     }
 
-    fn at(&mut self, path: &[Step]) -> &mut Self {
+    fn at_path(&mut self, path: &[PathStep]) -> &mut Self {
         path.iter().fold(self, |usage, step| match step {
-            Step::Field(name) => usage.fields.entry(name.clone()).or_default(),
-            Step::Entry => usage.entries.get_or_insert_default(),
+            PathStep::Field(name) => usage.fields.entry(name.clone()).or_default(),
+            PathStep::Entry => usage.entries.get_or_insert_default(),
         })
     }
 
@@ -83,16 +82,16 @@ impl Usage {
 
     /// Variables that would do: fallbacks where there are any, examples elsewhere.
     #[must_use]
-    pub fn suggest(&self, declared: &[Variable]) -> Map<String, Value> {
+    pub fn example_variables(&self, declared: &[TemplateVariable]) -> Map<String, Value> {
         let mut suggested: Map<String, Value> =
-            self.fields.iter().map(|(name, usage)| (name.clone(), usage.example(name))).collect();
+            self.fields.iter().map(|(name, usage)| (name.clone(), usage.example_value(name))).collect();
         for variable in declared {
             let example = match (&variable.fallback_value, variable.r#type) {
                 (Some(fallback), _) => fallback.clone(),
                 (None, VariableType::Number) => json!(1),
                 (None, VariableType::Boolean) => json!(true),
                 (None, VariableType::Object | VariableType::List | VariableType::String) => {
-                    let found = suggested.get(&variable.key).filter(|value| variable.r#type.takes(value));
+                    let found = suggested.get(&variable.key).filter(|value| variable.r#type.accepts(value));
                     found.cloned().unwrap_or_else(|| match variable.r#type {
                         VariableType::Object => json!({}),
                         VariableType::List => json!([]),
@@ -105,12 +104,12 @@ impl Usage {
         suggested
     }
 
-    fn example(&self, name: &str) -> Value {
+    fn example_value(&self, name: &str) -> Value {
         if let Some(entries) = &self.entries {
-            return json!([entries.example(name)]);
+            return json!([entries.example_value(name)]);
         }
         if !self.fields.is_empty() {
-            return self.fields.iter().map(|(name, usage)| (name.clone(), usage.example(name))).collect();
+            return self.fields.iter().map(|(name, usage)| (name.clone(), usage.example_value(name))).collect();
         }
         if self.tested && !self.printed {
             return json!(true);
@@ -119,118 +118,120 @@ impl Usage {
     }
 }
 
-struct Walk {
-    root: Usage,
-    scopes: Vec<Scope>,
+struct UsageCollector {
+    root: VariableUsage,
+    scopes: Vec<BlockScope>,
 }
 
-type Place = (usize, usize);
+type TagPosition = (usize, usize);
 
 /// Where in a piece something is refused, and why.
-struct Refused(Place, String);
+struct UsageError(TagPosition, String);
 
-fn refused(place: Place, message: impl Into<String>) -> Refused {
-    Refused(place, message.into())
+fn usage_error(place: TagPosition, message: impl Into<String>) -> UsageError {
+    UsageError(place, message.into())
 }
 
-impl Walk {
-    fn elements(&mut self, parsed: &Parsed, around: Place) -> Result<(), Refused> {
+impl UsageCollector {
+    fn visit_elements(&mut self, parsed: &Parsed, around: TagPosition) -> Result<(), UsageError> {
         for (n, element) in parsed.elements.iter().enumerate() {
             let place = parsed.mapping.get(n).map_or(around, |mapping| (mapping.0, mapping.1));
             match element {
                 TemplateElement::RawString(_) | TemplateElement::Comment(_) => {}
                 TemplateElement::Expression(tag) | TemplateElement::HtmlExpression(tag) => {
-                    self.expression(tag, place)?;
+                    self.visit_expression(tag, place)?;
                 }
-                TemplateElement::HelperBlock(tag) => self.block(tag, place)?,
-                _ => return Err(refused(place, "this tag is not supported")),
+                TemplateElement::HelperBlock(tag) => self.visit_block(tag, place)?,
+                _ => return Err(usage_error(place, "this tag is not supported")),
             }
         }
         Ok(())
     }
 
-    fn expression(&mut self, tag: &HelperTemplate, place: Place) -> Result<(), Refused> {
+    fn visit_expression(&mut self, tag: &HelperTemplate, place: TagPosition) -> Result<(), UsageError> {
         let name = tag.name.as_name().unwrap_or_default();
         if !tag.params.is_empty() || !tag.hash.is_empty() {
             let text = format!("helpers such as `{name}` are not supported: a tag names one variable");
-            return Err(refused(place, text));
+            return Err(usage_error(place, text));
         }
         if is_block(name) {
-            return Err(refused(
-                place,
-                format!("`{name}` is a block: `{{{{#{name} …}}}} … {{{{/{name}}}}}`"),
-            ));
+            return Err(usage_error(place, format!("`{name}` is a block: `{{{{#{name} …}}}} … {{{{/{name}}}}}`")));
         }
         let Parameter::Path(path) = &tag.name else {
-            return Err(refused(place, "a tag names one variable"));
+            return Err(usage_error(place, "a tag names one variable"));
         };
         if let Some(steps) = self.resolve(path, place)? {
-            self.root.at(&steps).printed = true;
+            self.root.at_path(&steps).printed = true;
         }
         Ok(())
     }
 
-    fn block(&mut self, tag: &HelperTemplate, place: Place) -> Result<(), Refused> {
+    fn visit_block(&mut self, tag: &HelperTemplate, place: TagPosition) -> Result<(), UsageError> {
         let name = tag.name.as_name().unwrap_or_default();
         if !is_block(name) {
             let text = format!("`{{{{#{name}}}}}` is not supported; use #if, #unless, #each or #with");
-            return Err(refused(place, text));
+            return Err(usage_error(place, text));
         }
         let [of] = tag.params.as_slice() else {
-            return Err(refused(place, format!("`{name}` needs one variable")));
+            return Err(usage_error(place, format!("`{name}` needs one variable")));
         };
         let is_test = matches!(name, "if" | "unless");
         if tag.hash.keys().any(|key| !is_test || key != "includeZero") {
-            return Err(refused(place, format!("`{name}` takes no named parameters")));
+            return Err(usage_error(place, format!("`{name}` takes no named parameters")));
         }
         let steps = match of {
             Parameter::Path(path) => self.resolve(path, place)?,
             Parameter::Literal(_) if is_test => None,
-            _ => return Err(refused(place, format!("`{name}` needs a variable"))),
+            _ => return Err(usage_error(place, format!("`{name}` needs a variable"))),
         };
         if is_test {
             if let Some(steps) = steps {
-                self.root.at(&steps).tested = true;
+                self.root.at_path(&steps).tested = true;
             }
-            self.bodies(tag, None, place)
+            self.visit_bodies(tag, None, place)
         } else {
             let Some(mut path) = steps else {
-                return Err(refused(place, format!("`{name}` needs a variable")));
+                return Err(usage_error(place, format!("`{name}` needs a variable")));
             };
-            let usage = self.root.at(&path);
+            let usage = self.root.at_path(&path);
             usage.tested = true;
             if name == "each" {
                 usage.entries.get_or_insert_default();
-                path.push(Step::Entry);
+                path.push(PathStep::Entry);
             }
             let names = block_names(tag, name, &path, place)?;
-            self.bodies(tag, Some(Scope { path, names }), place)
+            self.visit_bodies(tag, Some(BlockScope { path, names }), place)
         }
     }
 
-    fn bodies(&mut self, tag: &HelperTemplate, scope: Option<Scope>, place: Place) -> Result<(), Refused> {
+    fn visit_bodies(
+        &mut self,
+        tag: &HelperTemplate,
+        scope: Option<BlockScope>,
+        place: TagPosition,
+    ) -> Result<(), UsageError> {
         let opened = scope.is_some();
         self.scopes.extend(scope);
         if let Some(template) = &tag.template {
-            self.elements(template, place)?;
+            self.visit_elements(template, place)?;
         }
         if opened {
             self.scopes.pop();
         }
         match &tag.inverse {
-            Some(inverse) => self.elements(inverse, place),
+            Some(inverse) => self.visit_elements(inverse, place),
             None => Ok(()),
         }
     }
 
     /// Where a path leads; nowhere for `@index` and its like.
-    fn resolve(&self, path: &Path, place: Place) -> Result<Option<Vec<Step>>, Refused> {
+    fn resolve(&self, path: &Path, place: TagPosition) -> Result<Option<Vec<PathStep>>, UsageError> {
         let (segments, raw) = match path {
             Path::Local((_, name, _)) if matches!(name.as_str(), "index" | "key" | "first" | "last") => {
                 return Ok(None);
             }
             Path::Local((_, name, _)) => {
-                return Err(refused(place, format!("`@{name}` is not known")));
+                return Err(usage_error(place, format!("`@{name}` is not known")));
             }
             Path::Relative((segments, raw)) => (segments, raw),
         };
@@ -242,10 +243,10 @@ impl Walk {
             })
             .collect();
         if names.len() > PATH_NAMES_MAX {
-            return Err(refused(place, format!("a path has more than {PATH_NAMES_MAX} names")));
+            return Err(usage_error(place, format!("a path has more than {PATH_NAMES_MAX} names")));
         }
         if names.first().is_some_and(|name| *name == UNSUBSCRIBE_URL) {
-            return Ok(Some(vec![Step::Field(UNSUBSCRIBE_URL.to_owned())]));
+            return Ok(Some(vec![PathStep::Field(UNSUBSCRIBE_URL.to_owned())]));
         }
         let is_root = raw.contains("@root");
         let ups = segments.len() - names.len() - usize::from(is_root);
@@ -263,7 +264,7 @@ impl Walk {
                 (scope.map(|scope| scope.path.clone()).unwrap_or_default(), names.as_slice())
             }
         };
-        steps.extend(rest.iter().map(|name| Step::Field((*name).clone())));
+        steps.extend(rest.iter().map(|name| PathStep::Field((*name).clone())));
         Ok(Some(steps))
     }
 }
@@ -273,7 +274,12 @@ fn is_block(name: &str) -> bool {
 }
 
 /// `as |item|`, and `as |item index|` of `each`.
-fn block_names(tag: &HelperTemplate, name: &str, path: &[Step], place: Place) -> Result<Names, Refused> {
+fn block_names(
+    tag: &HelperTemplate,
+    name: &str,
+    path: &[PathStep],
+    place: TagPosition,
+) -> Result<BlockParamNames, UsageError> {
     let entry = |item: &String| (item.clone(), Some(path.to_vec()));
     match (&tag.block_param, name) {
         (None, _) => Ok(Vec::new()),
@@ -281,7 +287,7 @@ fn block_names(tag: &HelperTemplate, name: &str, path: &[Step], place: Place) ->
         (Some(BlockParam::Pair((Parameter::Name(item), Parameter::Name(at)))), "each") => {
             Ok(vec![entry(item), (at.clone(), None)])
         }
-        _ => Err(refused(place, format!("`{name}` takes one name: `as |item|`"))),
+        _ => Err(usage_error(place, format!("`{name}` takes one name: `as |item|`"))),
     }
 }
 
@@ -290,8 +296,8 @@ mod tests {
     use super::*;
     use crate::template::markup::parse;
 
-    fn of(source: &str) -> Result<Usage, MarkupError> {
-        Usage::of(&parse(source)?[0])
+    fn of(source: &str) -> Result<VariableUsage, MarkupError> {
+        VariableUsage::collect(&parse(source)?[0])
     }
 
     #[test]
@@ -300,7 +306,7 @@ mod tests {
             {{#each items}}{{@index}} {{name}} {{this.price}} {{../currency}} {{@root.shop}}
               {{#with maker}}{{city}}{{../name}}{{/with}}{{#each tags as |tag n|}}{{tag}}{{n}}{{/each}}
             {{else}}{{none}}{{/each}}";
-        let suggested = of(source).unwrap().suggest(&[]);
+        let suggested = of(source).unwrap().example_variables(&[]);
         assert_eq!(
             Value::Object(suggested),
             json!({
@@ -314,7 +320,7 @@ mod tests {
 
     #[test]
     fn declared_variables_shape_what_is_suggested() {
-        let variable = |key: &str, kind, fallback_value| Variable {
+        let variable = |key: &str, kind, fallback_value| TemplateVariable {
             key: key.to_owned(),
             r#type: kind,
             required: true,
@@ -326,7 +332,7 @@ mod tests {
             variable("items", VariableType::List, None),
             variable("unused", VariableType::Object, None),
         ];
-        let suggested = of("{{name}} {{count}} {{#each items}}{{id}}{{/each}}").unwrap().suggest(&declared);
+        let suggested = of("{{name}} {{count}} {{#each items}}{{id}}{{/each}}").unwrap().example_variables(&declared);
         assert_eq!(
             Value::Object(suggested),
             json!({"name": "friend", "count": 1, "items": [{"id": "id_value"}], "unused": {}}),

@@ -3,18 +3,18 @@
 use jiff::{SignedDuration, Timestamp};
 use serde::{Deserialize, Serialize};
 
-use super::record::Destination;
+use super::record::ReportDestination;
 use crate::id::EmailId;
 
 /// How long it is tried to send a report (RFC 8460 5.4 asks for a day).
-pub const TRIED_FOR: SignedDuration = SignedDuration::from_hours(24);
+pub const RETRY_FOR: SignedDuration = SignedDuration::from_hours(24);
 /// How soon is tried again.
-const AGAIN: SignedDuration = SignedDuration::from_mins(30);
+const RETRY_INTERVAL: SignedDuration = SignedDuration::from_mins(30);
 
 /// How a report stands.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
-pub enum State {
+pub enum ReportState {
     /// It is tried again.
     Waiting,
     /// The domain asks for none.
@@ -28,7 +28,7 @@ pub enum State {
 /// How it stands with one of those who are to have it.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
-pub enum SendingState {
+pub enum ReportSendState {
     /// It is tried again; what was in the way the last time.
     Waiting(Option<String>),
     /// It is a message of ours by now, and goes the way of all mail.
@@ -41,24 +41,24 @@ pub enum SendingState {
 
 /// One who is to have it.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
-pub struct Sending {
+pub struct ReportRecipient {
     /// Where to.
-    pub to: Destination,
+    pub to: ReportDestination,
     /// How that stands.
-    pub state: SendingState,
+    pub state: ReportSendState,
 }
 
-impl Sending {
-    fn waits(&self) -> bool {
-        matches!(self.state, SendingState::Waiting(_))
+impl ReportRecipient {
+    fn is_waiting(&self) -> bool {
+        matches!(self.state, ReportSendState::Waiting(_))
     }
 }
 
 /// What became of the report of a domain's day.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
-pub struct Book {
+pub struct ReportDelivery {
     /// How it stands.
-    pub state: State,
+    pub state: ReportState,
     /// When it was first due.
     pub since: Timestamp,
     /// When it is tried again.
@@ -69,26 +69,26 @@ pub struct Book {
     pub error: Option<String>,
     /// Who is to have it.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
-    pub sendings: Vec<Sending>,
+    pub sendings: Vec<ReportRecipient>,
 }
 
-impl Book {
+impl ReportDelivery {
     /// One that was due at `since`, and goes to these; to nobody where nobody asks for it.
     #[must_use]
-    pub fn open(since: Timestamp, to: Vec<Destination>) -> Self {
-        let state = if to.is_empty() { State::Unwanted } else { State::Waiting };
-        let sendings = to.into_iter().map(|to| Sending { to, state: SendingState::Waiting(None) });
+    pub fn start(since: Timestamp, to: Vec<ReportDestination>) -> Self {
+        let state = if to.is_empty() { ReportState::Unwanted } else { ReportState::Waiting };
+        let sendings = to.into_iter().map(|to| ReportRecipient { to, state: ReportSendState::Waiting(None) });
         Self { state, since, next_at: None, error: None, sendings: sendings.collect() }
     }
 
     /// One of which it is not known whom it goes to: that is asked again, for a day.
     #[must_use]
-    pub fn unknown(since: Timestamp, error: String, now: Timestamp) -> Self {
+    pub fn with_unknown_recipients(since: Timestamp, error: String, now: Timestamp) -> Self {
         let over = is_over(since, now);
         Self {
-            state: if over { State::Failed } else { State::Waiting },
+            state: if over { ReportState::Failed } else { ReportState::Waiting },
             since,
-            next_at: (!over).then(|| later(now)),
+            next_at: (!over).then(|| next_retry(now)),
             error: Some(error),
             sendings: Vec::new(),
         }
@@ -97,43 +97,44 @@ impl Book {
     /// Whether nothing more comes of it.
     #[must_use]
     pub fn is_done(&self) -> bool {
-        self.state != State::Waiting
+        self.state != ReportState::Waiting
     }
 
     /// Who still waits for it, by place.
     #[must_use]
-    pub fn waiting(&self) -> Vec<(usize, Destination)> {
-        let waiting = self.sendings.iter().enumerate().filter(|(_, sending)| sending.waits());
+    pub fn waiting(&self) -> Vec<(usize, ReportDestination)> {
+        let waiting = self.sendings.iter().enumerate().filter(|(_, sending)| sending.is_waiting());
         waiting.map(|(at, sending)| (at, sending.to.clone())).collect()
     }
 
     /// The same, when this has become of one of those.
     #[must_use]
-    pub fn with(&self, at: usize, state: SendingState, now: Timestamp) -> Self {
+    pub fn with_result(&self, at: usize, state: ReportSendState, now: Timestamp) -> Self {
         let mut after = self.clone();
         let over = is_over(self.since, now);
         if let Some(sending) = after.sendings.get_mut(at) {
             sending.state = match state {
-                SendingState::Waiting(why) if over => SendingState::Failed(why.unwrap_or_default()),
+                ReportSendState::Waiting(why) if over => ReportSendState::Failed(why.unwrap_or_default()),
                 other => other,
             };
         }
-        let went =
-            |sending: &Sending| matches!(sending.state, SendingState::Mailed(_) | SendingState::Posted(_));
-        after.state = match () {
-            () if after.sendings.iter().any(Sending::waits) => State::Waiting,
-            () if after.sendings.iter().any(went) => State::Sent,
-            () => State::Failed,
+        let went = |sending: &ReportRecipient| {
+            matches!(sending.state, ReportSendState::Mailed(_) | ReportSendState::Posted(_))
         };
-        after.next_at = (after.state == State::Waiting).then(|| later(now));
+        after.state = match () {
+            () if after.sendings.iter().any(ReportRecipient::is_waiting) => ReportState::Waiting,
+            () if after.sendings.iter().any(went) => ReportState::Sent,
+            () => ReportState::Failed,
+        };
+        after.next_at = (after.state == ReportState::Waiting).then(|| next_retry(now));
         after
     }
 }
 
 fn is_over(since: Timestamp, now: Timestamp) -> bool {
-    now.duration_since(since) >= TRIED_FOR
+    now.duration_since(since) >= RETRY_FOR
 }
 
-fn later(now: Timestamp) -> Timestamp {
-    now.checked_add(AGAIN).unwrap_or(Timestamp::MAX)
+fn next_retry(now: Timestamp) -> Timestamp {
+    now.checked_add(RETRY_INTERVAL).unwrap_or(Timestamp::MAX)
 }

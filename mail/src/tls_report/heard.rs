@@ -3,15 +3,15 @@
 use jiff::{SignedDuration, Timestamp};
 use serde::{Deserialize, Serialize};
 
-use super::{Day, KEPT};
-use crate::address::Name;
+use super::{Day, RETENTION};
+use crate::address::DomainName;
 
 /// The longest time that a report may be about: they are about a day.
 const SPAN_MAX: SignedDuration = SignedDuration::from_hours(8 * 24);
 
 /// Failures that are alike.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
-pub struct HeardDetail {
+pub struct ReceivedFailureDetail {
     /// What went wrong, in the reporter's word (RFC 8460 4.3).
     pub result: String,
     /// At which host.
@@ -26,7 +26,7 @@ pub struct HeardDetail {
 
 /// What came of the sessions under one policy.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
-pub struct HeardPolicy {
+pub struct ReceivedPolicyCounts {
     /// Its kind, in the reporter's word.
     pub kind: String,
     /// Sessions that went well.
@@ -35,14 +35,14 @@ pub struct HeardPolicy {
     pub failed: u64,
     /// Those.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
-    pub details: Vec<HeardDetail>,
+    pub details: Vec<ReceivedFailureDetail>,
 }
 
 /// What somebody reports of one domain.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
-pub struct Heard {
+pub struct ReceivedTlsReport {
     /// The organisation of its author, by name.
-    pub reporter: Name,
+    pub reporter: DomainName,
     /// What it calls itself.
     pub organization: String,
     /// The report's number.
@@ -52,27 +52,25 @@ pub struct Heard {
     /// … to when it is about.
     pub ends_at: Timestamp,
     /// By policy.
-    pub policies: Vec<HeardPolicy>,
+    pub policies: Vec<ReceivedPolicyCounts>,
     /// When it came in.
     pub received_at: Timestamp,
 }
 
-impl Heard {
+impl ReceivedTlsReport {
     /// The day that it is about.
     #[must_use]
     pub fn day(&self) -> Day {
-        Day::of(self.begins_at)
+        Day::containing(self.begins_at)
     }
 
     /// Whether the time that it is about can be.
     #[must_use]
-    pub fn is_of_a_sane_time(&self) -> bool {
-        let oldest = self.received_at.checked_sub(KEPT).unwrap_or(Timestamp::MIN);
+    pub fn has_plausible_range(&self) -> bool {
+        let oldest = self.received_at.checked_sub(RETENTION).unwrap_or(Timestamp::MIN);
         // Clocks differ, and so do the reporters' midnights.
         let newest = self.received_at.checked_add(SignedDuration::from_hours(24)).unwrap_or(Timestamp::MAX);
         let span = self.ends_at.duration_since(self.begins_at);
-        self.begins_at >= oldest
-            && self.begins_at <= newest
-            && (SignedDuration::ZERO..=SPAN_MAX).contains(&span)
+        self.begins_at >= oldest && self.begins_at <= newest && (SignedDuration::ZERO..=SPAN_MAX).contains(&span)
     }
 }

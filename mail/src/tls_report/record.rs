@@ -12,7 +12,7 @@ const URI_BYTES_MAX: usize = 1_000;
 /// To whom a report goes.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
-pub enum Destination {
+pub enum ReportDestination {
     /// By mail.
     Mail(Address),
     /// To a web server: `https://…`.
@@ -22,15 +22,15 @@ pub enum Destination {
 /// To whom the reports of a domain go, by the TXT records at `_smtp._tls.{domain}`; to nobody where there is no record,
 /// or there are several (RFC 8460 3).
 #[must_use]
-pub fn destinations(texts: &[String]) -> Vec<Destination> {
-    let mut ours = texts.iter().filter_map(|text| fields_of(text));
+pub fn report_destinations(texts: &[String]) -> Vec<ReportDestination> {
+    let mut ours = texts.iter().filter_map(|text| record_fields(text));
     let (Some(fields), None) = (ours.next(), ours.next()) else { return Vec::new() };
     let rua = fields.split(';').find_map(|field| {
         let (key, value) = field.split_once('=')?;
         (key.trim() == "rua").then_some(value)
     });
     let mut found = Vec::new();
-    for uri in rua.unwrap_or_default().split(',').filter_map(|uri| destination(uri.trim())) {
+    for uri in rua.unwrap_or_default().split(',').filter_map(|uri| parse_destination(uri.trim())) {
         if found.len() < DESTINATIONS_MAX && !found.contains(&uri) {
             found.push(uri);
         }
@@ -38,28 +38,28 @@ pub fn destinations(texts: &[String]) -> Vec<Destination> {
     found
 }
 
-fn fields_of(text: &str) -> Option<&str> {
+fn record_fields(text: &str) -> Option<&str> {
     let (version, rest) = text.split_once(';')?;
     (version.trim_end() == "v=TLSRPTv1").then_some(rest)
 }
 
-fn destination(uri: &str) -> Option<Destination> {
+fn parse_destination(uri: &str) -> Option<ReportDestination> {
     if uri.len() > URI_BYTES_MAX {
         return None;
     }
     let (scheme, rest) = uri.split_once(':')?;
     if scheme.eq_ignore_ascii_case("https") {
-        return Some(Destination::Web(uri.to_owned()));
+        return Some(ReportDestination::Web(uri.to_owned()));
     }
     if !scheme.eq_ignore_ascii_case("mailto") {
         return None;
     }
     let address = rest.split('?').next().unwrap_or_default();
-    decoded(address)?.parse().ok().map(Destination::Mail)
+    percent_decode(address)?.parse().ok().map(ReportDestination::Mail)
 }
 
 /// A text without percent-encoding: commas, exclamation marks and semicolons are written so.
-fn decoded(text: &str) -> Option<String> {
+fn percent_decode(text: &str) -> Option<String> {
     let mut bytes = Vec::with_capacity(text.len());
     let mut rest = text.bytes();
     while let Some(byte) = rest.next() {

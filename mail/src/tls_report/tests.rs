@@ -2,41 +2,41 @@
 
 use serde_json::{Value, json};
 
-use super::write::Report;
+use super::write::OutgoingTlsReport;
 use super::*;
 use crate::id::EmailId;
 
 fn day() -> Day {
-    Day::read("2016-04-01").unwrap()
+    Day::parse("2016-04-01").unwrap()
 }
 
-fn sts() -> Applied {
+fn sts() -> AppliedTlsPolicy {
     let lines = ["version: STSv1", "mode: testing", "mx: *.mail.company-y.example", "max_age: 86400"];
     let lines = lines.map(str::to_owned).to_vec();
-    Applied { kind: PolicyKind::Sts, lines, mx: vec!["*.mail.company-y.example".to_owned()] }
+    AppliedTlsPolicy { kind: TlsPolicyType::Sts, lines, mx: vec!["*.mail.company-y.example".to_owned()] }
 }
 
-fn failure(result: ResultType, host: u8) -> Failure {
+fn failure(result: TlsResultType, host: u8) -> TlsFailure {
     let name = format!("mx{host}.mail.company-y.example").parse().unwrap();
     let at = (name, IpAddr::from([203, 0, 113, host]));
-    Failure::new(&Fault::new(result, "x"), Some(IpAddr::from([198, 51, 100, 62])), Some(at))
+    TlsFailure::new(&TlsFault::new(result, "x"), Some(IpAddr::from([198, 51, 100, 62])), Some(at))
 }
 
 #[test]
 fn a_report_has_the_form_of_the_example() {
-    let mut counts = Counts::default();
+    let mut counts = DomainTlsCounts::default();
     for _ in 0..5 {
-        counts.note(&sts(), None);
+        counts.record_session(&sts(), None);
     }
     for _ in 0..3 {
-        counts.note(&sts(), Some(failure(ResultType::CertificateExpired, 1)));
+        counts.record_session(&sts(), Some(failure(TlsResultType::CertificateExpired, 1)));
     }
-    counts.note(&sts(), Some(failure(ResultType::StarttlsNotSupported, 2)));
+    counts.record_session(&sts(), Some(failure(TlsResultType::StarttlsNotSupported, 2)));
     let (domain, submitter) = ("company-y.example".parse().unwrap(), "company-x.example".parse().unwrap());
     let contact = "sts-reporting@company-x.example".parse().unwrap();
     let report =
-        Report { domain: &domain, day: day(), counts: &counts, contact: &contact, submitter: &submitter };
-    let shown: Value = serde_json::from_slice(&report.json()).unwrap();
+        OutgoingTlsReport { domain: &domain, day: day(), counts: &counts, contact: &contact, submitter: &submitter };
+    let shown: Value = serde_json::from_slice(&report.to_json()).unwrap();
     assert_eq!(
         shown,
         json!({
@@ -73,10 +73,8 @@ fn a_report_has_the_form_of_the_example() {
     assert_eq!(report.file_name(), "company-x.example!company-y.example!1459468800!1459555199.json.gz");
     let from = "no-reply@company-x.example".parse().unwrap();
     let to = "tls@company-y.example".parse().unwrap();
-    let message = String::from_utf8(report.message(&from, &to, &[7; 200])).unwrap();
-    assert!(
-        message.lines().all(|line| line.len() <= 200) && !message.replace("\r\n", "").contains(['\r', '\n'])
-    );
+    let message = String::from_utf8(report.to_message(&from, &to, &[7; 200])).unwrap();
+    assert!(message.lines().all(|line| line.len() <= 200) && !message.replace("\r\n", "").contains(['\r', '\n']));
     for field in ["TLS-Report-Domain: company-y.example", "TLS-Required: No", "report-type=\"tlsrpt\""] {
         assert!(message.contains(field), "{message}");
     }
@@ -84,33 +82,33 @@ fn a_report_has_the_form_of_the_example() {
 
 #[test]
 fn days_and_details_are_bounded_and_nothing_is_lost_in_sums() {
-    let mut counts = Counts::default();
+    let mut counts = DomainTlsCounts::default();
     for host in 0..=255 {
-        counts.note(&sts(), Some(failure(ResultType::ValidationFailure, host)));
+        counts.record_session(&sts(), Some(failure(TlsResultType::ValidationFailure, host)));
     }
     for number in 0..30 {
-        counts.note(&Applied { mx: vec![number.to_string()], ..Applied::missing() }, None);
+        counts.record_session(
+            &AppliedTlsPolicy { mx: vec![number.to_string()], ..AppliedTlsPolicy::missing_sts_policy() },
+            None,
+        );
     }
     let mut twice = counts.clone();
     twice.add(&counts);
     assert_eq!((counts.policies.len(), counts.dropped, twice.dropped), (POLICIES_MAX, 11, 22));
     assert_eq!((counts.policies[0].failed, counts.policies[0].details.len()), (256, DETAILS_MAX));
     assert_eq!((twice.policies[0].failed, twice.policies[0].details[0].sessions), (512, 2));
-    assert_eq!(Day::read("2016-04-01").unwrap().to_string(), "2016-04-01");
-    assert_eq!((Day::read("2016-04-31"), Day::read("x")), (None, None));
+    assert_eq!(Day::parse("2016-04-01").unwrap().to_string(), "2016-04-01");
+    assert_eq!((Day::parse("2016-04-31"), Day::parse("x")), (None, None));
 }
 
 #[test]
 fn who_asks_for_reports_says_so_once() {
-    let read = |texts: &[&str]| destinations(&texts.iter().map(|t| (*t).to_owned()).collect::<Vec<_>>());
-    let mail = |text: &str| Destination::Mail(text.parse().unwrap());
-    let web = |text: &str| Destination::Web(text.to_owned());
+    let read = |texts: &[&str]| report_destinations(&texts.iter().map(|t| (*t).to_owned()).collect::<Vec<_>>());
+    let mail = |text: &str| ReportDestination::Mail(text.parse().unwrap());
+    let web = |text: &str| ReportDestination::Web(text.to_owned());
     assert_eq!(read(&["v=TLSRPTv1; rua=mailto:reports@example.com"]), [mail("reports@example.com")]);
     assert_eq!(
-        read(&[
-            "v=spf1 -all",
-            "v=TLSRPTv1;rua=https://r.example.com/v1/tlsrpt , mailto:a%2Cb@example.com?x=y;"
-        ]),
+        read(&["v=spf1 -all", "v=TLSRPTv1;rua=https://r.example.com/v1/tlsrpt , mailto:a%2Cb@example.com?x=y;"]),
         [web("https://r.example.com/v1/tlsrpt")],
         "an address that cannot be read is passed over"
     );
@@ -133,20 +131,23 @@ fn books_say_what_became_of_it() {
     let since = Timestamp::from_second(1_800_000_000).unwrap();
     let at = |hours| since.checked_add(SignedDuration::from_hours(hours)).unwrap();
     let to = vec![
-        Destination::Web("https://a.example/".to_owned()),
-        Destination::Web("https://b.example/".to_owned()),
+        ReportDestination::Web("https://a.example/".to_owned()),
+        ReportDestination::Web("https://b.example/".to_owned()),
     ];
-    let book = Book::open(since, to);
-    assert_eq!((book.state, book.waiting().len()), (State::Waiting, 2));
-    let half = book.with(0, SendingState::Posted(201), at(0));
-    assert_eq!((half.state, half.waiting()[0].0), (State::Waiting, 1));
-    assert_eq!(half.with(1, SendingState::Waiting(Some("503".to_owned())), at(1)).state, State::Waiting);
-    let over = half.with(1, SendingState::Waiting(Some("503".to_owned())), at(24));
-    assert_eq!((over.state, &over.sendings[1].state), (State::Sent, &SendingState::Failed("503".to_owned())));
-    assert_eq!(Book::open(since, Vec::new()).state, State::Unwanted);
-    assert_eq!(Book::unknown(since, "x".to_owned(), at(0)).state, State::Waiting);
-    assert!(Book::unknown(since, "x".to_owned(), at(24)).is_done());
-    let mailed = book.with(0, SendingState::Mailed(EmailId::new(since, 1)), at(0));
+    let book = ReportDelivery::start(since, to);
+    assert_eq!((book.state, book.waiting().len()), (ReportState::Waiting, 2));
+    let half = book.with_result(0, ReportSendState::Posted(201), at(0));
+    assert_eq!((half.state, half.waiting()[0].0), (ReportState::Waiting, 1));
+    assert_eq!(
+        half.with_result(1, ReportSendState::Waiting(Some("503".to_owned())), at(1)).state,
+        ReportState::Waiting
+    );
+    let over = half.with_result(1, ReportSendState::Waiting(Some("503".to_owned())), at(24));
+    assert_eq!((over.state, &over.sendings[1].state), (ReportState::Sent, &ReportSendState::Failed("503".to_owned())));
+    assert_eq!(ReportDelivery::start(since, Vec::new()).state, ReportState::Unwanted);
+    assert_eq!(ReportDelivery::with_unknown_recipients(since, "x".to_owned(), at(0)).state, ReportState::Waiting);
+    assert!(ReportDelivery::with_unknown_recipients(since, "x".to_owned(), at(24)).is_done());
+    let mailed = book.with_result(0, ReportSendState::Mailed(EmailId::new(since, 1)), at(0));
     let json = serde_json::to_string(&mailed).unwrap();
-    assert_eq!(serde_json::from_str::<Book>(&json).unwrap(), mailed);
+    assert_eq!(serde_json::from_str::<ReportDelivery>(&json).unwrap(), mailed);
 }

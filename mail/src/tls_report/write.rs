@@ -7,57 +7,57 @@ use base64::engine::general_purpose::STANDARD;
 use jiff::{SignedDuration, Timestamp};
 use serde::Serialize;
 
-use super::{Counts, Day, Detail, PolicyCount, PolicyKind, ResultType};
-use crate::address::{Address, Name};
+use super::{Day, DomainTlsCounts, TlsFailureDetail, TlsPolicyCounts, TlsPolicyType, TlsResultType};
+use crate::address::{Address, DomainName};
 
 /// The type of a report that is packed (RFC 8460 6.5).
 pub const MEDIA_TYPE: &str = "application/tlsrpt+gzip";
 
 /// What a report is about, and who writes it.
 #[derive(Debug, Clone)]
-pub struct Report<'a> {
+pub struct OutgoingTlsReport<'a> {
     /// About whom.
-    pub domain: &'a Name,
+    pub domain: &'a DomainName,
     /// About which day.
     pub day: Day,
     /// What was counted.
-    pub counts: &'a Counts,
+    pub counts: &'a DomainTlsCounts,
     /// Who can be asked about it.
     pub contact: &'a Address,
     /// The domain that sends it.
-    pub submitter: &'a Name,
+    pub submitter: &'a DomainName,
 }
 
 #[derive(Serialize)]
 #[serde(rename_all = "kebab-case")]
-struct Wire<'a> {
+struct TlsReportJson<'a> {
     organization_name: &'a str,
-    date_range: Range,
+    date_range: DateRangeJson,
     contact_info: String,
     report_id: String,
-    policies: Vec<Policy<'a>>,
+    policies: Vec<PolicyJson<'a>>,
 }
 
 #[derive(Serialize)]
 #[serde(rename_all = "kebab-case")]
-struct Range {
+struct DateRangeJson {
     start_datetime: String,
     end_datetime: String,
 }
 
 #[derive(Serialize)]
 #[serde(rename_all = "kebab-case")]
-struct Policy<'a> {
-    policy: Held<'a>,
-    summary: Summary,
+struct PolicyJson<'a> {
+    policy: PolicyDescriptionJson<'a>,
+    summary: SummaryJson,
     #[serde(skip_serializing_if = "Vec::is_empty")]
-    failure_details: Vec<Failed<'a>>,
+    failure_details: Vec<FailureDetailsJson<'a>>,
 }
 
 #[derive(Serialize)]
 #[serde(rename_all = "kebab-case")]
-struct Held<'a> {
-    policy_type: PolicyKind,
+struct PolicyDescriptionJson<'a> {
+    policy_type: TlsPolicyType,
     #[serde(skip_serializing_if = "<[String]>::is_empty")]
     policy_string: &'a [String],
     policy_domain: &'a str,
@@ -67,15 +67,15 @@ struct Held<'a> {
 
 #[derive(Serialize)]
 #[serde(rename_all = "kebab-case")]
-struct Summary {
+struct SummaryJson {
     total_successful_session_count: u64,
     total_failure_session_count: u64,
 }
 
 #[derive(Serialize)]
 #[serde(rename_all = "kebab-case")]
-struct Failed<'a> {
-    result_type: ResultType,
+struct FailureDetailsJson<'a> {
+    result_type: TlsResultType,
     #[serde(skip_serializing_if = "Option::is_none")]
     sending_mta_ip: Option<IpAddr>,
     #[serde(skip_serializing_if = "Option::is_none")]
@@ -87,27 +87,27 @@ struct Failed<'a> {
     failure_reason_code: &'a str,
 }
 
-fn second(at: Timestamp) -> String {
+fn format_second(at: Timestamp) -> String {
     format!("{at:.0}")
 }
 
-fn policy<'a>(count: &'a PolicyCount, domain: &'a Name) -> Policy<'a> {
-    let failed = |detail: &'a Detail| Failed {
+fn policy<'a>(count: &'a TlsPolicyCounts, domain: &'a DomainName) -> PolicyJson<'a> {
+    let failed = |detail: &'a TlsFailureDetail| FailureDetailsJson {
         result_type: detail.failure.result,
         sending_mta_ip: detail.failure.sending_ip,
-        receiving_mx_hostname: detail.failure.mx_host.as_ref().map(Name::as_str),
+        receiving_mx_hostname: detail.failure.mx_host.as_ref().map(DomainName::as_str),
         receiving_ip: detail.failure.receiving_ip,
         failed_session_count: detail.sessions,
         failure_reason_code: &detail.failure.reason,
     };
-    Policy {
-        policy: Held {
+    PolicyJson {
+        policy: PolicyDescriptionJson {
             policy_type: count.applied.kind,
             policy_string: &count.applied.lines,
             policy_domain: domain.as_str(),
             mx_host: &count.applied.mx,
         },
-        summary: Summary {
+        summary: SummaryJson {
             total_successful_session_count: count.succeeded,
             total_failure_session_count: count.failed,
         },
@@ -115,36 +115,36 @@ fn policy<'a>(count: &'a PolicyCount, domain: &'a Name) -> Policy<'a> {
     }
 }
 
-impl Report<'_> {
+impl OutgoingTlsReport<'_> {
     /// Its name: one for each domain and day, so that who gets it twice can tell.
     #[must_use]
-    pub fn id(&self) -> String {
+    pub fn report_id(&self) -> String {
         format!("{}.{}@{}", self.day, self.domain, self.submitter)
     }
 
     /// The last second of its day.
-    fn end(&self) -> Timestamp {
+    fn ends_at(&self) -> Timestamp {
         self.day.ends_at().checked_sub(SignedDuration::from_secs(1)).unwrap_or(Timestamp::MAX)
     }
 
     /// The name of its file (RFC 8460 5.1).
     #[must_use]
     pub fn file_name(&self) -> String {
-        let (begin, end) = (self.day.begins_at().as_second(), self.end().as_second());
+        let (begin, end) = (self.day.begins_at().as_second(), self.ends_at().as_second());
         format!("{}!{}!{begin}!{end}.json.gz", self.submitter, self.domain)
     }
 
     /// The report in JSON. The organisation is the domain of the contact.
     #[must_use]
-    pub fn json(&self) -> Vec<u8> {
-        let wire = Wire {
+    pub fn to_json(&self) -> Vec<u8> {
+        let wire = TlsReportJson {
             organization_name: self.contact.domain().as_str(),
-            date_range: Range {
-                start_datetime: second(self.day.begins_at()),
-                end_datetime: second(self.end()),
+            date_range: DateRangeJson {
+                start_datetime: format_second(self.day.begins_at()),
+                end_datetime: format_second(self.ends_at()),
             },
             contact_info: self.contact.to_string(),
-            report_id: self.id(),
+            report_id: self.report_id(),
             policies: self.counts.policies.iter().map(|count| policy(count, self.domain)).collect(),
         };
         // Of types that JSON has: this does not fail.
@@ -154,16 +154,14 @@ impl Report<'_> {
     /// The message with the report, packed by gzip. That its own way is protected is not asked for (RFC 8460 3; RFC 8689
     /// 5): it may tell of just what would be in its way.
     #[must_use]
-    pub fn message(&self, from: &Address, to: &Address, packed: &[u8]) -> Vec<u8> {
+    pub fn to_message(&self, from: &Address, to: &Address, packed: &[u8]) -> Vec<u8> {
         let Self { domain, submitter, contact, .. } = self;
-        let (id, file) = (self.id(), self.file_name());
+        let (id, file) = (self.report_id(), self.file_name());
         // Of letters that Base64 does not have.
         let boundary = format!("=_tlsrpt_{}_", self.day.begins_at().as_second());
         let base64 = STANDARD.encode(packed);
-        let lines: Vec<&str> = (0..base64.len())
-            .step_by(76)
-            .filter_map(|at| base64.get(at..base64.len().min(at + 76)))
-            .collect();
+        let lines: Vec<&str> =
+            (0..base64.len()).step_by(76).filter_map(|at| base64.get(at..base64.len().min(at + 76))).collect();
         let lines = lines.join("\r\n");
         format!(
             "From: <{from}>\r\n\

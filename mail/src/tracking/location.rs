@@ -6,11 +6,11 @@
 
 use std::fmt::Write as _;
 
-use crate::address::Name;
+use crate::address::DomainName;
 
 /// The address in ASCII.
 #[must_use]
-pub fn location(url: &str) -> String {
+pub fn location_value(url: &str) -> String {
     let (scheme, rest) = url.split_once("://").unwrap_or(("https", url));
     let end = rest.find(['/', '?', '#', '\\']).unwrap_or(rest.len());
     let (authority, path) = rest.split_at_checked(end).unwrap_or((rest, ""));
@@ -23,25 +23,25 @@ pub fn location(url: &str) -> String {
         _ => (host, None),
     };
     let mut out = String::with_capacity(url.len() + 16);
-    visible(&mut out, scheme);
+    push_visible(&mut out, scheme);
     out.push_str("://");
     if let Some(user) = user {
-        visible(&mut out, user);
+        push_visible(&mut out, user);
         out.push('@');
     }
-    match host.parse::<Name>() {
+    match host.parse::<DomainName>() {
         Ok(name) if !host.is_ascii() => out.push_str(name.as_str()),
-        _ => visible(&mut out, host),
+        _ => push_visible(&mut out, host),
     }
     if let Some(port) = port {
         out.push(':');
         out.push_str(port);
     }
-    visible(&mut out, path);
+    push_visible(&mut out, path);
     out
 }
 
-fn visible(out: &mut String, text: &str) {
+fn push_visible(out: &mut String, text: &str) {
     for byte in text.bytes() {
         if byte.is_ascii_graphic() {
             out.push(char::from(byte));
@@ -61,10 +61,7 @@ mod tests {
         for (url, expected) in [
             ("https://a.example/?a=1&b=%20#c", "https://a.example/?a=1&b=%20#c"),
             ("HTTPS://A.example:8443/x", "HTTPS://A.example:8443/x"),
-            (
-                "https://münchen.example/straße?ü#ö",
-                "https://xn--mnchen-3ya.example/stra%C3%9Fe?%C3%BC#%C3%B6",
-            ),
+            ("https://münchen.example/straße?ü#ö", "https://xn--mnchen-3ya.example/stra%C3%9Fe?%C3%BC#%C3%B6"),
             ("https://münchen.example:81", "https://xn--mnchen-3ya.example:81"),
             ("https://a.example/a b\"<>", "https://a.example/a%20b\"<>"),
             ("https://user:pä@a.example@b.example/", "https://user:p%C3%A4@a.example@b.example/"),
@@ -73,14 +70,14 @@ mod tests {
             ("https://a.example\\ü", "https://a.example\\%C3%BC"),
             ("https://a..ü/x", "https://a..%C3%BC/x"),
         ] {
-            assert_eq!(location(url), expected);
+            assert_eq!(location_value(url), expected);
         }
     }
 
     proptest! {
         #[test]
         fn it_is_always_visible_ascii(url in "\\PC{0,60}") {
-            prop_assert!(location(&url).bytes().all(|byte| byte.is_ascii_graphic()));
+            prop_assert!(location_value(&url).bytes().all(|byte| byte.is_ascii_graphic()));
         }
     }
 }

@@ -21,7 +21,7 @@ use std::time::Duration;
 
 use serde::{Deserialize, Serialize};
 
-use crate::network::Network;
+use crate::network::IpNetwork;
 
 /// Sooner after delivery nobody has opened a message …
 pub const PERSON_OPENS_AFTER: Duration = Duration::from_secs(1);
@@ -31,7 +31,7 @@ pub const PERSON_CLICKS_AFTER: Duration = Duration::from_secs(2);
 /// A proxy of a mail client, between the reader and us.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
-pub enum Proxy {
+pub enum ImageProxy {
     /// Apple Mail Privacy Protection.
     AppleMpp,
     /// Gmail's image proxy.
@@ -40,13 +40,13 @@ pub enum Proxy {
 
 /// A request for a pixel or a link.
 #[derive(Debug, Clone, Copy)]
-pub struct Request<'a> {
+pub struct FetchSignals<'a> {
     /// From where.
     pub ip: IpAddr,
     /// What it calls itself; empty when it does not.
     pub user_agent: &'a str,
     /// It asked for no more than the header, or said that it fetches in advance.
-    pub in_advance: bool,
+    pub is_prefetch: bool,
     /// A link, not the pixel.
     pub is_click: bool,
     /// How long after delivery; none when it was not delivered yet.
@@ -55,11 +55,11 @@ pub struct Request<'a> {
 
 /// Who it was.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct Visitor {
+pub struct DetectedVisitor {
     /// A machine, not a person.
     pub machine: bool,
     /// The proxy between.
-    pub proxy: Option<Proxy>,
+    pub proxy: Option<ImageProxy>,
 }
 
 /// All that Apple's proxy says about itself.
@@ -148,43 +148,43 @@ const PROGRAMS: &[&str] = &[
     "wget/",
 ];
 
-static APPLE_NETWORKS: LazyLock<Vec<Network>> = LazyLock::new(|| networks(APPLE));
-static SCANNER_NETWORKS: LazyLock<Vec<Network>> = LazyLock::new(|| networks(SCANNERS));
+static APPLE_NETWORKS: LazyLock<Vec<IpNetwork>> = LazyLock::new(|| networks(APPLE));
+static SCANNER_NETWORKS: LazyLock<Vec<IpNetwork>> = LazyLock::new(|| networks(SCANNERS));
 
-fn networks(texts: &[&str]) -> Vec<Network> {
+fn networks(texts: &[&str]) -> Vec<IpNetwork> {
     texts.iter().filter_map(|text| text.parse().ok()).collect()
 }
 
-fn is_in(networks: &[Network], ip: IpAddr) -> bool {
+fn is_in(networks: &[IpNetwork], ip: IpAddr) -> bool {
     networks.iter().any(|network| network.contains(ip))
 }
 
 /// Says who it was.
 #[must_use]
-pub fn judge(request: &Request<'_>) -> Visitor {
+pub fn detect_visitor(request: &FetchSignals<'_>) -> DetectedVisitor {
     let agent = request.user_agent.trim();
-    let proxy = proxy(agent, request.ip);
+    let proxy = detect_proxy(agent, request.ip);
     let bare = agent.is_empty() || agent == APPLE_AGENT || agent.ends_with(GMAIL_PREFETCH);
-    let machine = request.in_advance || bare || is_too_soon(request) || is_known(agent, request.ip);
-    Visitor { machine, proxy }
+    let machine = request.is_prefetch || bare || is_too_soon(request) || is_known_machine(agent, request.ip);
+    DetectedVisitor { machine, proxy }
 }
 
-fn proxy(agent: &str, ip: IpAddr) -> Option<Proxy> {
+fn detect_proxy(agent: &str, ip: IpAddr) -> Option<ImageProxy> {
     if agent == APPLE_AGENT && is_in(&APPLE_NETWORKS, ip) {
-        Some(Proxy::AppleMpp)
+        Some(ImageProxy::AppleMpp)
     } else if agent.contains("GoogleImageProxy") || agent.ends_with(GMAIL_PREFETCH) {
-        Some(Proxy::Gmail)
+        Some(ImageProxy::Gmail)
     } else {
         None
     }
 }
 
-fn is_too_soon(request: &Request<'_>) -> bool {
+fn is_too_soon(request: &FetchSignals<'_>) -> bool {
     let person = if request.is_click { PERSON_CLICKS_AFTER } else { PERSON_OPENS_AFTER };
     request.since_delivery.is_none_or(|since| since < person)
 }
 
-fn is_known(agent: &str, ip: IpAddr) -> bool {
+fn is_known_machine(agent: &str, ip: IpAddr) -> bool {
     let lower = agent.to_ascii_lowercase();
     PROGRAMS.iter().any(|word| lower.contains(word)) || is_crawler(agent, ip)
 }
@@ -202,22 +202,21 @@ mod tests {
     use super::*;
 
     const FIREFOX: &str = "Mozilla/5.0 (X11; Linux x86_64; rv:145.0) Gecko/20100101 Firefox/145.0";
-    const GMAIL: &str =
-        "Mozilla/5.0 (Windows NT 5.1; rv:11.0) Gecko Firefox/11.0 (via ggpht.com GoogleImageProxy)";
+    const GMAIL: &str = "Mozilla/5.0 (Windows NT 5.1; rv:11.0) Gecko Firefox/11.0 (via ggpht.com GoogleImageProxy)";
     const YAHOO: &str = "YahooMailProxy; https://help.yahoo.com/kb/yahoo-mail-proxy-SLN28749.html";
     const PREFETCH: &str = "Mozilla/5.0 (Windows NT 10.0; Win64; x64) AppleWebKit/537.36 (KHTML, like Gecko) \
                             Chrome/42.0.2311.135 Safari/537.36 Edge/12.246 Mozilla/5.0";
     const CUBOT: &str = "Mozilla/5.0 (Linux; Android 13; CUBOT X70) AppleWebKit/537.36 (KHTML, like Gecko) \
                          Chrome/130.0.0.0 Mobile Safari/537.36";
 
-    fn request<'a>(user_agent: &'a str, ip: &str) -> Request<'a> {
+    fn request<'a>(user_agent: &'a str, ip: &str) -> FetchSignals<'a> {
         let since_delivery = Some(Duration::from_secs(60));
-        Request { ip: ip.parse().unwrap(), user_agent, in_advance: false, is_click: false, since_delivery }
+        FetchSignals { ip: ip.parse().unwrap(), user_agent, is_prefetch: false, is_click: false, since_delivery }
     }
 
     #[test]
     fn by_name_and_place() {
-        let apple = Some(Proxy::AppleMpp);
+        let apple = Some(ImageProxy::AppleMpp);
         for (agent, ip, machine, proxy) in [
             (FIREFOX, "192.0.2.1", false, None),
             (CUBOT, "2001:db8::1", false, None),
@@ -225,22 +224,17 @@ mod tests {
             ("Mozilla/5.0", "::ffff:17.58.1.2", true, apple),
             ("Mozilla/5.0", "192.0.2.1", true, None),
             (FIREFOX, "17.58.1.2", false, None),
-            (GMAIL, "66.249.84.1", false, Some(Proxy::Gmail)),
-            (PREFETCH, "66.249.84.1", true, Some(Proxy::Gmail)),
+            (GMAIL, "66.249.84.1", false, Some(ImageProxy::Gmail)),
+            (PREFETCH, "66.249.84.1", true, Some(ImageProxy::Gmail)),
             (YAHOO, "87.248.114.1", false, None),
             (FIREFOX, "67.231.150.1", true, None),
             ("", "192.0.2.1", true, None),
             ("curl/8.9.1", "192.0.2.1", true, None),
             ("Barracuda Sentinel (EE)", "192.0.2.1", true, None),
             ("Slackbot-LinkExpanding 1.0 (+https://api.slack.com/robots)", "192.0.2.1", true, None),
-            (
-                "Mozilla/5.0 (compatible; Googlebot/2.1; +http://www.google.com/bot.html)",
-                "192.0.2.1",
-                true,
-                None,
-            ),
+            ("Mozilla/5.0 (compatible; Googlebot/2.1; +http://www.google.com/bot.html)", "192.0.2.1", true, None),
         ] {
-            assert_eq!(judge(&request(agent, ip)), Visitor { machine, proxy }, "{agent} {ip}");
+            assert_eq!(detect_visitor(&request(agent, ip)), DetectedVisitor { machine, proxy }, "{agent} {ip}");
         }
     }
 
@@ -248,13 +242,13 @@ mod tests {
     fn by_manner_and_time() {
         let person = request(FIREFOX, "192.0.2.1");
         let since = |ms: u64| Some(Duration::from_millis(ms));
-        assert!(judge(&Request { in_advance: true, ..person }).machine);
-        assert!(judge(&Request { since_delivery: None, ..person }).machine);
+        assert!(detect_visitor(&FetchSignals { is_prefetch: true, ..person }).machine);
+        assert!(detect_visitor(&FetchSignals { since_delivery: None, ..person }).machine);
         for (is_click, ms, machine) in
             [(false, 999, true), (false, 1_000, false), (true, 1_999, true), (true, 2_000, false)]
         {
-            let request = Request { is_click, since_delivery: since(ms), ..person };
-            assert_eq!(judge(&request).machine, machine, "{is_click} {ms}");
+            let request = FetchSignals { is_click, since_delivery: since(ms), ..person };
+            assert_eq!(detect_visitor(&request).machine, machine, "{is_click} {ms}");
         }
     }
 

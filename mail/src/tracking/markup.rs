@@ -17,7 +17,7 @@ use memchr::{memchr, memmem};
 
 /// What a tag is.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum Kind {
+pub(super) enum TagKind {
     /// `<a …>` or `<area …>`.
     Link,
     /// `</body>`.
@@ -28,14 +28,14 @@ pub(super) enum Kind {
 
 /// A tag of one of the kinds, by where it begins.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) struct Tag {
-    pub(super) kind: Kind,
+pub(super) struct HtmlTag {
+    pub(super) kind: TagKind,
     pub(super) start: usize,
 }
 
 /// An attribute, by where its name and the inside of its value stand.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub(super) struct Attribute {
+pub(super) struct HtmlAttribute {
     pub(super) name: Range<usize>,
     /// Without quotes; empty when there is none.
     pub(super) value: Range<usize>,
@@ -49,26 +49,26 @@ const ATTRIBUTES_MAX: usize = 64;
 
 /// Goes through the tags of a document.
 #[derive(Debug)]
-pub(super) struct Tags<'a> {
+pub(super) struct TagScanner<'a> {
     html: &'a [u8],
     at: usize,
     /// Where the first construct begins that has no end.
     unfinished: Option<usize>,
     /// Of the last link.
-    attributes: Vec<Attribute>,
+    attributes: Vec<HtmlAttribute>,
 }
 
 fn is_space(byte: u8) -> bool {
     matches!(byte, b'\t' | b'\n' | 0x0c | b'\r' | b' ')
 }
 
-impl<'a> Tags<'a> {
-    pub(super) fn of(html: &'a str) -> Self {
+impl<'a> TagScanner<'a> {
+    pub(super) fn new(html: &'a str) -> Self {
         Self { html: html.as_bytes(), at: 0, unfinished: None, attributes: Vec::new() }
     }
 
     /// The attributes of the link that was found last, in their order.
-    pub(super) fn attributes(&self) -> &[Attribute] {
+    pub(super) fn attributes(&self) -> &[HtmlAttribute] {
         &self.attributes
     }
 
@@ -78,16 +78,16 @@ impl<'a> Tags<'a> {
     }
 
     /// The next tag of one of the kinds.
-    pub(super) fn next(&mut self) -> Option<Tag> {
+    pub(super) fn next(&mut self) -> Option<HtmlTag> {
         while let Some(start) = self.find(b'<', self.at) {
             let begun = match (self.byte(start + 1), self.byte(start + 2)) {
-                (Some(b'!'), _) => self.declaration(start),
+                (Some(b'!'), _) => self.scan_declaration(start),
                 (Some(b'?'), _) => self.past(b'>', start + 2).map(|end| (end, None)),
                 (Some(b'/'), Some(b'>')) => Some((start + 3, None)),
-                (Some(b'/'), Some(letter)) if letter.is_ascii_alphabetic() => self.tag(start, start + 2),
+                (Some(b'/'), Some(letter)) if letter.is_ascii_alphabetic() => self.scan_tag(start, start + 2),
                 (Some(b'/'), None) => None,
                 (Some(b'/'), Some(_)) => self.past(b'>', start + 2).map(|end| (end, None)),
-                (Some(letter), _) if letter.is_ascii_alphabetic() => self.tag(start, start + 1),
+                (Some(letter), _) if letter.is_ascii_alphabetic() => self.scan_tag(start, start + 1),
                 // A lone `<` is text.
                 _ => Some((start + 1, None)),
             };
@@ -98,7 +98,7 @@ impl<'a> Tags<'a> {
             };
             self.at = end;
             if let Some(kind) = kind {
-                return Some(Tag { kind, start });
+                return Some(HtmlTag { kind, start });
             }
         }
         None
@@ -121,7 +121,7 @@ impl<'a> Tags<'a> {
     }
 
     /// A comment, a DOCTYPE, or what browsers take for a comment (`<![if …]>`, CDATA).
-    fn declaration(&self, start: usize) -> Option<(usize, Option<Kind>)> {
+    fn scan_declaration(&self, start: usize) -> Option<(usize, Option<TagKind>)> {
         let inside = start + 4;
         let end = if !self.rest(start).starts_with(b"<!--") {
             self.past(b'>', start + 2)
@@ -148,21 +148,21 @@ impl<'a> Tags<'a> {
     }
 
     /// A tag from its name on; where it ends, and with it its element when that holds text only.
-    fn tag(&mut self, start: usize, name_at: usize) -> Option<(usize, Option<Kind>)> {
+    fn scan_tag(&mut self, start: usize, name_at: usize) -> Option<(usize, Option<TagKind>)> {
         let name_end = self.word_end(name_at, |byte| is_space(byte) || matches!(byte, b'/' | b'>'))?;
         let name = self.html.get(name_at..name_end).unwrap_or_default();
         let is = |word: &[u8]| name.eq_ignore_ascii_case(word);
         let closing = name_at == start + 2;
         let kind = match closing {
-            false if is(b"a") || is(b"area") => Some(Kind::Link),
-            true if is(b"body") => Some(Kind::BodyEnd),
-            true if is(b"html") => Some(Kind::HtmlEnd),
+            false if is(b"a") || is(b"area") => Some(TagKind::Link),
+            true if is(b"body") => Some(TagKind::BodyEnd),
+            true if is(b"html") => Some(TagKind::HtmlEnd),
             _ => None,
         };
-        if kind == Some(Kind::Link) {
+        if kind == Some(TagKind::Link) {
             self.attributes.clear();
         }
-        let end = self.attributes_end(name_end, kind == Some(Kind::Link))?;
+        let end = self.attributes_end(name_end, kind == Some(TagKind::Link))?;
         let holds_text = !closing && TEXT_ELEMENTS.iter().any(|word| is(word));
         if holds_text {
             return self.text_end(end, name).map(|end| (end, None));
@@ -183,8 +183,7 @@ impl<'a> Tags<'a> {
                 return Some(at + 1);
             }
             // An `=` that comes first belongs to the name.
-            let name_end =
-                self.word_end(at + 1, |byte| is_space(byte) || matches!(byte, b'/' | b'>' | b'='))?;
+            let name_end = self.word_end(at + 1, |byte| is_space(byte) || matches!(byte, b'/' | b'>' | b'='))?;
             let name = at..name_end;
             at = self.word_end(name_end, |byte| !is_space(byte))?;
             let mut value = name_end..name_end;
@@ -202,7 +201,7 @@ impl<'a> Tags<'a> {
                 };
             }
             if keep && self.attributes.len() < ATTRIBUTES_MAX {
-                self.attributes.push(Attribute { name, value });
+                self.attributes.push(HtmlAttribute { name, value });
             }
         }
     }

@@ -50,7 +50,7 @@ const WITHOUT_SEMICOLON: &str = " AElig AMP Aacute Acirc Agrave Aring Atilde Aum
     yacute yen yuml ";
 
 /// What a reference comes to.
-enum Meaning {
+enum CharacterReference {
     /// This character, in place of so many bytes after the `&`.
     Is(char, usize),
     /// The `&` is an `&`.
@@ -66,13 +66,13 @@ pub(super) fn decode(value: &str) -> Option<Cow<'_, str>> {
     let (before, mut rest) = value.split_at_checked(first)?;
     text.push_str(before);
     while let Some(after) = rest.strip_prefix('&') {
-        let taken = match meaning(after) {
-            Meaning::Unknown => return None,
-            Meaning::Literal => {
+        let taken = match parse_reference(after) {
+            CharacterReference::Unknown => return None,
+            CharacterReference::Literal => {
                 text.push('&');
                 0
             }
-            Meaning::Is(character, bytes) => {
+            CharacterReference::Is(character, bytes) => {
                 text.push(character);
                 bytes
             }
@@ -103,11 +103,11 @@ pub(super) fn encode(text: &str) -> String {
     value
 }
 
-fn meaning(after: &str) -> Meaning {
+fn parse_reference(after: &str) -> CharacterReference {
     if let Some(number) = after.strip_prefix('#') {
         return match number.strip_prefix(['x', 'X']) {
-            Some(digits) => numeric(digits, 16, 2),
-            None => numeric(number, 10, 1),
+            Some(digits) => parse_numeric(digits, 16, 2),
+            None => parse_numeric(number, 10, 1),
         };
     }
     let length = after.bytes().take_while(u8::is_ascii_alphanumeric).count();
@@ -115,31 +115,31 @@ fn meaning(after: &str) -> Meaning {
     let known = || NAMES.iter().find(|(known, _)| *known == name).map(|(_, character)| *character);
     if rest.starts_with(';') {
         return match known() {
-            Some(character) => Meaning::Is(character, length + 1),
-            None if name.is_empty() => Meaning::Literal,
-            None => Meaning::Unknown,
+            Some(character) => CharacterReference::Is(character, length + 1),
+            None if name.is_empty() => CharacterReference::Literal,
+            None => CharacterReference::Unknown,
         };
     }
     let stands_alone = !rest.starts_with('=') && WITHOUT_SEMICOLON.contains(&format!(" {name} "));
     match known() {
-        _ if name.is_empty() || !stands_alone => Meaning::Literal,
-        Some(character) => Meaning::Is(character, length),
-        None => Meaning::Unknown,
+        _ if name.is_empty() || !stands_alone => CharacterReference::Literal,
+        Some(character) => CharacterReference::Is(character, length),
+        None => CharacterReference::Unknown,
     }
 }
 
 /// The digits stand after `#` or `#x`, which are `lead` bytes.
-fn numeric(digits: &str, radix: u32, lead: usize) -> Meaning {
+fn parse_numeric(digits: &str, radix: u32, lead: usize) -> CharacterReference {
     let length = digits.chars().take_while(|c| c.is_digit(radix)).count();
     let (number, rest) = digits.split_at_checked(length).unwrap_or_default();
     if number.is_empty() {
-        return Meaning::Literal;
+        return CharacterReference::Literal;
     }
     let character = u32::from_str_radix(number, radix).ok().and_then(char::from_u32);
     // Of controls some are remapped and none belongs into an address, but for the white space.
     match character.filter(|c| !c.is_control() || matches!(c, '\t' | '\n' | '\r')) {
-        Some(character) => Meaning::Is(character, lead + length + usize::from(rest.starts_with(';'))),
-        None => Meaning::Unknown,
+        Some(character) => CharacterReference::Is(character, lead + length + usize::from(rest.starts_with(';'))),
+        None => CharacterReference::Unknown,
     }
 }
 
@@ -166,17 +166,9 @@ mod tests {
         ] {
             assert_eq!(decode(value).as_deref(), Some(text), "{value}");
         }
-        for value in [
-            "&copy;",
-            "&lang;x",
-            "&copy",
-            "a&copy/b",
-            "&#0;",
-            "&#xD800;",
-            "&#x110000;",
-            "&#99999999999;",
-            "&#128;",
-        ] {
+        for value in
+            ["&copy;", "&lang;x", "&copy", "a&copy/b", "&#0;", "&#xD800;", "&#x110000;", "&#99999999999;", "&#128;"]
+        {
             assert_eq!(decode(value), None, "{value}");
         }
     }

@@ -15,20 +15,20 @@ use std::time::Duration;
 use jiff::Timestamp;
 use serde::{Deserialize, Serialize};
 
-use crate::network::counted;
+use crate::network::client_prefix;
 
 /// The same, again within this time, is not another.
-pub const AGAIN_AFTER: Duration = Duration::from_secs(60);
+pub const DEDUP_WINDOW: Duration = Duration::from_secs(60);
 /// Visits counted within [`AGAIN_AFTER`].
-pub const VISITS_PER_WHILE_MAX: usize = 64;
+pub const HITS_PER_WINDOW_MAX: usize = 64;
 /// Visits counted in all.
-pub const VISITS_MAX: u32 = 1_000;
+pub const HITS_MAX: u32 = 1_000;
 /// Two different links sooner after each other were not clicked by a hand.
-const HAND_AFTER: Duration = Duration::from_secs(1);
+const HUMAN_CLICK_INTERVAL: Duration = Duration::from_secs(1);
 
 /// A pixel or link that was fetched.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct Visit {
+pub struct TrackingHit {
     /// The link's number; none for the pixel.
     pub link: Option<u16>,
     /// Tells visitors apart, where the token does not name the recipient: see [`visitor`].
@@ -41,19 +41,20 @@ pub struct Visit {
 
 /// A number for a visitor who is known by nothing but this (FNV-1a).
 #[must_use]
-pub fn visitor(ip: IpAddr, user_agent: &str) -> u64 {
-    let octets = match counted(ip) {
+pub fn visitor_hash(ip: IpAddr, user_agent: &str) -> u64 {
+    let octets = match client_prefix(ip) {
         IpAddr::V4(ip) => ip.to_ipv6_mapped().octets(),
         IpAddr::V6(ip) => ip.octets(),
     };
-    octets.into_iter().chain(user_agent.bytes()).fold(0xcbf2_9ce4_8422_2325, |hash, byte| {
-        (hash ^ u64::from(byte)).wrapping_mul(0x0000_0100_0000_01b3)
-    })
+    octets
+        .into_iter()
+        .chain(user_agent.bytes())
+        .fold(0xcbf2_9ce4_8422_2325, |hash, byte| (hash ^ u64::from(byte)).wrapping_mul(0x0000_0100_0000_01b3))
 }
 
 /// What came of a visit that was counted.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct Counted {
+pub struct CountedHit {
     /// It was a machine, as far as its haste shows.
     pub machine: bool,
     /// The first of its kind (open, click) by its kind (person, machine).
@@ -62,7 +63,7 @@ pub struct Counted {
 
 /// How often, and when.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
-pub struct Count {
+pub struct HitCount {
     /// How often.
     pub times: u32,
     /// The first time.
@@ -73,7 +74,7 @@ pub struct Count {
     pub last: Option<Timestamp>,
 }
 
-impl Count {
+impl HitCount {
     /// Whether nothing was counted: the row need not say so.
     #[must_use]
     pub fn is_zero(&self) -> bool {
@@ -89,7 +90,7 @@ impl Count {
 
 /// A visit of a moment ago.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
-pub struct Recent {
+pub struct RecentHit {
     /// Which link; none for the pixel.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub link: Option<u16>,
@@ -110,33 +111,33 @@ fn is_named(visitor: &u64) -> bool {
 
 /// Opens and clicks of what a token names.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
-pub struct Tally {
+pub struct TrackingCounters {
     /// Opened by people.
-    pub opened: Count,
+    pub opened: HitCount,
     /// Clicked by people.
-    pub clicked: Count,
+    pub clicked: HitCount,
     /// Pixels that machines fetched.
-    pub machine_opened: Count,
+    pub machine_opened: HitCount,
     /// Links that machines fetched.
-    pub machine_clicked: Count,
+    pub machine_clicked: HitCount,
     /// Visits within [`AGAIN_AFTER`] of the last.
-    pub recent: Vec<Recent>,
+    pub recent: Vec<RecentHit>,
 }
 
-impl Tally {
+impl TrackingCounters {
     /// Counts a visit; says nothing of one that does not count.
-    pub fn count(&mut self, visit: &Visit) -> Option<Counted> {
-        let within = |recent: &Recent, time: Duration| {
+    pub fn record(&mut self, visit: &TrackingHit) -> Option<CountedHit> {
+        let within = |recent: &RecentHit, time: Duration| {
             let since = Duration::try_from(visit.at.duration_since(recent.at));
             // A clock that was set back makes the past the future: that is long ago.
             since.is_ok_and(|since| since < time)
         };
-        self.recent.retain(|recent| within(recent, AGAIN_AFTER));
-        let same = |recent: &&Recent| recent.visitor == visit.visitor;
+        self.recent.retain(|recent| within(recent, DEDUP_WINDOW));
+        let same = |recent: &&RecentHit| recent.visitor == visit.visitor;
         let again = self.recent.iter().filter(same).any(|recent| recent.link == visit.link);
         let hasty = visit.link.is_some()
             && self.recent.iter().filter(same).any(|recent| {
-                recent.link.is_some() && recent.link != visit.link && within(recent, HAND_AFTER)
+                recent.link.is_some() && recent.link != visit.link && within(recent, HUMAN_CLICK_INTERVAL)
             });
         let machine = visit.machine || hasty;
         if again || !self.has_room(machine) {
@@ -150,16 +151,16 @@ impl Tally {
         };
         let first = count.is_zero();
         count.add(visit.at);
-        self.recent.push(Recent { link: visit.link, visitor: visit.visitor, machine, at: visit.at });
-        Some(Counted { machine, first })
+        self.recent.push(RecentHit { link: visit.link, visitor: visit.visitor, machine, at: visit.at });
+        Some(CountedHit { machine, first })
     }
 
     fn has_room(&self, machine: bool) -> bool {
         let machines = self.machine_opened.times.saturating_add(self.machine_clicked.times);
         let all = machines.saturating_add(self.opened.times).saturating_add(self.clicked.times);
         let recent_machines = self.recent.iter().filter(|recent| recent.machine).count();
-        let for_all = all < VISITS_MAX && self.recent.len() < VISITS_PER_WHILE_MAX;
-        let for_machines = machines < VISITS_MAX / 2 && recent_machines < VISITS_PER_WHILE_MAX / 2;
+        let for_all = all < HITS_MAX && self.recent.len() < HITS_PER_WINDOW_MAX;
+        let for_machines = machines < HITS_MAX / 2 && recent_machines < HITS_PER_WINDOW_MAX / 2;
         for_all && (for_machines || !machine)
     }
 
@@ -175,23 +176,23 @@ mod tests {
     use super::*;
     use proptest::prelude::*;
 
-    fn visit(link: Option<u16>, machine: bool, ms: i64) -> Visit {
-        Visit { link, visitor: 0, machine, at: Timestamp::from_millisecond(ms).unwrap() }
+    fn visit(link: Option<u16>, machine: bool, ms: i64) -> TrackingHit {
+        TrackingHit { link, visitor: 0, machine, at: Timestamp::from_millisecond(ms).unwrap() }
     }
 
-    fn counted(machine: bool, first: bool) -> Option<Counted> {
-        Some(Counted { machine, first })
+    fn counted(machine: bool, first: bool) -> Option<CountedHit> {
+        Some(CountedHit { machine, first })
     }
 
     #[test]
     fn people_and_machines_are_counted_apart() {
-        let mut tally = Tally::default();
-        assert_eq!(tally.count(&visit(None, true, 0)), counted(true, true));
-        assert_eq!(tally.count(&visit(None, false, 1_000)), None, "the same within a minute");
-        assert_eq!(tally.count(&visit(None, false, 60_000)), counted(false, true));
-        assert_eq!(tally.count(&visit(None, false, 120_000)), counted(false, false));
-        assert_eq!(tally.count(&visit(Some(0), false, 121_000)), counted(false, true));
-        assert_eq!(tally.count(&visit(Some(1), false, 123_000)), counted(false, false));
+        let mut tally = TrackingCounters::default();
+        assert_eq!(tally.record(&visit(None, true, 0)), counted(true, true));
+        assert_eq!(tally.record(&visit(None, false, 1_000)), None, "the same within a minute");
+        assert_eq!(tally.record(&visit(None, false, 60_000)), counted(false, true));
+        assert_eq!(tally.record(&visit(None, false, 120_000)), counted(false, false));
+        assert_eq!(tally.record(&visit(Some(0), false, 121_000)), counted(false, true));
+        assert_eq!(tally.record(&visit(Some(1), false, 123_000)), counted(false, false));
         assert_eq!((tally.opened.times, tally.machine_opened.times, tally.clicked.times), (2, 1, 2));
         let at = |ms| Some(Timestamp::from_millisecond(ms).unwrap());
         assert_eq!((tally.opened.first, tally.clicked.first), (at(60_000), at(121_000)));
@@ -200,41 +201,39 @@ mod tests {
 
     #[test]
     fn who_clicks_two_links_at_once_is_a_machine() {
-        let mut tally = Tally::default();
-        assert_eq!(tally.count(&visit(Some(0), false, 0)), counted(false, true));
-        assert_eq!(tally.count(&visit(Some(1), false, 100)), counted(true, true));
-        assert_eq!(tally.count(&visit(Some(2), false, 200)), counted(true, false));
-        assert_eq!(tally.count(&visit(Some(3), false, 5_000)), counted(false, false));
-        let another = Visit { visitor: 5, ..visit(Some(4), false, 5_100) };
-        assert_eq!(tally.count(&another), counted(false, false));
+        let mut tally = TrackingCounters::default();
+        assert_eq!(tally.record(&visit(Some(0), false, 0)), counted(false, true));
+        assert_eq!(tally.record(&visit(Some(1), false, 100)), counted(true, true));
+        assert_eq!(tally.record(&visit(Some(2), false, 200)), counted(true, false));
+        assert_eq!(tally.record(&visit(Some(3), false, 5_000)), counted(false, false));
+        let another = TrackingHit { visitor: 5, ..visit(Some(4), false, 5_100) };
+        assert_eq!(tally.record(&another), counted(false, false));
     }
 
     #[test]
     fn unnamed_visitors_are_told_apart() {
-        let mut tally = Tally::default();
-        let of = |ip: &str| visitor(ip.parse().unwrap(), "agent");
+        let mut tally = TrackingCounters::default();
+        let of = |ip: &str| visitor_hash(ip.parse().unwrap(), "agent");
         assert_eq!(of("192.0.2.1"), of("::ffff:192.0.2.1"));
         assert_eq!(of("2001:db8::1"), of("2001:db8::2"));
         for (ip, expected) in
             [("192.0.2.1", counted(false, true)), ("192.0.2.2", counted(false, false)), ("192.0.2.1", None)]
         {
-            assert_eq!(tally.count(&Visit { visitor: of(ip), ..visit(None, false, 0) }), expected);
+            assert_eq!(tally.record(&TrackingHit { visitor: of(ip), ..visit(None, false, 0) }), expected);
         }
     }
 
     #[test]
     fn machines_leave_room_for_people() {
-        let mut tally = Tally::default();
-        let counts = |tally: &mut Tally, machine, from: i64| {
-            (0..5_000).filter(|n| tally.count(&visit(None, machine, from + n * 61_000)).is_some()).count()
+        let mut tally = TrackingCounters::default();
+        let counts = |tally: &mut TrackingCounters, machine, from: i64| {
+            (0..5_000).filter(|n| tally.record(&visit(None, machine, from + n * 61_000)).is_some()).count()
         };
         assert_eq!(counts(&mut tally, true, 0), 500);
         assert_eq!(counts(&mut tally, false, 1 << 40), 500);
-        let mut tally = Tally::default();
-        let burst = |tally: &mut Tally, machine: bool, visitors: std::ops::Range<u64>| {
-            visitors
-                .filter(|v| tally.count(&Visit { visitor: *v, ..visit(None, machine, 0) }).is_some())
-                .count()
+        let mut tally = TrackingCounters::default();
+        let burst = |tally: &mut TrackingCounters, machine: bool, visitors: std::ops::Range<u64>| {
+            visitors.filter(|v| tally.record(&TrackingHit { visitor: *v, ..visit(None, machine, 0) }).is_some()).count()
         };
         assert_eq!(burst(&mut tally, true, 0..1_000), 32);
         assert_eq!(burst(&mut tally, false, 1_000..2_000), 32);
@@ -243,11 +242,11 @@ mod tests {
     proptest! {
         #[test]
         fn it_stays_small(visits in proptest::collection::vec((any::<Option<u16>>(), any::<bool>(), 0i64..1_000_000, 0u64..50), 0..400)) {
-            let mut tally = Tally::default();
+            let mut tally = TrackingCounters::default();
             for (link, machine, ms, visitor) in visits {
                 let before = tally.clone();
-                let counted = tally.count(&Visit { visitor, ..visit(link, machine, ms) });
-                prop_assert!(tally.recent.len() <= VISITS_PER_WHILE_MAX);
+                let counted = tally.record(&TrackingHit { visitor, ..visit(link, machine, ms) });
+                prop_assert!(tally.recent.len() <= HITS_PER_WINDOW_MAX);
                 prop_assert!(counted.is_some() || tally.opened == before.opened);
             }
         }

@@ -8,18 +8,18 @@ use super::*;
 const BASE: &str = "https://track.example.com";
 const SERVICE: &str = "https://api.example.net";
 
-fn key() -> LinkKey {
-    LinkKey::new([9; 32])
+fn key() -> TokenKey {
+    TokenKey::new([9; 32])
 }
 
-fn of(recipient: Option<u16>) -> Tracked {
+fn of(recipient: Option<u16>) -> TrackingTarget {
     let now = Timestamp::from_second(1_700_000_000).unwrap();
-    Tracked { account: AccountId::new(now, 1), email: EmailId::new(now, 2), recipient }
+    TrackingTarget { account: AccountId::new(now, 1), email: EmailId::new(now, 2), recipient }
 }
 
 fn rewritten(html: &str, opens: bool, clicks: bool) -> String {
     let key = key();
-    let tracking = Tracking { key: &key, base: BASE, service: SERVICE, of: of(Some(0)) };
+    let tracking = LinkTracker { key: &key, base: BASE, service: SERVICE, target: of(Some(0)) };
     rewrite_html(html, &tracking, opens, clicks)
 }
 
@@ -28,12 +28,10 @@ fn undone(html: &str, encode: impl Fn(&str) -> String) -> (String, Vec<String>) 
     let start = format!("{BASE}/c/");
     let (mut out, mut urls, mut rest) = (String::new(), Vec::new(), html);
     while let Some((before, after)) = rest.split_once(&start) {
-        let end = after
-            .find(|c: char| !(c.is_ascii_alphanumeric() || matches!(c, '-' | '_')))
-            .unwrap_or(after.len());
-        let click = Click::read(&key(), &after[..end]).expect("a token of ours");
+        let end = after.find(|c: char| !(c.is_ascii_alphanumeric() || matches!(c, '-' | '_'))).unwrap_or(after.len());
+        let click = TrackedLink::read(&key(), &after[..end]).expect("a token of ours");
         assert_eq!(usize::from(click.link), urls.len());
-        assert_eq!(click.of, of(Some(0)));
+        assert_eq!(click.target, of(Some(0)));
         out.push_str(before);
         out.push_str(&encode(&click.url));
         urls.push(click.url);
@@ -122,7 +120,7 @@ fn what_is_no_link_of_the_web_is_left_alone() {
 #[test]
 fn the_pixel_stands_before_the_last_end_of_the_body() {
     let key = key();
-    let pixel = Tracking { key: &key, base: BASE, service: SERVICE, of: of(Some(0)) }.pixel();
+    let pixel = LinkTracker { key: &key, base: BASE, service: SERVICE, target: of(Some(0)) }.pixel_html();
     for (before, after) in [
         ("<html><body>x", "</body></html>"),
         ("<body>a</body>b<body>c", "</BODY >\n</html>\n"),
@@ -139,13 +137,10 @@ fn the_pixel_stands_before_the_last_end_of_the_body() {
         assert_eq!(rewritten(&html, true, false), format!("{before}{pixel}{after}"));
     }
     let token = pixel.split_once("/o/").unwrap().1.split_once('"').unwrap().0;
-    assert_eq!(read_open(&key, token), Some(of(Some(0))));
-    assert!(Click::read(&key, token).is_none(), "an open is no click");
+    assert_eq!(verify_pixel_token(&key, token), Some(of(Some(0))));
+    assert!(TrackedLink::read(&key, token).is_none(), "an open is no click");
     assert_eq!(rewritten(" \n", true, true), " \n");
-    assert_eq!(
-        rewritten("<a href=\"https://a.example/\">x</a>", false, false),
-        "<a href=\"https://a.example/\">x</a>"
-    );
+    assert_eq!(rewritten("<a href=\"https://a.example/\">x</a>", false, false), "<a href=\"https://a.example/\">x</a>");
 }
 
 #[test]
@@ -159,7 +154,7 @@ fn tracking_can_be_taken_out_again() {
         assert_ne!(tracked, html);
         assert_eq!(restore_html(&tracked, &key()), html);
         assert_eq!(restore_html(html, &key()), html);
-        assert_eq!(restore_html(&tracked, &LinkKey::new([1; 32])), tracked, "another's tracking is not ours");
+        assert_eq!(restore_html(&tracked, &TokenKey::new([1; 32])), tracked, "another's tracking is not ours");
     }
     let settings = DeliverySettings {
         open_tracking: true,
@@ -167,13 +162,13 @@ fn tracking_can_be_taken_out_again() {
         tracking_seen: Some("track.example.com".parse().unwrap()),
         ..DeliverySettings::default()
     };
-    let tracked = tracked_html("<a href=\"https://a.example/\">x", &settings, SERVICE, &key(), of(None));
+    let tracked = rewrite_with_settings("<a href=\"https://a.example/\">x", &settings, SERVICE, &key(), of(None));
     assert!(tracked.starts_with("<a href=\"https://a.example/\">x<img src=\"https://track.example.com/o/"));
     let unseen = DeliverySettings { tracking_seen: None, ..settings };
-    let tracked = tracked_html("<a href=\"https://a.example/\">x", &unseen, SERVICE, &key(), of(None));
+    let tracked = rewrite_with_settings("<a href=\"https://a.example/\">x", &unseen, SERVICE, &key(), of(None));
     assert!(tracked.contains(&format!("<img src=\"{SERVICE}/o/")), "{tracked}");
     let none = DeliverySettings::default();
-    assert_eq!(tracked_html("<p>x", &none, SERVICE, &key(), of(None)), "<p>x");
+    assert_eq!(rewrite_with_settings("<p>x", &none, SERVICE, &key(), of(None)), "<p>x");
 }
 
 #[test]
@@ -192,24 +187,24 @@ fn there_are_bounds() {
 fn tokens_name_whose_they_are() {
     let key = key();
     for recipient in [None, Some(0), Some(999)] {
-        let click = Click { of: of(recipient), link: 7, url: "https://a.example/ü".to_owned() };
-        assert_eq!(Click::read(&key, &click.token(&key)), Some(click));
-        assert_eq!(read_open(&key, &open_token(&key, of(recipient))), Some(of(recipient)));
+        let click = TrackedLink { target: of(recipient), link: 7, url: "https://a.example/ü".to_owned() };
+        assert_eq!(TrackedLink::read(&key, &click.token(&key)), Some(click));
+        assert_eq!(verify_pixel_token(&key, &pixel_token(&key, of(recipient))), Some(of(recipient)));
     }
-    let token = open_token(&key, of(None));
-    assert_eq!(read_open(&LinkKey::new([1; 32]), &token), None);
-    assert_eq!(read_open(&key, ""), None);
+    let token = pixel_token(&key, of(None));
+    assert_eq!(verify_pixel_token(&TokenKey::new([1; 32]), &token), None);
+    assert_eq!(verify_pixel_token(&key, ""), None);
     // A token of the right key with something else in it.
-    assert_eq!(read_open(&key, &key.seal(Purpose::Open, b"short")), None);
-    assert_eq!(Click::read(&key, &key.seal(Purpose::Click, &of(None).to_bytes())), None);
+    assert_eq!(verify_pixel_token(&key, &key.sign(TokenPurpose::Open, b"short")), None);
+    assert_eq!(TrackedLink::read(&key, &key.sign(TokenPurpose::Click, &of(None).to_bytes())), None);
     let (one, several) = (of(Some(0)), of(None));
-    assert_eq!(Tracked::of(one.account, one.email, 1), one);
-    assert_eq!(Tracked::of(one.account, one.email, 2), several);
+    assert_eq!(TrackingTarget::new(one.account, one.email, 1), one);
+    assert_eq!(TrackingTarget::new(one.account, one.email, 2), several);
 }
 
 #[test]
 fn the_tracking_host_stands_in_for_the_services_own() {
-    let host: Name = "track.example.com".parse().unwrap();
+    let host: DomainName = "track.example.com".parse().unwrap();
     for (service, with_host) in [
         ("https://api.example.net", "https://track.example.com"),
         ("http://127.0.0.1:8025/", "http://track.example.com:8025"),
@@ -217,12 +212,12 @@ fn the_tracking_host_stands_in_for_the_services_own() {
         ("http://[::1]", "http://track.example.com"),
         ("https://api.example.net/mail", "https://track.example.com"),
     ] {
-        assert_eq!(base(service, Some(&host)), with_host);
-        assert_eq!(base(service, None), service.trim_end_matches('/'));
+        assert_eq!(base_url(service, Some(&host)), with_host);
+        assert_eq!(base_url(service, None), service.trim_end_matches('/'));
     }
     // A base that would break out of an attribute is not used.
     let key = key();
-    let tracking = Tracking { key: &key, base: "https://a\"b", service: SERVICE, of: of(None) };
+    let tracking = LinkTracker { key: &key, base: "https://a\"b", service: SERVICE, target: of(None) };
     let html = "<a href=\"https://a.example/\">x</a>";
     assert_eq!(rewrite_html(html, &tracking, true, true), html);
 }
@@ -262,7 +257,7 @@ proptest! {
     #[test]
     fn the_pixel_is_all_that_opens_add(html in soup()) {
         let key = key();
-        let pixel = Tracking { key: &key, base: BASE, service: SERVICE, of: of(Some(0)) }.pixel();
+        let pixel = LinkTracker { key: &key, base: BASE, service: SERVICE, target: of(Some(0)) }.pixel_html();
         let with = rewritten(&html, true, true);
         let expected = usize::from(!html.trim().is_empty());
         prop_assert_eq!(with.matches(&pixel).count(), expected);

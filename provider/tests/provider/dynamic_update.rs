@@ -2,7 +2,8 @@
 
 use dns::lookup::Resolver;
 use provider::{
-    Action, ApplyError, Credentials, Fault, Merge, Outcome, Provider, Publisher, Report, Request, ServerError,
+    ApplyError, ChangeAction, MergePolicy, Provider, ProviderCredentials, PublishReport, PublishRequest, Publisher,
+    RecordChangeOutcome, ServerError, UpstreamFault,
 };
 use serde_json::json;
 
@@ -10,31 +11,31 @@ use super::domain::{DOMAIN, NOW, name, resolver, wanted, wanted_of};
 use super::knot::{KEY, Knot, NARROW_KEY};
 use super::zone::NameServer;
 
-const MERGE: Merge = Merge { spf: true, mx: false };
+const MERGE: MergePolicy = MergePolicy { spf: true, mx: false };
 
-fn credentials(server: &str, key_name: &str, secret: &str) -> Credentials {
+fn credentials(server: &str, key_name: &str, secret: &str) -> ProviderCredentials {
     let algorithm = if key_name == "narrow-key" { "hmac-sha512" } else { "hmac-sha256" };
     let object = json!({"server": server, "key_name": key_name, "algorithm": algorithm, "secret": secret});
-    Credentials::read(Provider::Rfc2136, &object).unwrap()
+    ProviderCredentials::parse(Provider::Rfc2136, &object).unwrap()
 }
 
-fn full(knot: &Knot) -> Credentials {
+fn full(knot: &Knot) -> ProviderCredentials {
     credentials(&knot.address.to_string(), "all-key", KEY)
 }
 
 async fn apply(
     knot: &Knot,
-    credentials: &Credentials,
-    merge: Merge,
+    credentials: &ProviderCredentials,
+    merge: MergePolicy,
     dry_run: bool,
-) -> Result<Report, ApplyError> {
+) -> Result<PublishReport, ApplyError> {
     let publisher = Publisher::new(resolver(knot.address), true);
-    let request = Request { domain: &name(DOMAIN), zone: None, wanted: &wanted(), merge, dry_run, now: NOW };
+    let request = PublishRequest { domain: &name(DOMAIN), zone: None, records: &wanted(), merge, dry_run, now: NOW };
     publisher.apply(credentials, &request).await
 }
 
-fn outcomes(report: &Report) -> Vec<(Action, Outcome)> {
-    report.steps.iter().map(|step| (step.change.action, step.outcome)).collect()
+fn outcomes(report: &PublishReport) -> Vec<(ChangeAction, RecordChangeOutcome)> {
+    report.changes.iter().map(|step| (step.change.action, step.outcome)).collect()
 }
 
 async fn texts(resolver: &Resolver, at: &str) -> Vec<String> {
@@ -54,19 +55,20 @@ async fn all_records_are_published_beside_what_stands() {
 
     let dry = apply(&knot, &credentials, MERGE, true).await.unwrap();
     assert!(!dry.applied && dry.failure.is_none() && !dry.has_conflict());
-    assert!(dry.steps.iter().all(|step| step.outcome == Outcome::NotDone));
+    assert!(dry.changes.iter().all(|step| step.outcome == RecordChangeOutcome::NotDone));
     assert_eq!(texts(&asked, "_dmarc.shop.example").await, Vec::<String>::new());
 
     let report = apply(&knot, &credentials, MERGE, false).await.unwrap();
     assert_eq!(report.failure, None);
     assert!(report.applied);
-    let create = (Action::Create, Outcome::Done);
-    assert_eq!(outcomes(&report), [create, create, create, (Action::Update, Outcome::Done), create, create]);
+    let create = (ChangeAction::Create, RecordChangeOutcome::Done);
+    assert_eq!(
+        outcomes(&report),
+        [create, create, create, (ChangeAction::Update, RecordChangeOutcome::Done), create, create]
+    );
     let merged = "v=spf1 mx ip4:192.0.2.7 include:spf.post.example -all";
     assert_eq!(texts(&asked, DOMAIN).await, ["google-site-verification=xyz", merged]);
-    for record in
-        wanted().iter().filter(|record| record.name.starts_with('_') || record.name.starts_with("pr1"))
-    {
+    for record in wanted().iter().filter(|record| record.name.starts_with('_') || record.name.starts_with("pr1")) {
         assert_eq!(texts(&asked, &record.name).await, [record.value.as_str()]);
     }
     let mail = asked.mx(&name(DOMAIN)).await.unwrap().data;
@@ -74,7 +76,7 @@ async fn all_records_are_published_beside_what_stands() {
 
     let again = apply(&knot, &credentials, MERGE, false).await.unwrap();
     assert!(again.applied);
-    assert!(outcomes(&again).iter().all(|outcome| *outcome == (Action::Skip, Outcome::Unchanged)));
+    assert!(outcomes(&again).iter().all(|outcome| *outcome == (ChangeAction::Skip, RecordChangeOutcome::Unchanged)));
 }
 
 #[tokio::test]
@@ -84,7 +86,7 @@ async fn a_domain_below_the_zone_is_found_in_it() {
     let domain = name("news.mail.shop.example");
     let wanted = wanted_of(domain.as_str());
     let request =
-        Request { domain: &domain, zone: None, wanted: &wanted, merge: MERGE, dry_run: false, now: NOW };
+        PublishRequest { domain: &domain, zone: None, records: &wanted, merge: MERGE, dry_run: false, now: NOW };
     let report = publisher.apply(&full(&knot), &request).await.unwrap();
     assert!(report.applied, "{report:?}");
     let asked = resolver(knot.address);
@@ -93,24 +95,24 @@ async fn a_domain_below_the_zone_is_found_in_it() {
     let foreign = name("other.example");
     let wanted = wanted_of(foreign.as_str());
     let request =
-        Request { domain: &foreign, zone: None, wanted: &wanted, merge: MERGE, dry_run: false, now: NOW };
+        PublishRequest { domain: &foreign, zone: None, records: &wanted, merge: MERGE, dry_run: false, now: NOW };
     let Err(ApplyError::Upstream(error)) = publisher.apply(&full(&knot), &request).await else { panic!() };
-    assert_eq!(error.fault, Fault::NoZone, "{error}");
+    assert_eq!(error.fault, UpstreamFault::NoZone, "{error}");
     // A zone that the domain is not in is nobody's way out of it.
-    let request = Request { zone: Some(&name(DOMAIN)), ..request };
+    let request = PublishRequest { zone: Some(&name(DOMAIN)), ..request };
     let Err(ApplyError::Upstream(error)) = publisher.apply(&full(&knot), &request).await else { panic!() };
-    assert_eq!(error.fault, Fault::NoZone);
+    assert_eq!(error.fault, UpstreamFault::NoZone);
 }
 
 #[tokio::test]
 async fn a_conflict_changes_nothing() {
-    let Some(knot) = Knot::start(DOMAIN, "@ MX 10 mx.other.example.\nrp A 192.0.2.1\n@ TXT \"v=spf1 -all\"")
-    else {
+    let Some(knot) = Knot::start(DOMAIN, "@ MX 10 mx.other.example.\nrp A 192.0.2.1\n@ TXT \"v=spf1 -all\"") else {
         return;
     };
-    let report = apply(&knot, &full(&knot), Merge::default(), false).await.unwrap();
+    let report = apply(&knot, &full(&knot), MergePolicy::default(), false).await.unwrap();
     assert!(report.has_conflict() && !report.applied && report.failure.is_none());
-    let (create, conflict) = ((Action::Create, Outcome::NotDone), (Action::Conflict, Outcome::NotDone));
+    let (create, conflict) =
+        ((ChangeAction::Create, RecordChangeOutcome::NotDone), (ChangeAction::Conflict, RecordChangeOutcome::NotDone));
     assert_eq!(outcomes(&report), [create, create, conflict, conflict, create, conflict]);
     assert_eq!(texts(&resolver(knot.address), "_postrider.shop.example").await, Vec::<String>::new());
 }
@@ -120,25 +122,25 @@ async fn a_failure_on_the_way_is_told_as_it_is() {
     let Some(knot) = Knot::start(DOMAIN, APEX) else { return };
     let narrow = credentials(&knot.address.to_string(), "narrow-key", NARROW_KEY);
     let report = apply(&knot, &narrow, MERGE, false).await.unwrap();
-    let done = (Action::Create, Outcome::Done);
+    let done = (ChangeAction::Create, RecordChangeOutcome::Done);
     assert_eq!(
         outcomes(&report),
         [
             done,
             done,
-            (Action::Create, Outcome::Failed),
-            (Action::Update, Outcome::NotDone),
-            (Action::Create, Outcome::NotDone),
-            (Action::Create, Outcome::NotDone),
+            (ChangeAction::Create, RecordChangeOutcome::Failed),
+            (ChangeAction::Update, RecordChangeOutcome::NotDone),
+            (ChangeAction::Create, RecordChangeOutcome::NotDone),
+            (ChangeAction::Create, RecordChangeOutcome::NotDone),
         ]
     );
     assert!(!report.applied);
     let failure = report.failure.unwrap();
-    assert_eq!(failure.fault, Fault::Credentials, "{failure}");
+    assert_eq!(failure.fault, UpstreamFault::Credentials, "{failure}");
     // With another key it goes on where it ended.
     let report = apply(&knot, &full(&knot), MERGE, false).await.unwrap();
     assert!(report.applied);
-    assert_eq!(outcomes(&report)[..2], [(Action::Skip, Outcome::Unchanged); 2]);
+    assert_eq!(outcomes(&report)[..2], [(ChangeAction::Skip, RecordChangeOutcome::Unchanged); 2]);
 }
 
 #[tokio::test]
@@ -147,15 +149,15 @@ async fn a_wrong_key_is_named_as_such_and_never_shown() {
     for (key_name, secret) in [("all-key", NARROW_KEY), ("no-such-key", KEY)] {
         let wrong = credentials(&knot.address.to_string(), key_name, secret);
         let report = apply(&knot, &wrong, MERGE, false).await.unwrap();
-        assert_eq!(report.steps[0].outcome, Outcome::Failed);
+        assert_eq!(report.changes[0].outcome, RecordChangeOutcome::Failed);
         let failure = report.failure.unwrap();
-        assert_eq!(failure.fault, Fault::Credentials, "{failure}");
+        assert_eq!(failure.fault, UpstreamFault::Credentials, "{failure}");
         assert!(!failure.to_string().contains(secret));
         // A dry run would not work either.
         let Err(ApplyError::Upstream(dry)) = apply(&knot, &wrong, MERGE, true).await else { panic!() };
         assert_eq!(dry, failure);
     }
-    let serial = resolver(knot.address).zone(&name(DOMAIN)).await.unwrap();
+    let serial = resolver(knot.address).find_zone(&name(DOMAIN)).await.unwrap();
     assert_eq!(serial, Some(name(DOMAIN)));
     assert!(apply(&knot, &full(&knot), MERGE, true).await.is_ok());
 }
@@ -167,9 +169,8 @@ async fn a_server_next_door_is_not_asked() {
     let wanted = wanted();
     let domain = name(DOMAIN);
     let request =
-        Request { domain: &domain, zone: None, wanted: &wanted, merge: MERGE, dry_run: true, now: NOW };
-    let private =
-        ["ns.shop.example:5353", "meta.example", "mixed.example", "127.0.0.1:5353", "10.1.2.3", "[::1]:53"];
+        PublishRequest { domain: &domain, zone: None, records: &wanted, merge: MERGE, dry_run: true, now: NOW };
+    let private = ["ns.shop.example:5353", "meta.example", "mixed.example", "127.0.0.1:5353", "10.1.2.3", "[::1]:53"];
     for server in private {
         let error = publisher.apply(&credentials(server, "k", KEY), &request).await.unwrap_err();
         assert_eq!(error, ApplyError::Server(ServerError::Private), "{server}");

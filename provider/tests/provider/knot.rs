@@ -28,8 +28,7 @@ impl Drop for Knot {
 
 fn program() -> Option<PathBuf> {
     let path = std::env::var_os("PATH").unwrap_or_default();
-    let places =
-        std::env::split_paths(&path).chain([PathBuf::from("/usr/sbin"), PathBuf::from("/usr/local/sbin")]);
+    let places = std::env::split_paths(&path).chain([PathBuf::from("/usr/sbin"), PathBuf::from("/usr/local/sbin")]);
     places.map(|place| place.join("knotd")).find(|program| program.is_file())
 }
 
@@ -71,8 +70,7 @@ impl Knot {
                 .spawn()
                 .unwrap();
             let mut lines = BufReader::new(child.stderr.take().unwrap()).lines().map_while(Result::ok);
-            let started =
-                lines.any(|line| line.contains("server started") || line.contains("starting server"));
+            let started = lines.any(|line| line.contains("server started") || line.contains("starting server"));
             let loaded = started && lines.by_ref().any(|line| line.contains("loaded"));
             if loaded {
                 // What it says on is read, so that it never waits for a reader.

@@ -9,36 +9,36 @@ use mail::draft::OnSuppressed;
 use mail::email::Category;
 use mail::event::EventKind;
 use mail::id::AccountId;
-use mail::suppression::{BlockReason, Blocked};
+use mail::suppression::{BlockReason, BlockedRecipient};
 use serde_json::{Value, json};
 use store::access::Tenant;
 
-use super::Hall;
-use crate::refusal::Refusal;
-use crate::staged::{Addressee, Fate};
+use super::Intake;
+use crate::refusal::SubmitError;
+use crate::staged::{Disposition, EnvelopeRecipient};
 
-impl Hall {
+impl Intake {
     /// Whether an address is suppressed for an account: asked at RCPT. The category is not known yet; it
     /// counts at the end.
     ///
     /// # Errors
     /// [`Refusal::Blocked`].
-    pub async fn may_receive(&self, tenant: &Tenant, address: &Address) -> Result<(), Refusal> {
+    pub async fn check_recipient(&self, tenant: &Tenant, address: &Address) -> Result<(), SubmitError> {
         let (account, now) = (tenant.account().id, self.clock().now());
         let category = Category::Transactional;
-        let blocked = store::suppression::blocked(self.store(), account, category, &[address], now).await?;
-        if blocked.is_empty() { Ok(()) } else { Err(Refusal::Blocked { id: None, category, blocked }) }
+        let blocked = store::suppression::find_blocked(self.store(), account, category, &[address], now).await?;
+        if blocked.is_empty() { Ok(()) } else { Err(SubmitError::Suppressed { id: None, category, blocked }) }
     }
 
     /// Marks the addressees that are not to be reached, and says why.
-    pub(super) async fn mark_blocked(
+    pub(super) async fn mark_suppressed(
         &self,
         (account, category): (AccountId, Category),
-        addressees: &mut [Addressee],
+        addressees: &mut [EnvelopeRecipient],
         now: Timestamp,
-    ) -> Result<Vec<Blocked>, Refusal> {
+    ) -> Result<Vec<BlockedRecipient>, SubmitError> {
         let addresses: Vec<&Address> = addressees.iter().map(|to| &to.address).collect();
-        let blocked = store::suppression::blocked(self.store(), account, category, &addresses, now).await?;
+        let blocked = store::suppression::find_blocked(self.store(), account, category, &addresses, now).await?;
         if !blocked.is_empty() {
             for to in addressees {
                 to.suppressed |= blocked.iter().any(|one| one.address == to.address);
@@ -49,17 +49,21 @@ impl Hall {
 }
 
 /// What becomes of an email some of whose recipients are not to be reached: nothing, if `None`.
-pub(super) fn fate_of(blocked: &[Blocked], wish: OnSuppressed, addressees: &[Addressee]) -> Option<Fate> {
+pub(super) fn suppressed_disposition(
+    blocked: &[BlockedRecipient],
+    wish: OnSuppressed,
+    addressees: &[EnvelopeRecipient],
+) -> Option<Disposition> {
     let somebody_is_left = addressees.iter().any(|to| !to.suppressed);
     if blocked.is_empty() || wish == OnSuppressed::Skip && somebody_is_left {
         return None;
     }
-    Some(Fate::Refuse(EventKind::Suppressed, detail(blocked)))
+    Some(Disposition::Reject(EventKind::Suppressed, suppression_details(blocked)))
 }
 
 /// The particulars of `email.suppressed` (completions-email.md 2.10).
-fn detail(blocked: &[Blocked]) -> Value {
-    let one = |Blocked { address, reason }: &Blocked| match reason {
+fn suppression_details(blocked: &[BlockedRecipient]) -> Value {
+    let one = |BlockedRecipient { address, reason }: &BlockedRecipient| match reason {
         BlockReason::Suppressed { id, reason } => json!({
             "email": address, "reason": reason.word(), "suppression_id": id,
             "category": null, "category_opt_out_id": null,

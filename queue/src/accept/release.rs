@@ -25,38 +25,38 @@ use mail::schedule::{Schedule, ScheduleState};
 use serde_json::json;
 use store::email::EmailWithRecipients;
 use store::engine::Batch;
-use store::schedule::{About, Found};
+use store::schedule::{ScheduleKey, StoredSchedule};
 
-use super::reach::fate_of;
-use super::stage::size_of;
-use super::{Hall, Refusal};
-use crate::staged::{Addressee, Appointment, Fate, Staged, Transport};
+use super::reach::suppressed_disposition;
+use super::stage::total_bytes;
+use super::{Intake, SubmitError};
+use crate::staged::{DeliveryRequirements, Disposition, EnvelopeRecipient, PreparedMessage, ScheduledRef};
 
 /// Emails of a partition released before the others have their turn.
-const SLICE: usize = 64;
+const ROUND_EMAILS: usize = 64;
 /// Emails released side by side: enough to keep the signers busy.
-const AT_ONCE: usize = 64;
+const CONCURRENCY: usize = 64;
 /// How soon is tried again what the store could not take.
-const AGAIN: Duration = Duration::from_secs(1);
+const STORE_RETRY_DELAY: Duration = Duration::from_secs(1);
 /// How soon is tried again what may not be sent at the moment.
-const HOLD: Duration = Duration::from_secs(300);
+const HOLD_RETRY_DELAY: Duration = Duration::from_secs(300);
 /// How soon is tried again what could not be sent for a reason that passes by itself.
-const HOLD_PASSING: Duration = Duration::from_secs(10);
+const TRANSIENT_RETRY_DELAY: Duration = Duration::from_secs(10);
 
-impl Hall {
+impl Intake {
     /// Begins to release what is scheduled, and to look at domains.
-    pub fn start(&self) {
+    pub fn start_jobs(&self) {
         let hall = self.clone();
-        self.worker.spawn(async move { hall.keep_releasing().await });
+        self.worker.spawn(async move { hall.run_scheduled_release().await });
         let hall = self.clone();
-        self.worker.spawn(async move { hall.keep_running().await });
-        self.worker.spawn(Arc::clone(&self.domains).keep_looking());
+        self.worker.spawn(async move { hall.run_automations().await });
+        self.worker.spawn(Arc::clone(&self.domains).run_domain_checks());
         let hall = self.clone();
-        self.worker.spawn(async move { hall.keep_noticing().await });
+        self.worker.spawn(async move { hall.run_owner_alerts().await });
         let hall = self.clone();
-        self.worker.spawn(async move { hall.keep_tls_reporting().await });
+        self.worker.spawn(async move { hall.run_tls_reporter().await });
         let (hall, domains) = (self.clone(), Arc::clone(&self.domains));
-        self.worker.spawn(async move { domains.keep_claims(|account| hall.domains_max(account)).await });
+        self.worker.spawn(async move { domains.run_claim_checks(|account| hall.domains_max(account)).await });
     }
 
     /// How many domains an account's plan includes; none of one that is gone.
@@ -67,11 +67,11 @@ impl Hall {
         }
     }
 
-    async fn keep_releasing(&self) {
+    async fn run_scheduled_release(&self) {
         while !self.worker.stop.is_cancelled() {
             let leases = self.worker.leases.changed();
-            let changed = self.appointments.changed();
-            let (due, next) = self.appointments.due(&self.worker.leases.active(), self.clock().now());
+            let changed = self.release_timers.changed();
+            let (due, next) = self.release_timers.due(&self.worker.leases.active(), self.clock().now());
             if due.is_empty() {
                 tokio::select! {
                     () = self.clock().sleep_until(next) => {}
@@ -81,119 +81,121 @@ impl Hall {
                 }
             }
             for partition in due {
-                if let Err(refusal) = self.release_in(partition).await {
+                if let Err(refusal) = self.release_partition(partition).await {
                     tracing::warn!(%refusal, "scheduled mail cannot be released at the moment");
-                    self.appointments.note(partition, self.worker.later(AGAIN));
+                    self.release_timers.schedule(partition, self.worker.after(STORE_RETRY_DELAY));
                 }
             }
         }
     }
 
     /// Releases what is due first in a partition; should more be due, its turn comes again.
-    async fn release_in(&self, partition: u16) -> Result<(), Refusal> {
-        self.appointments.begin(partition);
+    async fn release_partition(&self, partition: u16) -> Result<(), SubmitError> {
+        self.release_timers.begin_scan(partition);
         let now = self.clock().now();
-        let first = store::schedule::first_due(&self.worker.store, partition, now).await;
+        let first = store::schedule::list_due(&self.worker.store, partition, now).await;
         // What cannot be read is looked at again.
-        let first = first.inspect_err(|_| self.appointments.note(partition, self.worker.later(AGAIN)))?;
-        let more = first.more || first.due.len() > SLICE;
+        let first =
+            first.inspect_err(|_| self.release_timers.schedule(partition, self.worker.after(STORE_RETRY_DELAY)))?;
+        let more = first.more || first.due.len() > ROUND_EMAILS;
         let next = if more { Some(now) } else { first.later };
-        let releases = by_turns(first.due).into_iter().take(SLICE).map(|about| self.release(about));
-        let mut done = futures_util::stream::iter(releases).buffer_unordered(AT_ONCE);
+        let releases =
+            round_robin_by_account(first.due).into_iter().take(ROUND_EMAILS).map(|about| self.release_email(about));
+        let mut done = futures_util::stream::iter(releases).buffer_unordered(CONCURRENCY);
         let mut outcome = Ok(());
         while let Some(one) = done.next().await {
             outcome = outcome.and(one);
         }
         // What went wrong is tried again later, and not at once.
         if let Some(next) = next.filter(|_| outcome.is_ok()) {
-            self.appointments.note(partition, next);
+            self.release_timers.schedule(partition, next);
         }
         outcome
     }
 
     /// Releases one email, if it is still to be sent.
-    async fn release(&self, about: About) -> Result<(), Refusal> {
+    async fn release_email(&self, about: ScheduleKey) -> Result<(), SubmitError> {
         let store = &self.worker.store;
         let Some(found) = store::schedule::get(store, about).await? else { return Ok(()) };
         if !found.schedule.is_open() || found.schedule.due > self.clock().now() {
             return Ok(());
         }
         let Some(email) = store::email::get(store, about.0, about.1).await? else { return Ok(()) };
-        let Some(body) = store::email::raw(store, about.0, about.1).await? else {
+        let Some(body) = store::email::get_body(store, about.0, about.1).await? else {
             tracing::error!(email.id = %about.1, "a scheduled email has lost its message");
-            let lost = Refusal::Invalid { field: "message", message: "its bytes are not there".to_owned() };
-            return self.fail(email, found, Bytes::new(), &lost).await;
+            let lost = SubmitError::Invalid { field: "message", message: "its bytes are not there".to_owned() };
+            return self.fail_scheduled(email, found, Bytes::new(), &lost).await;
         };
         // As long as it would be tried to deliver it.
         let (until, held) = (self.expires_at(&email.email, found.schedule.scheduled_at), found.clone());
-        match self.send_scheduled(&email, found, &body).await {
+        match self.submit_scheduled(&email, found, &body).await {
             // Cancelled or rescheduled this very moment: so be it.
-            Ok(()) | Err(Refusal::DoneMeanwhile) => Ok(()),
+            Ok(()) | Err(SubmitError::DoneConcurrently) => Ok(()),
             // Whatever is in its way is in its own way: others behind it go. A store that takes nothing takes
             // no hold either.
             Err(refusal) => {
                 tracing::info!(%refusal, email.id = %about.1, "a scheduled email may not be sent now");
                 let now = self.clock().now();
                 if now < until {
-                    let hold = if refusal.is_passing() { HOLD_PASSING } else { HOLD };
+                    let hold = if refusal.is_transient() { TRANSIENT_RETRY_DELAY } else { HOLD_RETRY_DELAY };
                     let due = now.checked_add(hold).unwrap_or(Timestamp::MAX).min(until);
-                    self.hold(&email, &held, due).await
+                    self.hold_scheduled(&email, &held, due).await
                 } else {
-                    self.fail(email, held, body, &refusal).await
+                    self.fail_scheduled(email, held, body, &refusal).await
                 }
             }
         }
     }
 
-    async fn send_scheduled(
+    async fn submit_scheduled(
         &self,
         found: &EmailWithRecipients,
-        appointment: Found,
+        appointment: StoredSchedule,
         body: &Bytes,
-    ) -> Result<(), Refusal> {
+    ) -> Result<(), SubmitError> {
         let now = self.clock().now();
         let email = &found.email;
-        let tenant = store::access::by_service(&self.worker.store, email.account).await;
-        let tenant = tenant.map_err(|_| Refusal::Unavailable)?;
-        let sender = self.senders.find(&tenant, &email.from.address, now).await?;
+        let tenant = store::access::service_tenant(&self.worker.store, email.account).await;
+        let tenant = tenant.map_err(|_| SubmitError::Unavailable)?;
+        let sender = self.sender_authorization.authorize(&tenant, &email.from.address, now).await?;
         let recipients = found.recipients.iter().map(|r| &r.address);
-        self.senders.may_reach((&tenant, &sender), &email.from.address, recipients)?;
+        self.sender_authorization.check_reachable((&tenant, &sender), &email.from.address, recipients)?;
         let chunks = vec![body.clone()];
-        let mut staged = self.staged(found.clone(), appointment, (chunks, Fate::Send), now);
-        staged.transport.tls_enforced = sender.enforces_tls();
-        staged.transport.plan = Some(sender.account().plan);
+        let mut staged = self.prepare_scheduled(found.clone(), appointment, (chunks, Disposition::Deliver), now);
+        staged.requirements.tls_enforced = sender.enforces_tls();
+        staged.requirements.plan = Some(sender.account().plan);
         // Who has left since does not get it, and keeps nobody else from getting it.
         let about = (email.account, email.category);
-        let blocked = self.mark_blocked(about, &mut staged.addressees, now).await?;
-        match fate_of(&blocked, OnSuppressed::Skip, &staged.addressees) {
-            Some(refuse) => staged.fate = refuse,
+        let blocked = self.mark_suppressed(about, &mut staged.recipients, now).await?;
+        match suppressed_disposition(&blocked, OnSuppressed::Skip, &staged.recipients) {
+            Some(refuse) => staged.disposition = refuse,
             None => {
-                staged.chunks = self.sign(&sender, message::redate(body, now), now).await?;
-                staged.email.size_bytes = size_of(&staged.chunks);
+                staged.chunks = self.sign_message(&sender, message::replace_date(body, now), now).await?;
+                staged.email.size_bytes = total_bytes(&staged.chunks);
             }
         }
         self.commit(vec![staged], &|_| {}).await
     }
 
     /// What was scheduled, with what is to become of it now.
-    fn staged(
+    fn prepare_scheduled(
         &self,
         EmailWithRecipients { mut email, recipients, .. }: EmailWithRecipients,
-        appointment: Found,
-        (chunks, fate): (Vec<Bytes>, Fate),
+        appointment: StoredSchedule,
+        (chunks, fate): (Vec<Bytes>, Disposition),
         now: Timestamp,
-    ) -> Staged {
+    ) -> PreparedMessage {
         let schedule = &appointment.schedule;
         let counted = recipients.iter().filter(|r| r.state != RecipientState::Suppressed).count();
-        let addressees = recipients.into_iter().map(|recipient| Addressee {
+        let addressees = recipients.into_iter().map(|recipient| EnvelopeRecipient {
             notify: schedule.notify.get(usize::from(recipient.index)).cloned().unwrap_or_default(),
             address: recipient.address,
             kind: recipient.kind,
             suppressed: recipient.state == RecipientState::Suppressed,
         });
         let addressees = addressees.collect();
-        email.size_bytes = size_of(&chunks);
-        let transport = Transport {
+        email.size_bytes = total_bytes(&chunks);
+        let transport = DeliveryRequirements {
             smtputf8: schedule.smtputf8,
             require_tls: schedule.require_tls,
             tls_enforced: false,
@@ -202,60 +204,75 @@ impl Hall {
             expires_at: self.expires_at(&email, email.expires_in.map_or(now, |_| schedule.scheduled_at)),
             plan: None,
         };
-        let appointment = Some(Appointment { found: appointment, counted });
-        Staged { email, addressees, chunks, transport, fate, appointment, reserved: None, storage: None, now }
+        let appointment = Some(ScheduledRef { schedule: appointment, counted });
+        PreparedMessage {
+            email,
+            recipients: addressees,
+            chunks,
+            requirements: transport,
+            disposition: fate,
+            scheduled: appointment,
+            plan_reservation: None,
+            storage_reservation: None,
+            now,
+        }
     }
 
     /// It is due and may not be sent yet: it is looked at again then.
-    async fn hold(&self, email: &EmailWithRecipients, found: &Found, due: Timestamp) -> Result<(), Refusal> {
-        let Some(partition) = self.worker.leases.any() else { return Err(Refusal::Unavailable) };
+    async fn hold_scheduled(
+        &self,
+        email: &EmailWithRecipients,
+        found: &StoredSchedule,
+        due: Timestamp,
+    ) -> Result<(), SubmitError> {
+        let Some(partition) = self.worker.leases.any() else { return Err(SubmitError::Unavailable) };
         let mut batch = Batch::progress();
         if !self.worker.leases.fence_partitions(&mut batch, std::iter::once(partition)) {
-            return Err(Refusal::Unavailable);
+            return Err(SubmitError::Unavailable);
         }
         let about = (email.email.account, email.email.id);
         let state = ScheduleState::Held;
         let after = Schedule { state, due, partition, ..found.schedule.clone() };
-        store::schedule::change(&mut batch, about, found, &after);
+        store::schedule::update(&mut batch, about, found, &after);
         for recipient in email.recipients.iter().filter(|r| r.state == RecipientState::Scheduled) {
             let held = Recipient { state: RecipientState::Held, ..recipient.clone() };
             store::email::put_recipient(&mut batch, about.0, about.1, &held);
         }
         self.worker.store.commit(batch).await?;
-        self.appointments.note(partition, due);
-        self.worker.settled.notify_waiters();
+        self.release_timers.schedule(partition, due);
+        self.worker.outcome_recorded.notify_waiters();
         Ok(())
     }
 
     /// It was held for so long that it fails.
-    async fn fail(
+    async fn fail_scheduled(
         &self,
         email: EmailWithRecipients,
-        found: Found,
+        found: StoredSchedule,
         body: Bytes,
-        refusal: &Refusal,
-    ) -> Result<(), Refusal> {
-        let is_expired = email.email.expires_in.is_some() && !matches!(refusal, Refusal::Invalid { .. });
+        refusal: &SubmitError,
+    ) -> Result<(), SubmitError> {
+        let is_expired = email.email.expires_in.is_some() && !matches!(refusal, SubmitError::Invalid { .. });
         let reason = if is_expired { "expired" } else { "rejected" };
         let why = json!({"failure": {"reason": reason, "message": refusal.to_string(), "smtp_code": null}});
-        let fate = Fate::Refuse(EventKind::Failed, why);
-        let staged = self.staged(email, found, (vec![body], fate), self.clock().now());
+        let fate = Disposition::Reject(EventKind::Failed, why);
+        let staged = self.prepare_scheduled(email, found, (vec![body], fate), self.clock().now());
         match self.commit(vec![staged], &|_| {}).await {
-            Err(Refusal::DoneMeanwhile) => Ok(()),
+            Err(SubmitError::DoneConcurrently) => Ok(()),
             outcome => outcome,
         }
     }
 
     /// An id for an event that happens now.
-    pub(super) fn event_id(&self) -> EventId {
-        EventId::new(self.clock().now(), self.worker.entropy.id())
+    pub(super) fn new_event_id(&self) -> EventId {
+        EventId::new(self.clock().now(), self.worker.entropy.unique_bits())
     }
 }
 
 /// In the order of their turns: each account has one email in each turn, what it has due first.
-fn by_turns(due: Vec<About>) -> Vec<About> {
+fn round_robin_by_account(due: Vec<ScheduleKey>) -> Vec<ScheduleKey> {
     let mut before: HashMap<AccountId, usize> = HashMap::new();
-    let mut turns: Vec<(usize, About)> = due
+    let mut turns: Vec<(usize, ScheduleKey)> = due
         .into_iter()
         .map(|about| {
             let turns = before.entry(about.0).or_default();
@@ -279,6 +296,6 @@ mod tests {
         let email = |account, number| (AccountId::new(at, account), EmailId::new(at, number));
         let due = [(1, 1), (1, 2), (1, 3), (2, 4), (1, 5), (3, 6), (2, 7)].map(|(a, n)| email(a, n));
         let turns = [(1, 1), (2, 4), (3, 6), (1, 2), (2, 7), (1, 3), (1, 5)].map(|(a, n)| email(a, n));
-        assert_eq!(by_turns(due.to_vec()), turns);
+        assert_eq!(round_robin_by_account(due.to_vec()), turns);
     }
 }

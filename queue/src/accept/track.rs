@@ -5,34 +5,36 @@
 use std::collections::HashSet;
 
 use jiff::Timestamp;
-use mail::draft::{Content, Draft};
-use mail::email::Door;
+use mail::draft::{Draft, DraftContent};
+use mail::email::Ingress;
 use mail::id::EmailId;
-use mail::tracking::{Tracked, tracked_html};
+use mail::tracking::{TrackingTarget, rewrite_with_settings};
 use store::access::Tenant;
 
-use super::Hall;
-use crate::refusal::Refusal;
+use super::Intake;
+use crate::refusal::SubmitError;
 
-impl Hall {
+impl Intake {
     /// Has the HTML of a draft tracked, if it is to be.
-    pub(super) async fn track(
+    pub(super) async fn track_links(
         &self,
         tenant: &Tenant,
         id: EmailId,
         draft: &mut Draft,
         now: Timestamp,
-    ) -> Result<(), Refusal> {
-        let (Door::Api, Content::Parts(parts)) = (draft.door, &mut draft.content) else { return Ok(()) };
+    ) -> Result<(), SubmitError> {
+        let (Ingress::Api, DraftContent::Parts(parts)) = (draft.ingress, &mut draft.content) else {
+            return Ok(());
+        };
         let (Some(html), Some(service)) = (&mut parts.html, self.base_url.get()) else { return Ok(()) };
-        let sender = self.senders.find(tenant, &parts.from.address, now).await?;
+        let sender = self.sender_authorization.authorize(tenant, &parts.from.address, now).await?;
         if !sender.delivery.open_tracking && !sender.delivery.click_tracking {
             return Ok(());
         }
         // Everybody once, as they are addressed.
         let recipients: HashSet<_> = draft.recipients.iter().map(|recipient| &recipient.address).collect();
-        let of = Tracked::of(tenant.account().id, id, recipients.len());
-        *html = tracked_html(html, &sender.delivery, service, &self.links, of);
+        let of = TrackingTarget::new(tenant.account().id, id, recipients.len());
+        *html = rewrite_with_settings(html, &sender.delivery, service, &self.link_key, of);
         Ok(())
     }
 }

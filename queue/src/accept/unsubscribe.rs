@@ -6,40 +6,40 @@ use std::borrow::Cow;
 use bytes::Bytes;
 use mail::address::Address;
 use mail::compose::{Composition, CustomHeader};
-use mail::draft::{Content, Draft, DraftRecipient};
+use mail::draft::{Draft, DraftContent, DraftRecipient};
 use mail::id::EmailId;
 use mail::{message, rewrite, unsubscribe};
 use store::access::Tenant;
 
-use super::Hall;
-use crate::refusal::Refusal;
+use super::Intake;
+use crate::refusal::SubmitError;
 
-impl Hall {
+impl Intake {
     /// Puts the link in, if the email is to have one, and returns it.
     pub(super) async fn manage_unsubscribe(
         &self,
         tenant: &Tenant,
         id: EmailId,
         draft: &mut Draft,
-    ) -> Result<Option<String>, Refusal> {
+    ) -> Result<Option<String>, SubmitError> {
         if !draft.manages_unsubscribe() {
             return Ok(None);
         }
-        let Some(who) = who(draft)? else { return Ok(None) };
-        let links = self.unsubscribe().ok_or_else(|| {
-            invalid("needs the service's public address: the operator sets `base_url` in [api]")
+        let Some(who) = bound_recipient(draft)? else { return Ok(None) };
+        let links = self.unsubscribe_links().ok_or_else(|| {
+            invalid_unsubscribe("needs the service's public address: the operator sets `base_url` in [api]")
         })?;
         let url = links.link(tenant.account().id, id, &who, draft.category);
         match &mut draft.content {
-            Content::Parts(parts) => put_link(parts, &url)?,
-            Content::Raw { message, .. } => {
+            DraftContent::Parts(parts) => insert_link(parts, &url)?,
+            DraftContent::Raw { message, .. } => {
                 let old = message.clone();
                 let put = url.clone();
-                let link = move || Bytes::from(rewrite::with_link(&old, &put));
+                let link = move || Bytes::from(rewrite::insert_unsubscribe_link(&old, &put));
                 // Its parts are decoded, as large as they are.
                 *message = tokio::task::spawn_blocking(link).await.map_err(|error| {
                     tracing::error!(%error, "a link cannot be put into a message");
-                    Refusal::Unavailable
+                    SubmitError::Unavailable
                 })?;
             }
         }
@@ -49,14 +49,14 @@ impl Hall {
 
 /// Whom the link is bound to: the first `to` (email-api.md "Managed unsubscribe"). A header that came by SMTP
 /// may name anybody, a mailing list say: of those in it, the first whom the email goes to.
-fn who(draft: &Draft) -> Result<Option<Address>, Refusal> {
+fn bound_recipient(draft: &Draft) -> Result<Option<Address>, SubmitError> {
     Ok(match &draft.content {
-        Content::Parts(parts) => {
+        DraftContent::Parts(parts) => {
             let first = parts.to.first().or(parts.cc.first()).or(parts.bcc.first());
             first.map(|mailbox| mailbox.address.clone())
         }
-        Content::Raw { message, .. } => {
-            let facts = message::read(message)?.facts;
+        DraftContent::Raw { message, .. } => {
+            let facts = message::parse_header(message)?.facts;
             let gets_it = |to: &Address| draft.recipients.iter().any(|one| one.address == *to);
             let named = facts.to.into_iter().chain(facts.cc).map(|mailbox| mailbox.address).find(gets_it);
             let first = || draft.recipients.first().map(|DraftRecipient { address, .. }| address.clone());
@@ -65,14 +65,14 @@ fn who(draft: &Draft) -> Result<Option<Address>, Refusal> {
     })
 }
 
-fn invalid(message: &str) -> Refusal {
-    Refusal::Invalid { field: "unsubscribe", message: message.to_owned() }
+fn invalid_unsubscribe(message: &str) -> SubmitError {
+    SubmitError::Invalid { field: "unsubscribe", message: message.to_owned() }
 }
 
 /// Puts a link where the token stands, and into the header.
-fn put_link(parts: &mut Composition, url: &str) -> Result<(), Refusal> {
+fn insert_link(parts: &mut Composition, url: &str) -> Result<(), SubmitError> {
     let put = |text: &mut String| {
-        if let Cow::Owned(linked) = unsubscribe::replace(text, url) {
+        if let Cow::Owned(linked) = unsubscribe::insert_link(text, url) {
             *text = linked;
         }
     };
@@ -80,9 +80,9 @@ fn put_link(parts: &mut Composition, url: &str) -> Result<(), Refusal> {
     parts.html.iter_mut().for_each(put);
     parts.text.iter_mut().for_each(put);
     // Ours is the one that works.
-    parts.headers.retain(|header| !unsubscribe::is_its_header(header.name()));
+    parts.headers.retain(|header| !unsubscribe::is_unsubscribe_header(header.name()));
     for (name, value) in unsubscribe::headers(url) {
-        let header = CustomHeader::new(name, &value).map_err(|error| invalid(&error.to_string()))?;
+        let header = CustomHeader::new(name, &value).map_err(|error| invalid_unsubscribe(&error.to_string()))?;
         parts.headers.push(header);
     }
     Ok(())

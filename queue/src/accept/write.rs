@@ -5,42 +5,43 @@ use std::collections::{BTreeSet, HashSet};
 
 use bytes::Bytes;
 use jiff::Timestamp;
-use mail::address::{Address, Mailbox, Name};
+use mail::address::{Address, DomainName, Mailbox};
 use mail::compose::{self, Composition};
-use mail::draft::{Content, Draft, DraftRecipient};
-use mail::email::{Door, HeaderFacts};
+use mail::draft::{Draft, DraftContent, DraftRecipient};
+use mail::email::{HeaderSummary, Ingress};
 use mail::id::EmailId;
-use mail::message::{self, Mending};
+use mail::message::{self, CompletionContext};
 use mail::recipient::RecipientKind;
 
-use crate::refusal::Refusal;
-use crate::staged::Addressee;
+use crate::refusal::SubmitError;
+use crate::staged::EnvelopeRecipient;
 
 /// A message with its author, before it is signed.
-pub(super) struct Written {
+pub(super) struct BuiltMessage {
     pub(super) from: Mailbox,
-    pub(super) facts: HeaderFacts,
+    pub(super) facts: HeaderSummary,
     /// The domains that Sender, Resent-From and Resent-Sender name.
-    pub(super) sender_domains: BTreeSet<Name>,
+    pub(super) sender_domains: BTreeSet<DomainName>,
     pub(super) chunks: Vec<Bytes>,
     /// The header has bytes above 127.
     pub(super) needs_smtputf8: bool,
 }
 
 /// Makes the message of a draft, dated `now`.
-pub(super) fn write(id: EmailId, draft: &Draft, now: Timestamp) -> Result<Written, Refusal> {
+pub(super) fn build_message(id: EmailId, draft: &Draft, now: Timestamp) -> Result<BuiltMessage, SubmitError> {
     match &draft.content {
-        Content::Raw { message, received } => {
+        DraftContent::Raw { message, received } => {
             message::check_lines(message)?;
-            let mut header = message::read(message)?;
+            let mut header = message::parse_header(message)?;
             let header_is_ascii = header.is_ascii;
             let sender_domains = std::mem::take(&mut header.sender_domains);
             let reverse_path = draft.envelope.reverse_path.as_ref();
-            let mended = message::mend(message, header, &Mending { id, reverse_path, received, now })?;
+            let mended =
+                message::complete_message(message, header, &CompletionContext { id, reverse_path, received, now })?;
             let mut chunks = Vec::with_capacity(mended.rest.len() + 1);
             chunks.push(Bytes::from(mended.top));
             chunks.extend(mended.rest);
-            Ok(Written {
+            Ok(BuiltMessage {
                 from: mended.from,
                 facts: mended.facts,
                 sender_domains,
@@ -48,16 +49,16 @@ pub(super) fn write(id: EmailId, draft: &Draft, now: Timestamp) -> Result<Writte
                 needs_smtputf8: !header_is_ascii,
             })
         }
-        Content::Parts(parts) => written_from(id, parts, now),
+        DraftContent::Parts(parts) => compose_message(id, parts, now),
     }
 }
 
-fn written_from(id: EmailId, parts: &Composition, now: Timestamp) -> Result<Written, Refusal> {
-    let message_id = message::message_id(id, &parts.from.address);
+fn compose_message(id: EmailId, parts: &Composition, now: Timestamp) -> Result<BuiltMessage, SubmitError> {
+    let message_id = message::generate_message_id(id, &parts.from.address);
     let bytes = compose::compose(parts, &message_id, now);
     // A subject, say, of one endless word cannot be folded.
     message::check_lines(&bytes)?;
-    let facts = HeaderFacts {
+    let facts = HeaderSummary {
         to: parts.to.clone(),
         cc: parts.cc.clone(),
         bcc: parts.bcc.clone(),
@@ -65,7 +66,7 @@ fn written_from(id: EmailId, parts: &Composition, now: Timestamp) -> Result<Writ
         subject: parts.subject.clone(),
         message_id,
     };
-    Ok(Written {
+    Ok(BuiltMessage {
         from: parts.from.clone(),
         facts,
         // The API refuses these fields.
@@ -77,13 +78,13 @@ fn written_from(id: EmailId, parts: &Composition, now: Timestamp) -> Result<Writ
 
 /// Everybody once. SMTP does not say in which field a recipient stands: the header does, and who
 /// stands in none of them is a blind one.
-pub(super) fn addressees(
+pub(super) fn envelope_recipients(
     recipients: Vec<DraftRecipient>,
-    facts: &mut HeaderFacts,
-    door: Door,
-) -> Vec<Addressee> {
+    facts: &mut HeaderSummary,
+    door: Ingress,
+) -> Vec<EnvelopeRecipient> {
     let mut seen = HashSet::with_capacity(recipients.len());
-    let smtp = matches!(door, Door::Submission | Door::Relay);
+    let smtp = matches!(door, Ingress::Submission | Ingress::Relay);
     let mut blind = Vec::new();
     let stands_in = |field: &[Mailbox], address: &Address| field.iter().any(|m| m.address == *address);
     let addressees = recipients
@@ -99,7 +100,7 @@ pub(super) fn addressees(
             if smtp && kind == RecipientKind::Bcc {
                 blind.push(Mailbox::from(address.clone()));
             }
-            Addressee { address, kind, notify, suppressed: false }
+            EnvelopeRecipient { address, kind, notify, suppressed: false }
         })
         .collect();
     if smtp {

@@ -8,60 +8,59 @@ use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
 use jiff::Timestamp;
-use mail::automation::job::{Job, Work};
+use mail::automation::job::{AutomationJob, AutomationJobKind};
 use mail::id::AccountId;
 use store::engine::{Batch, ReadError, Store};
-use store::outbox::Untold;
+use store::outbox::OutboxEntry;
 
-use crate::appointments::Appointments;
+use crate::appointments::PartitionTimers;
 
 /// How long what was found is taken as found.
-const HOLDS: Duration = Duration::from_secs(1);
+const CACHE_TTL: Duration = Duration::from_secs(1);
 /// Accounts remembered; beyond it all are looked up anew.
-const KEPT_MAX: usize = 10_000;
+const CACHED_ACCOUNTS_MAX: usize = 10_000;
 
 /// The names heard; none when they are too many to be remembered.
-type Names = Option<Arc<HashSet<String>>>;
+type TriggerNames = Option<Arc<HashSet<String>>>;
 
 #[derive(Debug, Default)]
-struct Remembered {
-    accounts: HashMap<AccountId, (Timestamp, Names)>,
+struct TriggerCache {
+    accounts: HashMap<AccountId, (Timestamp, TriggerNames)>,
     /// How often something was forgotten: what was read before is not remembered after.
-    forgotten: u64,
+    invalidations: u64,
 }
 
 /// What automations hear, and when they have something to do.
 #[derive(Debug, Default)]
-pub(crate) struct Ears {
-    remembered: Mutex<Remembered>,
-    pub(crate) appointments: Appointments,
+pub(crate) struct TriggerIndex {
+    cache: Mutex<TriggerCache>,
+    pub(crate) timers: PartitionTimers,
 }
 
-impl Ears {
+impl TriggerIndex {
     /// Whether some automation of the account may hear this event.
-    pub(crate) async fn hear(
+    pub(crate) async fn has_trigger(
         &self,
         store: &Store,
         (account, event): (AccountId, &str),
         now: Timestamp,
     ) -> Result<bool, ReadError> {
-        let hears = |names: &Names| names.as_ref().is_none_or(|names| names.contains(event));
-        let latest = now.checked_add(HOLDS).unwrap_or(now);
+        let hears = |names: &TriggerNames| names.as_ref().is_none_or(|names| names.contains(event));
+        let latest = now.checked_add(CACHE_TTL).unwrap_or(now);
         let forgotten = {
-            let remembered = self.remembered.lock().unwrap_or_else(PoisonError::into_inner);
+            let remembered = self.cache.lock().unwrap_or_else(PoisonError::into_inner);
             // Not from a future that a clock set back has made of it.
-            let kept =
-                remembered.accounts.get(&account).filter(|(until, _)| *until > now && *until <= latest);
+            let kept = remembered.accounts.get(&account).filter(|(until, _)| *until > now && *until <= latest);
             if let Some((_, names)) = kept {
                 return Ok(hears(names));
             }
-            remembered.forgotten
+            remembered.invalidations
         };
-        let names = store::automation::heard(store, account).await?.map(Arc::new);
+        let names = store::automation::list_trigger_events(store, account).await?.map(Arc::new);
         let heard = hears(&names);
-        let mut remembered = self.remembered.lock().unwrap_or_else(PoisonError::into_inner);
-        if remembered.forgotten == forgotten {
-            if remembered.accounts.len() >= KEPT_MAX {
+        let mut remembered = self.cache.lock().unwrap_or_else(PoisonError::into_inner);
+        if remembered.invalidations == forgotten {
+            if remembered.accounts.len() >= CACHED_ACCOUNTS_MAX {
                 remembered.accounts.clear();
             }
             remembered.accounts.insert(account, (latest, names));
@@ -70,32 +69,32 @@ impl Ears {
     }
 
     /// Something of the account's automations was changed.
-    pub(crate) fn forget(&self, account: AccountId) {
-        let mut remembered = self.remembered.lock().unwrap_or_else(PoisonError::into_inner);
-        remembered.forgotten += 1;
+    pub(crate) fn invalidate(&self, account: AccountId) {
+        let mut remembered = self.cache.lock().unwrap_or_else(PoisonError::into_inner);
+        remembered.invalidations += 1;
         remembered.accounts.remove(&account);
     }
 
     /// Leaves a job for each event that some automation hears, in the commit that tells the events. Says in which
     /// partitions.
-    pub(crate) async fn heed(
+    pub(crate) async fn enqueue_trigger_jobs(
         &self,
         store: &Store,
         batch: &mut Batch,
-        untold: &[Untold],
+        untold: &[OutboxEntry],
         now: Timestamp,
     ) -> Result<HashSet<u16>, ReadError> {
         let mut partitions = HashSet::new();
         for one in untold {
-            let Some(event) = one.event.as_ref().filter(|event| event.kind.is_heard_by_automations()) else {
+            let Some(event) = one.event.as_ref().filter(|event| event.kind.can_trigger_automations()) else {
                 continue;
             };
-            if !self.hear(store, (event.account, event.kind.name()), now).await? {
+            if !self.has_trigger(store, (event.account, event.kind.name()), now).await? {
                 continue;
             }
-            let work = Work::Hear { subject: event.subject, event: event.id };
+            let work = AutomationJobKind::Hear { subject: event.subject, event: event.id };
             let (id, account, partition) = (event.id, event.account, one.partition);
-            store::run::due::put_job(batch, &Job { id, account, partition, due: now, work });
+            store::run::due::put_job(batch, &AutomationJob { id, account, partition, due: now, work });
             partitions.insert(partition);
         }
         Ok(partitions)
@@ -103,6 +102,6 @@ impl Ears {
 
     /// There is something to do in these partitions.
     pub(crate) fn wake_at(&self, partitions: &HashSet<u16>, now: Timestamp) {
-        partitions.iter().for_each(|partition| self.appointments.note(*partition, now));
+        partitions.iter().for_each(|partition| self.timers.schedule(*partition, now));
     }
 }

@@ -2,105 +2,105 @@
 
 use std::collections::HashSet;
 
-use mail::address::Name;
-use mail::automation::context::Facts;
-use mail::automation::job::{Job, Work};
-use mail::automation::run::{CancelledBy, Run, RunStatus};
-use mail::domain::Domain;
-use mail::email::Rollup;
+use mail::address::DomainName;
+use mail::automation::context::EventFacts;
+use mail::automation::job::{AutomationJob, AutomationJobKind};
+use mail::automation::run::{AutomationRun, CancelSource, RunStatus};
+use mail::domain::SendingDomain;
+use mail::email::EmailRollup;
 use mail::event::{Event, Subject};
 use mail::id::{AccountId, AutomationId, ReceivedId};
 use mail::payload;
-use mail::received::{Answering, Received, Unanswerable};
+use mail::received::{AutoReplyContext, AutoReplyRefusal, ReceivedEmail};
 use serde_json::Value;
 use store::engine::{Batch, ReadError};
-use store::run::About;
-use store::run::due::{FoundJob, take_job};
+use store::run::RunKey;
+use store::run::due::{StoredJob, replace_job};
 
-use super::heard::Heard;
-use super::react::{Room, Swept};
+use super::heard::TriggerSignal;
+use super::react::{CommitBudget, MatchedRuns};
 use super::retention::RUN_EVENTS_MAX;
-use super::send::Tried;
-use crate::accept::Hall;
+use super::send::StepCommit;
+use crate::accept::Intake;
 
 /// Runs of one slice.
-const SLICE: usize = 200;
+const BATCH_RUNS: usize = 200;
 /// Slices of runs that one request cancels: ten thousand runs.
-const CANCELLED_SLICES_MAX: usize = 50;
+const CANCELLED_BATCHES_MAX: usize = 50;
 /// Rows of lists forgotten in one slice.
-const SLICE_ROWS: usize = 1_000;
+const BATCH_ROWS: usize = 1_000;
 /// Versions forgotten in one slice: each may be large.
-const SLICE_VERSIONS: usize = 10;
+const BATCH_VERSIONS: usize = 10;
 
-impl Hall {
+impl Intake {
     /// Does a slice of a job.
-    pub(super) async fn do_job(&self, found: &FoundJob) -> Result<Tried, ReadError> {
+    pub(super) async fn run_job(&self, found: &StoredJob) -> Result<StepCommit, ReadError> {
         let job = &found.job;
         let mut batch = Batch::progress();
         let left = match &job.work {
-            Work::Hear { subject, event } => {
-                self.hear_job(job, (*subject, *event), &mut batch).await?;
+            AutomationJobKind::Hear { subject, event } => {
+                self.run_signal_job(job, (*subject, *event), &mut batch).await?;
                 None
             }
-            Work::Rest { .. } => self.rest_job(job, &mut batch).await?,
-            Work::Cancel { automation, before } => {
+            AutomationJobKind::Rest { .. } => self.run_remaining_signal(job, &mut batch).await?,
+            AutomationJobKind::Cancel { automation, before } => {
                 let about = (job.account, *automation);
-                self.cancel_some(about, *before, &mut batch).await?.then(|| job.work.clone())
+                self.cancel_batch(about, *before, &mut batch).await?.then(|| job.work.clone())
             }
-            Work::Release { automation } => {
+            AutomationJobKind::Release { automation } => {
                 let about = (job.account, *automation);
-                self.release_some(about, &mut batch).await?.then(|| job.work.clone())
+                self.release_batch(about, &mut batch).await?.then(|| job.work.clone())
             }
-            Work::Forget { automation } => {
+            AutomationJobKind::Forget { automation } => {
                 let about = (job.account, *automation);
-                self.forget_some(about, &mut batch).await?.then(|| job.work.clone())
+                self.purge_batch(about, &mut batch).await?.then(|| job.work.clone())
             }
         };
         // What is left is put behind what others have to do meanwhile.
-        let after = left.map(|work| Job { due: self.clock().now(), work, ..job.clone() });
+        let after = left.map(|work| AutomationJob { due: self.clock().now(), work, ..job.clone() });
         if let Some(after) = &after {
-            self.worker.ears.appointments.note(after.partition, after.due);
+            self.worker.trigger_index.timers.schedule(after.partition, after.due);
         }
-        take_job(&mut batch, found, after.as_ref());
+        replace_job(&mut batch, found, after.as_ref());
         let partitions = store::run::due::partitions_of(&batch);
-        let tried = self.book(batch).await?;
-        if matches!(tried, Tried::Committed) {
+        let tried = self.commit_step(batch).await?;
+        if matches!(tried, StepCommit::Committed) {
             self.automations().wake(&partitions);
         }
         // Somebody changed a run under our hands: the slice is done again.
-        Ok(if matches!(tried, Tried::Changed) { Tried::Again } else { tried })
+        Ok(if matches!(tried, StepCommit::Conflict) { StepCommit::Retry } else { tried })
     }
 
-    async fn hear_job(
+    async fn run_signal_job(
         &self,
-        job: &Job,
+        job: &AutomationJob,
         event: (Subject, mail::id::EventId),
         batch: &mut Batch,
     ) -> Result<(), ReadError> {
         let Some(event) = store::event::get(self.store(), job.account, event).await? else { return Ok(()) };
-        if let Some(heard) = self.heard_of(&event).await? {
-            self.automations().hear(&heard, batch).await?;
+        if let Some(heard) = self.signal_from_event(&event).await? {
+            self.automations().apply_signal(&heard, batch).await?;
         }
         Ok(())
     }
 
     /// An event of ours, as automations hear it: with the payload of its webhooks as data. None when what it is
     /// about is gone.
-    async fn heard_of(&self, event: &Event) -> Result<Option<Heard>, ReadError> {
+    async fn signal_from_event(&self, event: &Event) -> Result<Option<TriggerSignal>, ReadError> {
         let mut answering = None;
         let (data, email, lineage) = match event.subject {
             Subject::Email(id) => {
                 let Some(found) = store::email::get(self.store(), event.account, id).await? else {
                     return Ok(None);
                 };
-                let status = Rollup::of(&found.recipients).status;
-                let data = payload::data_of(&found.email, event, status);
+                let status = EmailRollup::from_recipients(&found.recipients).status;
+                let data = payload::email_event_data(&found.email, event, status);
                 let first = found.recipients.first().map(|recipient| recipient.address.to_string());
                 let whom = event.recipient.as_ref().map(ToString::to_string).or(first);
                 (Value::Object(data), whom, self.lineage(event.account, found.email.run).await?)
             }
             Subject::Received(id) => {
-                let answer = self.answering(event.account, id).await?;
+                let answer = self.answering_context(event.account, id).await?;
                 let author = answer.author.as_ref().map(ToString::to_string);
                 answering = Some(answer);
                 (event.detail.clone(), author, Vec::new())
@@ -108,29 +108,29 @@ impl Hall {
             // What else happens is not heard ([`mail::event::EventKind::is_heard_by_automations`]).
             _ => return Ok(None),
         };
-        let machine = ["open", "click"].iter().any(|kind| {
-            event.detail.pointer(&format!("/{kind}/machine")).and_then(Value::as_bool).unwrap_or_default()
-        });
-        let facts = Facts { name: event.kind.name().to_owned(), email, user_id: None, data };
+        let machine = ["open", "click"]
+            .iter()
+            .any(|kind| event.detail.pointer(&format!("/{kind}/machine")).and_then(Value::as_bool).unwrap_or_default());
+        let facts = EventFacts { name: event.kind.name().to_owned(), email, user_id: None, data };
         let (account, at) = (event.account, event.created_at);
-        Ok(Some(Heard { account, facts, source: event.id.to_string(), at, machine, lineage, answering }))
+        Ok(Some(TriggerSignal { account, facts, source: event.id.to_string(), at, machine, lineage, answering }))
     }
 
     /// What an answer to a received email must heed. An author whose mail comes in here for the same account is the
     /// account itself: an answer would be received in turn.
-    async fn answering(&self, account: AccountId, id: ReceivedId) -> Result<Answering, ReadError> {
+    async fn answering_context(&self, account: AccountId, id: ReceivedId) -> Result<AutoReplyContext, ReadError> {
         let Some(received) = store::received::get(self.store(), account, id).await? else {
-            return Ok(Answering::of_deleted());
+            return Ok(AutoReplyContext::for_deleted());
         };
-        let mut answering = Answering::of(&received);
-        if answering.unanswerable == Some(Unanswerable::AutoSubmitted) {
-            answering.is_ours = self.is_of_this_service(&received).await?;
+        let mut answering = AutoReplyContext::from_received(&received);
+        if answering.unanswerable == Some(AutoReplyRefusal::AutoSubmitted) {
+            answering.is_ours = self.is_own_message(&received).await?;
         }
         if let (None, Some(author)) = (answering.unanswerable, &answering.author) {
-            let domain = store::domain::by_name(self.store(), author.domain()).await?;
-            let is_own = |domain: &Domain| domain.account == account && domain.takes_mail_in();
-            if domain.is_some_and(|domain| is_own(&domain) && domain.receives(author)) {
-                answering.unanswerable = Some(Unanswerable::OwnAddress);
+            let domain = store::domain::find_by_name(self.store(), author.domain()).await?;
+            let is_own = |domain: &SendingDomain| domain.account == account && domain.accepts_inbound();
+            if domain.is_some_and(|domain| is_own(&domain) && domain.accepts_address(author)) {
+                answering.unanswerable = Some(AutoReplyRefusal::OwnAddress);
             }
         }
         Ok(answering)
@@ -138,15 +138,15 @@ impl Hall {
 
     /// Whether a received email was made here: its Message-ID stays, whoever passed it on, and is at a domain that is
     /// sent from here.
-    async fn is_of_this_service(&self, received: &Received) -> Result<bool, ReadError> {
+    async fn is_own_message(&self, received: &ReceivedEmail) -> Result<bool, ReadError> {
         let id = received.heading.message_id.trim().trim_matches(|c| c == '<' || c == '>');
-        let Some(Ok(domain)) = id.rsplit_once('@').map(|(_, domain)| domain.parse::<Name>()) else {
+        let Some(Ok(domain)) = id.rsplit_once('@').map(|(_, domain)| domain.parse::<DomainName>()) else {
             return Ok(false);
         };
         if self.service_domain().is_some_and(|own| own == domain) {
             return Ok(true);
         }
-        Ok(store::domain::by_name(self.store(), &domain).await?.is_some())
+        Ok(store::domain::find_by_name(self.store(), &domain).await?.is_some())
     }
 
     /// The automations whose mail an email is, and whose mail led to that.
@@ -162,32 +162,36 @@ impl Hall {
         Ok(lineage)
     }
 
-    async fn rest_job(&self, job: &Job, batch: &mut Batch) -> Result<Option<Work>, ReadError> {
-        let Work::Rest { signal, cancels, after } = &job.work else { return Ok(None) };
-        let (heard, automations) = (self.automations().left(signal)?, self.automations());
-        let (mut room, mut done) = (Room::new(), HashSet::new());
-        let Swept { left, .. } = if *cancels {
-            let hearers = store::automation::hearers(self.store(), heard.account, &heard.facts.name).await?;
+    async fn run_remaining_signal(
+        &self,
+        job: &AutomationJob,
+        batch: &mut Batch,
+    ) -> Result<Option<AutomationJobKind>, ReadError> {
+        let AutomationJobKind::Rest { signal, cancels, after } = &job.work else { return Ok(None) };
+        let (heard, automations) = (self.automations().unseal_signal(signal)?, self.automations());
+        let (mut room, mut done) = (CommitBudget::new(), HashSet::new());
+        let MatchedRuns { left, .. } = if *cancels {
+            let hearers = store::automation::list_triggered(self.store(), heard.account, &heard.facts.name).await?;
             let ids: Vec<_> = hearers
                 .into_iter()
-                .filter(|(role, _)| *role == store::automation::Role::Cancels)
+                .filter(|(role, _)| *role == store::automation::TriggerRole::Cancels)
                 .map(|(_, id)| id)
                 .collect();
-            automations.cancel_by(&heard, &ids, (&mut room, &mut done), batch).await?
+            automations.cancel_matching(&heard, &ids, (&mut room, &mut done), batch).await?
         } else {
-            automations.resume(&heard, after, (&mut room, &done), batch).await?
+            automations.resume_waiting(&heard, after, (&mut room, &done), batch).await?
         };
-        Ok(left.map(|after| Work::Rest { signal: signal.clone(), cancels: *cancels, after }))
+        Ok(left.map(|after| AutomationJobKind::Rest { signal: signal.clone(), cancels: *cancels, after }))
     }
 
-    async fn change_each(
+    async fn update_runs(
         &self,
         (account, automation): (AccountId, AutomationId),
         ids: Vec<mail::id::RunId>,
         batch: &mut Batch,
-        change: impl Fn(&mut Run),
+        change: impl Fn(&mut AutomationRun),
     ) -> Result<(), ReadError> {
-        let abouts: Vec<About> = ids.into_iter().map(|id| (account, automation, id)).collect();
+        let abouts: Vec<RunKey> = ids.into_iter().map(|id| (account, automation, id)).collect();
         for (found, _) in store::run::get_each(self.store(), &abouts).await? {
             // It may have ended since it was looked for: what has ended stays as it did.
             if !found.run.status.is_active() {
@@ -196,14 +200,14 @@ impl Hall {
             let mut after = found.run.clone();
             change(&mut after);
             if let Some(due) = after.due {
-                self.worker.ears.appointments.note(after.partition, due);
+                self.worker.trigger_index.timers.schedule(after.partition, due);
             }
             store::run::update(batch, &found, &after);
         }
         Ok(())
     }
 
-    async fn cancel_some(
+    async fn cancel_batch(
         &self,
         about: (AccountId, AutomationId),
         before: mail::id::RunId,
@@ -211,10 +215,10 @@ impl Hall {
     ) -> Result<bool, ReadError> {
         let now = self.clock().now();
         for status in [RunStatus::Queued, RunStatus::Running, RunStatus::Waiting] {
-            let ids = store::run::by::in_state(self.store(), about, status, (before, SLICE)).await?;
+            let ids = store::run::by::list_in_state(self.store(), about, status, (before, BATCH_RUNS)).await?;
             if !ids.is_empty() {
-                let cancel = |run: &mut Run| run.cancel(CancelledBy::Api, now);
-                self.change_each(about, ids, batch, cancel).await?;
+                let cancel = |run: &mut AutomationRun| run.cancel(CancelSource::Api, now);
+                self.update_runs(about, ids, batch, cancel).await?;
                 return Ok(true);
             }
         }
@@ -224,51 +228,43 @@ impl Hall {
     /// Cancels runs of an automation that were made before one, as many as one request waits for. What goes wrong
     /// is left to the job that the request leaves.
     pub async fn cancel_runs(&self, about: (AccountId, AutomationId), before: mail::id::RunId) {
-        for _ in 0..CANCELLED_SLICES_MAX {
+        for _ in 0..CANCELLED_BATCHES_MAX {
             let mut batch = Batch::progress();
-            let cancelled = match self.cancel_some(about, before, &mut batch).await {
-                Ok(true) => self.book(batch).await,
+            let cancelled = match self.cancel_batch(about, before, &mut batch).await {
+                Ok(true) => self.commit_step(batch).await,
                 Ok(false) => return,
                 Err(error) => Err(error),
             };
             // Where somebody changed a run under our hands, the slice is done again.
-            if !matches!(cancelled, Ok(Tried::Committed | Tried::Changed)) {
+            if !matches!(cancelled, Ok(StepCommit::Committed | StepCommit::Conflict)) {
                 return;
             }
         }
     }
 
-    async fn release_some(
-        &self,
-        about: (AccountId, AutomationId),
-        batch: &mut Batch,
-    ) -> Result<bool, ReadError> {
+    async fn release_batch(&self, about: (AccountId, AutomationId), batch: &mut Batch) -> Result<bool, ReadError> {
         let now = self.clock().now();
-        let ids = store::run::by::held_of(self.store(), about, SLICE).await?;
-        let more = ids.len() == SLICE;
-        self.change_each(about, ids, batch, |run| run.release(now)).await?;
+        let ids = store::run::by::list_held(self.store(), about, BATCH_RUNS).await?;
+        let more = ids.len() == BATCH_RUNS;
+        self.update_runs(about, ids, batch, |run| run.release(now)).await?;
         Ok(more)
     }
 
-    async fn forget_some(
-        &self,
-        about: (AccountId, AutomationId),
-        batch: &mut Batch,
-    ) -> Result<bool, ReadError> {
-        let runs = store::run::oldest(self.store(), about, None, SLICE).await?;
+    async fn purge_batch(&self, about: (AccountId, AutomationId), batch: &mut Batch) -> Result<bool, ReadError> {
+        let runs = store::run::list_oldest(self.store(), about, None, BATCH_RUNS).await?;
         for found in &runs {
-            store::run::forget(batch, found);
+            store::run::delete(batch, found);
             let of = (found.run.id.into(), RUN_EVENTS_MAX);
-            store::event::forget_about(self.store(), batch, about.0, of).await?;
+            store::event::delete_by_subject(self.store(), batch, about.0, of).await?;
         }
         if !runs.is_empty() {
             return Ok(true);
         }
-        let versions = store::automation::forget_versions(self.store(), batch, about, SLICE_VERSIONS).await?;
+        let versions = store::automation::purge_versions(self.store(), batch, about, BATCH_VERSIONS).await?;
         if !batch.is_empty() || versions {
-            self.automations().forget(about.0);
+            self.automations().invalidate(about.0);
             return Ok(true);
         }
-        store::run::by::forget_lists(self.store(), batch, about, SLICE_ROWS).await
+        store::run::by::purge_indexes(self.store(), batch, about, BATCH_ROWS).await
     }
 }

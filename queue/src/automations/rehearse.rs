@@ -3,26 +3,26 @@
 //! Delays and waits are passed over (nothing was received); conditions are asked. A dry run writes emails and
 //! text messages and sends none; a test sends them. The run is shown and not kept, and nobody is told of it.
 
-use mail::automation::Definition;
-use mail::automation::context::{Context, Facts, Waited};
-use mail::automation::definition::{Action, SendEmail};
-use mail::automation::run::{Beginning, Mode, Run, Then};
+use mail::automation::AutomationDefinition;
+use mail::automation::context::{EventFacts, RunContext, WaitResult};
+use mail::automation::definition::{SendEmailStep, StepAction};
+use mail::automation::run::{AutomationRun, NextStep, RunMode, RunStart};
 use mail::id::{AutomationId, ProductEventId, RunId};
-use mail::signal::Signal;
+use mail::signal::TriggerEvent;
 use serde_json::{Value, json};
 use store::access::Tenant;
 use store::engine::ReadError;
 use thiserror::Error;
 
-use super::letter::{self, Unwritten};
-use super::sms::Text;
+use super::letter::{self, RenderEmailError};
+use super::sms::SmsMessage;
 use super::step;
-use crate::accept::Hall;
-use crate::refusal::Refusal;
+use crate::accept::Intake;
+use crate::refusal::SubmitError;
 
 /// Why nothing was rehearsed.
 #[derive(Debug, Error)]
-pub enum RehearseError {
+pub enum DryRunError {
     /// There is no such automation.
     #[error("no such automation")]
     NotFound,
@@ -31,27 +31,27 @@ pub enum RehearseError {
     Read(#[from] ReadError),
 }
 
-impl Hall {
+impl Intake {
     /// Goes through a run that this signal would start, to its end.
     ///
     /// # Errors
     /// [`RehearseError`].
-    pub async fn rehearse(
+    pub async fn dry_run(
         &self,
         tenant: &Tenant,
         automation: AutomationId,
-        signal: &Signal<'_>,
-        mode: Mode,
-    ) -> Result<Run, RehearseError> {
+        signal: &TriggerEvent<'_>,
+        mode: RunMode,
+    ) -> Result<AutomationRun, DryRunError> {
         let account = tenant.account().id;
         let found = store::automation::get(self.store(), account, automation).await?;
-        let automation = found.ok_or(RehearseError::NotFound)?.automation;
+        let automation = found.ok_or(DryRunError::NotFound)?.automation;
         // A draft's version may change: it is read anew.
-        let version = store::automation::version(self.store(), account, automation.id, automation.version);
-        let definition = version.await?.ok_or(RehearseError::NotFound)?.definition;
+        let version = store::automation::get_version(self.store(), account, automation.id, automation.version);
+        let definition = version.await?.ok_or(DryRunError::NotFound)?.definition;
         let now = self.clock().now();
-        let beginning = Beginning {
-            id: RunId::new(now, self.entropy().id()),
+        let beginning = RunStart {
+            id: RunId::new(now, self.entropy().unique_bits()),
             partition: 0,
             source: ProductEventId::from_bytes(signal.id).to_string(),
             event_name: signal.name,
@@ -60,75 +60,75 @@ impl Hall {
             lineage: Vec::new(),
             at: now,
         };
-        let (mut run, _) = Run::begin(&automation, &definition, beginning);
-        let mut known = Context::new(Facts::from(signal));
+        let (mut run, _) = AutomationRun::begin(&automation, &definition, beginning);
+        let mut known = RunContext::new(EventFacts::from(signal));
         while run.status.is_active() {
-            self.rehearse_step(tenant, (&mut run, &definition), &mut known, mode).await;
+            self.dry_run_step(tenant, (&mut run, &definition), &mut known, mode).await;
         }
         Ok(run)
     }
 
-    async fn rehearse_step(
+    async fn dry_run_step(
         &self,
         tenant: &Tenant,
-        (run, definition): (&mut Run, &Definition),
-        known: &mut Context,
-        mode: Mode,
+        (run, definition): (&mut AutomationRun, &AutomationDefinition),
+        known: &mut RunContext,
+        mode: RunMode,
     ) {
         let now = self.clock().now();
         let Some(action) = definition.steps.get(run.index).map(|step| &step.action) else {
-            drop(run.fail("there are no steps", now));
+            drop(run.fail_step("there are no steps", now));
             return;
         };
         let outcome = match action {
-            Action::Delay(delay) => step::delay_until(delay, known, now)
-                .map(|until| (json!({"skipped": true, "until": mail::moment::write(until)}), Then::Next)),
-            Action::WaitForEvent(_) => {
-                known.wait = Some(Waited { received: false, facts: None });
-                Ok((json!({"skipped": true, "received": false}), Then::Next))
+            StepAction::Delay(delay) => step::delay_until(delay, known, now)
+                .map(|until| (json!({"skipped": true, "until": mail::moment::to_rfc3339(until)}), NextStep::Next)),
+            StepAction::WaitForEvent(_) => {
+                known.wait = Some(WaitResult { received: false, facts: None });
+                Ok((json!({"skipped": true, "received": false}), NextStep::Next))
             }
-            Action::Condition(gate) => {
-                let holds = step::holds(&gate.condition, known);
-                Ok((json!({"result": holds}), step::after_gate(gate, holds)))
+            StepAction::Condition(gate) => {
+                let holds = step::condition_holds(&gate.condition, known);
+                Ok((json!({"result": holds}), step::next_step_after(gate, holds)))
             }
-            Action::SendEmail(email) => {
-                self.rehearse_email(tenant, (run, email), known, mode).await.map(|shown| (shown, Then::Next))
+            StepAction::SendEmail(email) => {
+                self.dry_run_email(tenant, (run, email), known, mode).await.map(|shown| (shown, NextStep::Next))
             }
-            Action::Sms(_) => match Self::text_of(action, known) {
-                Some(Ok(text)) => self.rehearse_text(run, &text, mode).await.map(|shown| (shown, Then::Next)),
+            StepAction::Sms(_) => match Self::render_sms(action, known) {
+                Some(Ok(text)) => self.dry_run_sms(run, &text, mode).await.map(|shown| (shown, NextStep::Next)),
                 Some(Err(error)) => Err(error),
                 None => Err("there is no text".to_owned()),
             },
         };
         let now = self.clock().now();
         match outcome {
-            Ok((output, then)) => drop(run.complete(output, then, now)),
-            Err(error) => drop(run.fail(&error, now)),
+            Ok((output, then)) => drop(run.complete_step(output, then, now)),
+            Err(error) => drop(run.fail_step(&error, now)),
         }
     }
 
-    async fn rehearse_email(
+    async fn dry_run_email(
         &self,
         tenant: &Tenant,
-        (run, email): (&Run, &SendEmail),
-        known: &Context,
-        mode: Mode,
+        (run, email): (&AutomationRun, &SendEmailStep),
+        known: &RunContext,
+        mode: RunMode,
     ) -> Result<Value, String> {
-        let written = letter::write(self, tenant, (run, email), known).await;
+        let written = letter::render_email(self, tenant, (run, email), known).await;
         let mut written = written.map_err(|error| match error {
-            Unwritten::Never(error) | Unwritten::NotNow(error) => error,
+            RenderEmailError::Permanent(error) | RenderEmailError::Transient(error) => error,
             // A rehearsal answers nothing that was received.
-            Unwritten::Withheld(why) => why.word().to_owned(),
+            RenderEmailError::Withheld(why) => why.word().to_owned(),
         })?;
-        let mut shown = written.shown;
-        if mode != Mode::TestSend {
+        let mut shown = written.preview;
+        if mode != RunMode::TestSend {
             return Ok(shown);
         }
         // There is no run that it could be found by.
-        written.draft.wishes.run = None;
-        match self.accept(tenant, written.draft).await {
+        written.draft.options.run = None;
+        match self.submit(tenant, written.draft).await {
             Ok(accepted) => shown["email_id"] = json!(accepted.id),
-            Err(Refusal::Blocked { id, .. }) => {
+            Err(SubmitError::Suppressed { id, .. }) => {
                 shown["suppressed"] = json!(true);
                 shown["email_id"] = json!(id);
             }
@@ -137,13 +137,13 @@ impl Hall {
         Ok(shown)
     }
 
-    async fn rehearse_text(&self, run: &Run, text: &Text, mode: Mode) -> Result<Value, String> {
-        let mut shown = text.shown();
-        if mode != Mode::TestSend {
+    async fn dry_run_sms(&self, run: &AutomationRun, text: &SmsMessage, mode: RunMode) -> Result<Value, String> {
+        let mut shown = text.preview();
+        if mode != RunMode::TestSend {
             return Ok(shown);
         }
-        let gate = self.automations().0.sms.get().ok_or("no provider of text messages is configured")?;
-        let answer = gate.post(text, format!("{}-{}", run.id, run.index)).await;
+        let gate = self.automations().0.sms_provider.get().ok_or("no provider of text messages is configured")?;
+        let answer = gate.post_message(text, format!("{}-{}", run.id, run.index)).await;
         let answer = answer.map_err(|error| format!("the provider did not answer: {error}"))?;
         if !(200..300).contains(&answer.status) {
             return Err(format!("the provider answered {}", answer.status));

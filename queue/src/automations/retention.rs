@@ -1,6 +1,6 @@
 //! Forgetting runs: those that ended, with their events, as long after they were made as emails are kept.
 
-use mail::automation::run::Run;
+use mail::automation::run::AutomationRun;
 use mail::automation::{AUTOMATIONS_MAX, person};
 use mail::event::EventKind;
 use mail::id::{AccountId, RunId};
@@ -15,23 +15,21 @@ pub(super) const RUN_EVENTS_MAX: usize = 200;
 
 impl Worker {
     /// Forgets the runs of an account that were made before this one and are over.
-    pub(crate) async fn forget_runs(&self, account: AccountId, before: RunId) -> Result<(), ReadError> {
-        let automations =
-            store::automation::list(&self.store, account, None, AUTOMATIONS_MAX, |_| true).await?;
+    pub(crate) async fn purge_runs(&self, account: AccountId, before: RunId) -> Result<(), ReadError> {
+        let automations = store::automation::list(&self.store, account, None, AUTOMATIONS_MAX, |_| true).await?;
         for automation in automations.0 {
             let (of, mut after) = ((account, automation.id), None);
             loop {
-                let found = store::run::oldest(&self.store, of, after, BATCH_RUNS).await?;
+                let found = store::run::list_oldest(&self.store, of, after, BATCH_RUNS).await?;
                 after = found.last().map(|found| found.run.id);
                 let is_last = found.len() < BATCH_RUNS || after >= Some(before);
                 let mut batch = Batch::progress();
-                let over =
-                    found.iter().filter(|found| found.run.id < before && !found.run.status.is_active());
+                let over = found.iter().filter(|found| found.run.id < before && !found.run.status.is_active());
                 for found in over {
-                    self.forget_answer(&mut batch, &found.run).await?;
-                    store::run::forget(&mut batch, found);
+                    self.purge_answer(&mut batch, &found.run).await?;
+                    store::run::delete(&mut batch, found);
                     let about = (found.run.id.into(), RUN_EVENTS_MAX);
-                    store::event::forget_about(&self.store, &mut batch, account, about).await?;
+                    store::event::delete_by_subject(&self.store, &mut batch, account, about).await?;
                 }
                 if !batch.is_empty() {
                     match self.store.commit(batch).await {
@@ -49,12 +47,12 @@ impl Worker {
     }
 
     /// Forgets that a run answered somebody, should that be all that is known of it.
-    async fn forget_answer(&self, batch: &mut Batch, run: &Run) -> Result<(), ReadError> {
+    async fn purge_answer(&self, batch: &mut Batch, run: &AutomationRun) -> Result<(), ReadError> {
         let author = run.email.as_deref().filter(|_| run.event_name == EventKind::Received.name());
-        if let Some(author) = author.map(person::of_email) {
+        if let Some(author) = author.map(person::email_key) {
             let of = (run.account, run.automation);
-            let answered = store::run::by::answered(&self.store, of, author).await?;
-            store::run::by::forget_answered(batch, run, author, &answered);
+            let answered = store::run::by::find_last_answer(&self.store, of, author).await?;
+            store::run::by::delete_last_answer(batch, run, author, &answered);
         }
         Ok(())
     }

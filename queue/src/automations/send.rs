@@ -9,125 +9,129 @@
 use std::borrow::Cow;
 
 use jiff::{SignedDuration, Timestamp};
-use mail::automation::context::Context;
-use mail::automation::definition::SendEmail;
+use mail::automation::context::RunContext;
+use mail::automation::definition::SendEmailStep;
 use mail::automation::person::{self, PersonKey};
-use mail::automation::run::Run;
-use mail::received::{Answering, Unanswerable};
+use mail::automation::run::AutomationRun;
+use mail::received::{AutoReplyContext, AutoReplyRefusal};
 use serde_json::{Value, json};
 use store::access::{AccessError, Tenant};
 use store::engine::{Batch, ReadError};
-use store::run::Found;
-use store::run::by::Answered;
+use store::run::StoredRun;
+use store::run::by::LastAnswer;
 
-use super::letter::{self, Unwritten, Written};
-use super::step::{self, Moved};
-use crate::accept::{Accepted, Hall};
-use crate::refusal::Refusal;
+use super::letter::{self, RenderEmailError, StepEmail};
+use super::step::{self, RunUpdate};
+use crate::accept::{Intake, SubmitReceipt};
+use crate::refusal::SubmitError;
 
 /// How long an author is not answered again.
-const ANSWERED_FOR: SignedDuration = SignedDuration::from_hours(1);
+const ANSWER_INTERVAL: SignedDuration = SignedDuration::from_hours(1);
 
 /// What came of a step that was tried.
-pub(super) enum Tried {
+pub(super) enum StepCommit {
     /// It is committed.
     Committed,
     /// The run is not as it was read.
-    Changed,
+    Conflict,
     /// The store takes nothing, or nobody knows whether it did: it is looked at again soon.
-    Again,
+    Retry,
 }
 
-impl Hall {
+impl Intake {
     /// Does a step that sends an email.
-    pub(super) async fn send_step(
+    pub(super) async fn run_email_step(
         &self,
-        found: &Found,
-        email: &SendEmail,
-        known: &Context,
-    ) -> Result<Tried, ReadError> {
+        found: &StoredRun,
+        email: &SendEmailStep,
+        known: &RunContext,
+    ) -> Result<StepCommit, ReadError> {
         let now = self.clock().now();
         let run = &found.run;
-        let (known, answered) = self.in_measure(run, known, now).await?;
-        let written = match self.tenant_of(run).await {
+        let (known, answered) = self.limit_answer_rate(run, known, now).await?;
+        let written = match self.run_tenant(run).await {
             Ok(tenant) => {
-                letter::write(self, &tenant, (run, email), &known).await.map(|written| (tenant, written))
+                letter::render_email(self, &tenant, (run, email), &known).await.map(|written| (tenant, written))
             }
             Err(unwritten) => Err(unwritten),
         };
-        let (tenant, Written { draft, answers, withheld, .. }) = match written {
+        let (tenant, StepEmail { draft, answers, withheld, .. }) = match written {
             Ok(written) => written,
-            Err(Unwritten::Withheld(why)) => {
+            Err(RenderEmailError::Withheld(why)) => {
                 let output = json!({"withheld": why.word()});
-                return self.commit_moved(found, step::done(run.clone(), output, now)).await;
+                return self.commit_run_update(found, step::complete_step(run.clone(), output, now)).await;
             }
-            Err(Unwritten::Never(why)) => {
-                return self.commit_moved(found, step::failed(run.clone(), &why, now)).await;
+            Err(RenderEmailError::Permanent(why)) => {
+                return self.commit_run_update(found, step::fail_step(run.clone(), &why, now)).await;
             }
-            Err(Unwritten::NotNow(why)) => {
-                return self.commit_moved(found, step::put_off(run.clone(), &why, now)).await;
+            Err(RenderEmailError::Transient(why)) => {
+                return self.commit_run_update(found, step::defer_step(run.clone(), &why, now)).await;
             }
         };
-        let also = |outcomes: &[Result<Accepted, Refusal>], batch: &mut Batch| {
+        let also = |outcomes: &[Result<SubmitReceipt, SubmitError>], batch: &mut Batch| {
             if let Some(outcome) = outcomes.first() {
-                self.automations().write_moved(found, &moved(run, (outcome, withheld), now), now, batch);
+                self.automations().write_run_update(
+                    found,
+                    &email_step_update(run, (outcome, withheld), now),
+                    now,
+                    batch,
+                );
                 if let (true, Ok(_), Some((author, before))) = (answers, outcome, &answered) {
-                    store::run::by::put_answered(batch, run, (*author, now), before);
+                    store::run::by::put_last_answer(batch, run, (*author, now), before);
                 }
             }
         };
-        match self.accept_many(&tenant, vec![draft], false, &also).await {
-            Ok(outcomes) if matches!(outcomes.first(), Some(Err(Refusal::Unconfirmed { .. }))) => {
-                Ok(Tried::Again)
+        match self.submit_batch(&tenant, vec![draft], false, &also).await {
+            Ok(outcomes) if matches!(outcomes.first(), Some(Err(SubmitError::Unconfirmed { .. }))) => {
+                Ok(StepCommit::Retry)
             }
-            Ok(_) => Ok(Tried::Committed),
-            Err(Refusal::DoneMeanwhile) => Ok(Tried::Changed),
-            Err(_) => Ok(Tried::Again),
+            Ok(_) => Ok(StepCommit::Committed),
+            Err(SubmitError::DoneConcurrently) => Ok(StepCommit::Conflict),
+            Err(_) => Ok(StepCommit::Retry),
         }
     }
 
     /// What a run knows, with the answer to its author held back that would follow another run's too soon; and the
     /// last answer to that author.
-    async fn in_measure<'a>(
+    async fn limit_answer_rate<'a>(
         &self,
-        run: &Run,
-        known: &'a Context,
+        run: &AutomationRun,
+        known: &'a RunContext,
         now: Timestamp,
-    ) -> Result<(Cow<'a, Context>, Option<(PersonKey, Answered)>), ReadError> {
+    ) -> Result<(Cow<'a, RunContext>, Option<(PersonKey, LastAnswer)>), ReadError> {
         let open = known.answering.as_ref().filter(|known| known.unanswerable.is_none());
         let Some(author) = open.and_then(|known| known.author.as_ref()) else {
             return Ok((Cow::Borrowed(known), None));
         };
-        let author = person::of_email(&author.folded().to_string());
-        let before = store::run::by::answered(self.store(), (run.account, run.automation), author).await?;
-        let lately = before
-            .last
-            .is_some_and(|last| last.run != run.id && now.duration_since(last.at).abs() < ANSWERED_FOR);
+        let author = person::email_key(&author.to_canonical().to_string());
+        let before = store::run::by::find_last_answer(self.store(), (run.account, run.automation), author).await?;
+        let lately =
+            before.last.is_some_and(|last| last.run != run.id && now.duration_since(last.at).abs() < ANSWER_INTERVAL);
         let known = match &known.answering {
             Some(answering) if lately => {
-                let unanswerable = Some(Unanswerable::AnsweredLately);
-                let answering = Some(Answering { unanswerable, ..answering.clone() });
-                Cow::Owned(Context { answering, ..known.clone() })
+                let unanswerable = Some(AutoReplyRefusal::AnsweredLately);
+                let answering = Some(AutoReplyContext { unanswerable, ..answering.clone() });
+                Cow::Owned(RunContext { answering, ..known.clone() })
             }
             _ => Cow::Borrowed(known),
         };
         Ok((known, Some((author, before))))
     }
 
-    pub(super) async fn tenant_of(&self, run: &Run) -> Result<Tenant, Unwritten> {
-        store::access::by_service(self.store(), run.account).await.map_err(|error| match error {
-            AccessError::Unavailable(error) => Unwritten::NotNow(error.to_string()),
-            error => Unwritten::Never(error.to_string()),
+    pub(super) async fn run_tenant(&self, run: &AutomationRun) -> Result<Tenant, RenderEmailError> {
+        store::access::service_tenant(self.store(), run.account).await.map_err(|error| match error {
+            AccessError::Unavailable(error) => RenderEmailError::Transient(error.to_string()),
+            error => RenderEmailError::Permanent(error.to_string()),
         })
     }
 }
 
 /// What a run comes to when its email was accepted, or was not.
-fn moved(
-    run: &Run,
-    (outcome, withheld): (&Result<Accepted, Refusal>, Option<Unanswerable>),
+fn email_step_update(
+    run: &AutomationRun,
+    (outcome, withheld): (&Result<SubmitReceipt, SubmitError>, Option<AutoReplyRefusal>),
     now: Timestamp,
-) -> Moved {
+) -> RunUpdate {
     let run = run.clone();
     let output = |mut output: Value| {
         if let Some(why) = withheld {
@@ -136,19 +140,22 @@ fn moved(
         output
     };
     match outcome {
-        Ok(accepted) => step::done(run, output(json!({"email_id": accepted.id})), now),
-        Err(Refusal::Blocked { id, .. }) => {
-            step::done(run, output(json!({"suppressed": true, "email_id": id})), now)
+        Ok(accepted) => step::complete_step(run, output(json!({"email_id": accepted.id})), now),
+        Err(SubmitError::Suppressed { id, .. }) => {
+            step::complete_step(run, output(json!({"suppressed": true, "email_id": id})), now)
         }
-        Err(refusal) if is_passing(refusal) => step::put_off(run, &refusal.to_string(), now),
-        Err(refusal) => step::failed(run, &refusal.to_string(), now),
+        Err(refusal) if is_transient(refusal) => step::defer_step(run, &refusal.to_string(), now),
+        Err(refusal) => step::fail_step(run, &refusal.to_string(), now),
     }
 }
 
-fn is_passing(refusal: &Refusal) -> bool {
-    refusal.is_passing()
+fn is_transient(refusal: &SubmitError) -> bool {
+    refusal.is_transient()
         || matches!(
             refusal,
-            Refusal::PlanLimit(_) | Refusal::StorageFull(_) | Refusal::Unsigned | Refusal::DoneMeanwhile
+            SubmitError::PlanLimit(_)
+                | SubmitError::StorageFull(_)
+                | SubmitError::SigningFailed
+                | SubmitError::DoneConcurrently
         )
 }

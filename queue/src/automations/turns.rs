@@ -8,23 +8,23 @@ use std::collections::{HashMap, VecDeque};
 
 use jiff::Timestamp;
 use mail::id::AccountId;
-use store::run::due::Due;
+use store::run::due::DueWork;
 
 /// Something due, and in which partition.
-pub(super) type Work = (u16, (Timestamp, Due));
+pub(super) type PartitionWork = (u16, (Timestamp, DueWork));
 
 /// Whose it is; nobody's, when its row is damaged.
-fn account_of((_, (_, due)): &Work) -> Option<AccountId> {
+fn account_of((_, (_, due)): &PartitionWork) -> Option<AccountId> {
     match due {
-        Due::Step(about) => Some(about.0),
-        Due::Job(found) => Some(found.job.account),
-        Due::Damaged(_) => None,
+        DueWork::Step(about) => Some(about.0),
+        DueWork::Job(found) => Some(found.job.account),
+        DueWork::Damaged(_) => None,
     }
 }
 
 /// At most so many, in turns by account, of each in the order in which they are given; and those that are left.
-pub(super) fn in_turns(work: Vec<Work>, limit: usize) -> (Vec<Work>, Vec<Work>) {
-    let (mut accounts, mut lines): (VecDeque<_>, HashMap<_, VecDeque<Work>>) = Default::default();
+pub(super) fn round_robin(work: Vec<PartitionWork>, limit: usize) -> (Vec<PartitionWork>, Vec<PartitionWork>) {
+    let (mut accounts, mut lines): (VecDeque<_>, HashMap<_, VecDeque<PartitionWork>>) = Default::default();
     for one in work {
         let account = account_of(&one);
         let line = lines.entry(account).or_default();
@@ -63,9 +63,9 @@ mod tests {
         let account = |n: u128| AccountId::new(at(0), n);
         let mut batch = Batch::progress();
         let mut put = |of: u128, n: u128, due: i64| {
-            let work = job::Work::Release { automation: AutomationId::new(at(0), n) };
+            let work = job::AutomationJobKind::Release { automation: AutomationId::new(at(0), n) };
             let id = EventId::new(at(0), n);
-            let job = job::Job { id, account: account(of), partition, due: at(due), work };
+            let job = job::AutomationJob { id, account: account(of), partition, due: at(due), work };
             store::run::due::put_job(&mut batch, &job);
         };
         // A thousand are due at once; then one of each of two others, and one that is not due yet.
@@ -76,17 +76,17 @@ mod tests {
         put(3, 3_000, 102);
         put(2, 2_001, 200);
         store.commit(batch).await.unwrap();
-        let seen = store::run::due::at_hand(&store, partition, at(150), 20).await.unwrap();
+        let seen = store::run::due::list_oldest_and_newest_due(&store, partition, at(150), 20).await.unwrap();
         assert!(seen.more && seen.due.len() == 40, "{seen:?}");
         let work = seen.due.into_iter().map(|due| (partition, due)).collect();
-        let (next, left) = in_turns(work, 6);
+        let (next, left) = round_robin(work, 6);
         let whose: Vec<_> = next.iter().filter_map(account_of).collect();
         assert_eq!(whose, [1, 2, 3, 1, 1, 1].map(account));
         assert_eq!(left.len(), 34);
         // Of one account the longest due goes first.
         assert!(next.iter().all(|(_, (due, _))| *due <= at(102)));
         // Nobody else's: all at once.
-        let alone = store::run::due::at_hand(&store, partition, at(150), 2_000).await.unwrap();
+        let alone = store::run::due::list_oldest_and_newest_due(&store, partition, at(150), 2_000).await.unwrap();
         assert_eq!((alone.due.len(), alone.more, alone.later), (1_002, false, Some(at(200))));
     }
 }

@@ -27,15 +27,15 @@ use rustls::RootCertStore;
 use thiserror::Error;
 use tokio::time::Instant;
 
-pub use budget::{AnswerBudget, AnswerPermit, BudgetError};
-use dial::Dialer;
-use exchange::{Answering, Exchanged};
-use kept::Kept;
-pub use target::{Target, URL_BYTES_MAX, UrlRules};
+pub use budget::{ResponseBudget, ResponseBudgetError, ResponsePermit};
+use dial::HttpConnector;
+use exchange::{HttpExchange, ResponseHead};
+use kept::HttpConnectionPool;
+pub use target::{URL_BYTES_MAX, UrlRules, UrlTarget};
 
 /// What is posted.
 #[derive(Debug, Clone)]
-pub struct Post {
+pub struct HttpPost {
     /// Where to: `https://…`.
     pub url: String,
     /// Header fields beside `content-length`, `host` and `user-agent`; and `content-type`, where the body is no JSON.
@@ -45,12 +45,12 @@ pub struct Post {
     /// How long it may take, from resolving the name to the last byte of the answer that is read.
     pub timeout: Duration,
     /// Whether it may be posted again at once.
-    pub again: Again,
+    pub idempotency: RequestIdempotency,
 }
 
 /// What is got.
 #[derive(Debug, Clone)]
-pub struct Get {
+pub struct HttpGet {
     /// From where: `https://…`.
     pub url: String,
     /// Header fields beside `host` and `user-agent`.
@@ -58,43 +58,43 @@ pub struct Get {
     /// How long it may take, from resolving the name to the last byte of the answer that is read.
     pub timeout: Duration,
     /// How much of the answer's body is read.
-    pub answer_bytes_max: usize,
+    pub response_bytes_max: usize,
 }
 
 /// Whether something may be posted twice. A connection that was kept may end before anything was answered: its
 /// server had closed it, or took what was posted and was lost, and nobody knows which.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Again {
+pub enum RequestIdempotency {
     /// Then the same is posted over a fresh one: who receives tells doubles by a key in its headers, or it was only
     /// a question.
-    Harmless,
+    Idempotent,
     /// Never; so it has a fresh one from the start.
-    Never,
+    NonIdempotent,
 }
 
 /// What was answered: any status.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Answer {
+pub struct HttpResponse {
     /// The status.
     pub status: u16,
     /// `retry-after`, in seconds, if it was said so.
     pub retry_after_s: Option<u64>,
     /// When it was answered, by the clock of who did (RFC 9110 6.6.1), if that was said.
-    pub at: Option<Timestamp>,
+    pub date: Option<Timestamp>,
     /// `content-type`, as it was said.
     pub content_type: Option<String>,
     /// The beginning of the body, at most [`ANSWER_BYTES_MAX`], or as many as were asked for.
     pub body: Bytes,
     /// Whether that is all of it.
-    pub is_whole: bool,
+    pub is_complete: bool,
 }
 
 /// How much of the body of an answer to a post is read and kept.
-pub const ANSWER_BYTES_MAX: usize = 4 * 1024;
+pub const RESPONSE_BYTES_MAX: usize = 4 * 1024;
 
 /// Why there was no answer.
 #[derive(Debug, Clone, PartialEq, Eq, Error)]
-pub enum PostError {
+pub enum HttpClientError {
     /// The URL cannot be posted to.
     #[error("{0}")]
     Url(String),
@@ -103,18 +103,18 @@ pub enum PostError {
     NotPublic(std::net::IpAddr),
     /// No connection, or it broke, or what came is no HTTP.
     #[error("{0}")]
-    Lost(String),
+    ConnectionFailed(String),
     /// Time was up.
     #[error("no answer within {0:?}")]
     Timeout(Duration),
     /// The answer does not fit into the memory that is set aside for answers.
     #[error("{0}")]
-    Budget(#[from] BudgetError),
+    Budget(#[from] ResponseBudgetError),
 }
 
 /// Whom a poster trusts, and how far.
 #[derive(Debug, Clone)]
-pub struct PosterSettings {
+pub struct HttpClientSettings {
     /// What URLs it posts to.
     pub rules: UrlRules,
     /// What it calls itself.
@@ -123,7 +123,7 @@ pub struct PosterSettings {
     pub roots: Option<RootCertStore>,
 }
 
-impl Default for PosterSettings {
+impl Default for HttpClientSettings {
     /// Public addresses, HTTPS only, public roots.
     fn default() -> Self {
         Self {
@@ -137,36 +137,41 @@ impl Default for PosterSettings {
 /// The poster could not be set up.
 #[derive(Debug, Clone, PartialEq, Eq, Error)]
 #[error("nothing can be posted: {0}")]
-pub struct PosterError(String);
+pub struct HttpClientSetupError(String);
 
 /// Posts. Clones share connections.
 #[derive(Clone)]
-pub struct Poster(Arc<Shared>);
+pub struct HttpClient(Arc<HttpClientState>);
 
-struct Shared {
+struct HttpClientState {
     rules: UrlRules,
     user_agent: HeaderValue,
-    dialer: Dialer,
-    kept: Arc<Kept>,
+    connector: HttpConnector,
+    pool: Arc<HttpConnectionPool>,
 }
 
-impl std::fmt::Debug for Poster {
+impl std::fmt::Debug for HttpClient {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         f.debug_struct("Poster").field("rules", &self.0.rules).finish_non_exhaustive()
     }
 }
 
-impl Poster {
+impl HttpClient {
     /// A poster that has names resolved by `resolver`.
     ///
     /// # Errors
     /// [`PosterError`]: the TLS library, or a user agent that is no header value.
-    pub fn new(resolver: Resolver, settings: PosterSettings) -> Result<Self, PosterError> {
-        let PosterSettings { rules, user_agent, roots } = settings;
-        let user_agent = HeaderValue::try_from(user_agent).map_err(|error| PosterError(error.to_string()))?;
-        let dialer = Dialer::new(resolver, rules.allow_private, roots)
-            .map_err(|error| PosterError(error.to_string()))?;
-        Ok(Self(Arc::new(Shared { rules, user_agent, dialer, kept: Arc::new(Kept::default()) })))
+    pub fn new(resolver: Resolver, settings: HttpClientSettings) -> Result<Self, HttpClientSetupError> {
+        let HttpClientSettings { rules, user_agent, roots } = settings;
+        let user_agent = HeaderValue::try_from(user_agent).map_err(|error| HttpClientSetupError(error.to_string()))?;
+        let dialer = HttpConnector::new(resolver, rules.allow_private, roots)
+            .map_err(|error| HttpClientSetupError(error.to_string()))?;
+        Ok(Self(Arc::new(HttpClientState {
+            rules,
+            user_agent,
+            connector: dialer,
+            pool: Arc::new(HttpConnectionPool::default()),
+        })))
     }
 
     /// Which URLs it posts to.
@@ -181,74 +186,83 @@ impl Poster {
     ///
     /// # Errors
     /// [`PostError`].
-    pub async fn post(&self, post: Post) -> Result<Answer, PostError> {
-        self.submit(post, ANSWER_BYTES_MAX).await
+    pub async fn post(&self, post: HttpPost) -> Result<HttpResponse, HttpClientError> {
+        self.post_with_limit(post, RESPONSE_BYTES_MAX).await
     }
 
     /// The same, with as much of the answer's body as is asked for.
     ///
     /// # Errors
     /// [`PostError`].
-    pub async fn submit(&self, post: Post, answer_bytes_max: usize) -> Result<Answer, PostError> {
-        let target = Target::read(&post.url, self.0.rules).map_err(PostError::Url)?;
-        let request = exchange::request(&target, &post, &self.0.user_agent)?;
+    pub async fn post_with_limit(
+        &self,
+        post: HttpPost,
+        answer_bytes_max: usize,
+    ) -> Result<HttpResponse, HttpClientError> {
+        let target = UrlTarget::parse(&post.url, self.0.rules).map_err(HttpClientError::Url)?;
+        let request = exchange::post_request(&target, &post, &self.0.user_agent)?;
         let bounds = (post.timeout, answer_bytes_max);
-        self.exchange(&target, (request, post.again), bounds, None).await
+        self.send(&target, (request, post.idempotency), bounds, None).await
     }
 
     /// Gets once; follows no redirect.
     ///
     /// # Errors
     /// [`PostError`].
-    pub async fn get(&self, get: Get) -> Result<Answer, PostError> {
-        self.get_within(get, None).await
+    pub async fn get(&self, get: HttpGet) -> Result<HttpResponse, HttpClientError> {
+        self.get_with_permit(get, None).await
     }
 
     /// The same; what is kept of the answer's body is paid from a permit, as it comes.
     ///
     /// # Errors
     /// [`PostError`].
-    pub async fn get_within(&self, get: Get, permit: Option<&mut AnswerPermit>) -> Result<Answer, PostError> {
-        let target = Target::read(&get.url, self.0.rules).map_err(PostError::Url)?;
-        let request = exchange::getting(&target, &get, &self.0.user_agent)?;
-        let bounds = (get.timeout, get.answer_bytes_max);
-        self.exchange(&target, (request, Again::Harmless), bounds, permit).await
+    pub async fn get_with_permit(
+        &self,
+        get: HttpGet,
+        permit: Option<&mut ResponsePermit>,
+    ) -> Result<HttpResponse, HttpClientError> {
+        let target = UrlTarget::parse(&get.url, self.0.rules).map_err(HttpClientError::Url)?;
+        let request = exchange::get_request(&target, &get, &self.0.user_agent)?;
+        let bounds = (get.timeout, get.response_bytes_max);
+        self.send(&target, (request, RequestIdempotency::Idempotent), bounds, permit).await
     }
 
-    fn exchange<'a>(
+    fn send<'a>(
         &'a self,
-        target: &'a Target,
-        (request, again): (exchange::Request, Again),
+        target: &'a UrlTarget,
+        (request, again): (exchange::HttpRequest, RequestIdempotency),
         (time, answer_bytes_max): (Duration, usize),
-        permit: Option<&'a mut AnswerPermit>,
-    ) -> BoxFuture<'a, Result<Answer, PostError>> {
+        permit: Option<&'a mut ResponsePermit>,
+    ) -> BoxFuture<'a, Result<HttpResponse, HttpClientError>> {
         Box::pin(async move {
             let until = Instant::now() + time;
             // What is dropped at the deadline takes its connection with it.
-            let asked = tokio::time::timeout_at(until, self.ask(target, request, again)).await;
-            let answering = asked.unwrap_or(Err(PostError::Timeout(time)))?;
-            let Exchanged { answer, connection } = answering.read((until, answer_bytes_max), permit).await?;
-            self.0.kept.put(target, connection);
+            let asked = tokio::time::timeout_at(until, self.send_request(target, request, again)).await;
+            let answering = asked.unwrap_or(Err(HttpClientError::Timeout(time)))?;
+            let HttpExchange { response: answer, connection } =
+                answering.read_response((until, answer_bytes_max), permit).await?;
+            self.0.pool.put(target, connection);
             Ok(answer)
         })
     }
 
-    async fn ask(
+    async fn send_request(
         &self,
-        target: &Target,
-        request: exchange::Request,
-        again: Again,
-    ) -> Result<Answering, PostError> {
-        if again == Again::Harmless
-            && let Some(connection) = self.0.kept.take(target).await
+        target: &UrlTarget,
+        request: exchange::HttpRequest,
+        again: RequestIdempotency,
+    ) -> Result<ResponseHead, HttpClientError> {
+        if again == RequestIdempotency::Idempotent
+            && let Some(connection) = self.0.pool.take(target).await
         {
-            match exchange::ask(connection, request.clone()).await {
+            match exchange::send_request(connection, request.clone()).await {
                 Ok(answering) => return Ok(answering),
-                Err(lost) if lost.unanswered => {}
-                Err(lost) => return Err(PostError::Lost(lost.reason)),
+                Err(lost) if lost.was_idle_close => {}
+                Err(lost) => return Err(HttpClientError::ConnectionFailed(lost.reason)),
             }
         }
-        let connection = self.0.dialer.dial(target).await?;
-        exchange::ask(connection, request).await.map_err(|lost| PostError::Lost(lost.reason))
+        let connection = self.0.connector.connect(target).await?;
+        exchange::send_request(connection, request).await.map_err(|lost| HttpClientError::ConnectionFailed(lost.reason))
     }
 }

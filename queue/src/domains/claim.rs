@@ -13,25 +13,25 @@ use std::time::Duration;
 
 use futures_util::future::BoxFuture;
 use jiff::Timestamp;
-use mail::address::Name;
-use mail::catalog::Filter;
-use mail::claim::{Block, Claim, ClaimStatus};
-use mail::domain::{Domain, DomainState};
+use mail::address::DomainName;
+use mail::catalog::EmailFilter;
+use mail::claim::{ClaimBlocker, ClaimStatus, DomainClaim};
+use mail::domain::{DomainState, SendingDomain};
 use mail::email::EmailStatus;
 use mail::id::{AccountId, ClaimId, DomainId, EventId};
-use mail::owner_notice::{About, OwnerNotice};
-use mail::setup::{Finding, RecordStatus};
+use mail::owner_notice::{AlertSubject, OwnerAlert};
+use mail::setup::{RecordFinding, RecordStatus};
 use store::engine::Batch;
 use store::task::PARTITIONS;
 use thiserror::Error;
 
-use super::inspect::Wish;
-use super::{DomainError, Domains, NewDomain, TRIES_MAX};
+use super::inspect::InspectionPriority;
+use super::{COMMIT_TRIES_MAX, DomainError, NewDomain, SendingDomains};
 
 /// How often it is looked at proven claims.
-const LOOK_EVERY: Duration = Duration::from_secs(3_600);
+const CHECK_INTERVAL: Duration = Duration::from_secs(3_600);
 /// Claims read at once.
-const PAGE: usize = 100;
+const PAGE_CLAIMS: usize = 100;
 
 /// Why a claim could not be made or looked at.
 #[derive(Debug, Error)]
@@ -44,7 +44,7 @@ pub enum ClaimError {
     Ended(ClaimStatus),
     /// Nobody has the domain: it can be added.
     #[error("nobody has {0}: add it")]
-    Free(Name),
+    Free(DomainName),
     /// The rest.
     #[error(transparent)]
     Domain(#[from] DomainError),
@@ -58,33 +58,33 @@ impl From<store::engine::ReadError> for ClaimError {
 
 /// A claim after a look.
 #[derive(Debug)]
-pub struct Claimed {
+pub struct ClaimResult {
     /// The claim.
-    pub claim: Claim,
+    pub claim: DomainClaim,
     /// What was found of its record, if it was looked.
-    pub finding: Option<Finding>,
+    pub finding: Option<RecordFinding>,
 }
 
-impl Domains {
+impl SendingDomains {
     /// Claims a domain that another account has. Who has an open claim gets that one.
     ///
     /// # Errors
     /// [`ClaimError`].
-    pub async fn claim(&self, account: AccountId, name: Name) -> Result<Claim, ClaimError> {
-        for _ in 0..TRIES_MAX {
-            if let Some(open) = self.may_claim(account, &name).await? {
+    pub async fn claim(&self, account: AccountId, name: DomainName) -> Result<DomainClaim, ClaimError> {
+        for _ in 0..COMMIT_TRIES_MAX {
+            if let Some(open) = self.check_can_claim(account, &name).await? {
                 return Ok(open);
             }
             let now = self.worker.clock.now();
             let mut batch = Batch::progress();
-            if let Some(open) = store::claim::open(self.store(), account, &name).await? {
+            if let Some(open) = store::claim::find_open(self.store(), account, &name).await? {
                 // It has expired since.
-                store::claim::update(&mut batch, &open, &open.ended(ClaimStatus::Expired));
-                self.write(batch).await?;
+                store::claim::update(&mut batch, &open, &open.with_status(ClaimStatus::Expired));
+                self.commit_unless_changed(batch).await?;
                 continue;
             }
-            let claim = Claim {
-                id: ClaimId::new(now, self.worker.entropy.id()),
+            let claim = DomainClaim {
+                id: ClaimId::new(now, self.worker.entropy.unique_bits()),
                 account,
                 name: name.clone(),
                 status: ClaimStatus::Pending,
@@ -93,25 +93,29 @@ impl Domains {
                 created_at: now,
             };
             store::claim::create(&mut batch, &claim);
-            if self.write(batch).await? {
+            if self.commit_unless_changed(batch).await? {
                 return Ok(claim);
             }
         }
-        Err(DomainError::Changed.into())
+        Err(DomainError::Conflict.into())
     }
 
     /// Whether an account may claim a domain; gives the open claim that it has to it.
     ///
     /// # Errors
     /// [`ClaimError`]: nobody has the domain, or the account itself.
-    pub async fn may_claim(&self, account: AccountId, name: &Name) -> Result<Option<Claim>, ClaimError> {
-        match store::domain::by_name(self.store(), name).await? {
+    pub async fn check_can_claim(
+        &self,
+        account: AccountId,
+        name: &DomainName,
+    ) -> Result<Option<DomainClaim>, ClaimError> {
+        match store::domain::find_by_name(self.store(), name).await? {
             None => return Err(ClaimError::Free(name.clone())),
             Some(holder) if holder.account == account => return Err(DomainError::Exists(name.clone()).into()),
             Some(_) => {}
         }
         let now = self.worker.clock.now();
-        let open = store::claim::open(self.store(), account, name).await?;
+        let open = store::claim::find_open(self.store(), account, name).await?;
         Ok(open.filter(|open| open.status_at(now) != ClaimStatus::Expired))
     }
 
@@ -124,57 +128,56 @@ impl Domains {
         account: AccountId,
         id: ClaimId,
         limit: Option<u32>,
-    ) -> BoxFuture<'_, Result<Claimed, ClaimError>> {
+    ) -> BoxFuture<'_, Result<ClaimResult, ClaimError>> {
         Box::pin(async move {
-            for _ in 0..TRIES_MAX {
+            for _ in 0..COMMIT_TRIES_MAX {
                 let claim = store::claim::get(self.store(), account, id).await?.ok_or(ClaimError::Unknown)?;
                 let now = self.worker.clock.now();
                 if !claim.is_open() || claim.status_at(now) == ClaimStatus::Expired {
-                    return Ok(Claimed { claim, finding: None });
+                    return Ok(ClaimResult { claim, finding: None });
                 }
                 let finding = self.find_ownership(account, account, &claim.name).await?;
-                let is_proven =
-                    finding.as_ref().is_some_and(|finding| finding.status == RecordStatus::Verified);
+                let is_proven = finding.as_ref().is_some_and(|finding| finding.status == RecordStatus::Verified);
                 if !is_proven {
                     // Once proven, an outage of the DNS takes nothing back; but the record must stand at the end.
-                    return Ok(Claimed { claim, finding });
+                    return Ok(ClaimResult { claim, finding });
                 }
-                let holder = store::domain::by_name(self.store(), &claim.name).await?;
+                let holder = store::domain::find_by_name(self.store(), &claim.name).await?;
                 let mut after = claim.clone();
                 after.proven_at = claim.proven_at.or(Some(now));
                 let settled = match holder {
                     Some(holder) if holder.account == account => {
-                        after = after.ended(ClaimStatus::Cancelled);
-                        self.book(&claim, &after).await?
+                        after = after.with_status(ClaimStatus::Cancelled);
+                        self.save_claim(&claim, &after).await?
                     }
-                    Some(holder) => match self.block(&after, &holder, now).await? {
+                    Some(holder) => match self.claim_block(&after, &holder, now).await? {
                         Some(block) => {
                             (after.status, after.block) = (ClaimStatus::Blocked, Some(block));
-                            self.book_and_tell(&claim, &after, holder.account).await?
+                            self.save_blocked_claim(&claim, &after, holder.account).await?
                         }
-                        None => self.complete((&claim, &mut after), Some(holder), limit).await?,
+                        None => self.complete_claim((&claim, &mut after), Some(holder), limit).await?,
                     },
-                    None => self.complete((&claim, &mut after), None, limit).await?,
+                    None => self.complete_claim((&claim, &mut after), None, limit).await?,
                 };
                 if settled {
-                    return Ok(Claimed { claim: after, finding });
+                    return Ok(ClaimResult { claim: after, finding });
                 }
             }
-            Err(DomainError::Changed.into())
+            Err(DomainError::Conflict.into())
         })
     }
 
     /// Takes the domain over; where the plan includes no more, that nothing else is missing is booked.
-    async fn complete(
+    async fn complete_claim(
         &self,
-        (before, after): (&Claim, &mut Claim),
-        holder: Option<Domain>,
+        (before, after): (&DomainClaim, &mut DomainClaim),
+        holder: Option<SendingDomain>,
         limit: Option<u32>,
     ) -> Result<bool, DomainError> {
-        match self.take_over((before, after), holder, limit).await {
+        match self.transfer_domain((before, after), holder, limit).await {
             Err(full @ DomainError::Limit { .. }) => {
                 (after.status, after.block) = (ClaimStatus::Verified, None);
-                if self.book(before, after).await? { Err(full) } else { Ok(false) }
+                if self.save_claim(before, after).await? { Err(full) } else { Ok(false) }
             }
             settled => settled,
         }
@@ -184,8 +187,8 @@ impl Domains {
     ///
     /// # Errors
     /// [`ClaimError`].
-    pub async fn cancel_claim(&self, account: AccountId, id: ClaimId) -> Result<Claim, ClaimError> {
-        for _ in 0..TRIES_MAX {
+    pub async fn cancel_claim(&self, account: AccountId, id: ClaimId) -> Result<DomainClaim, ClaimError> {
+        for _ in 0..COMMIT_TRIES_MAX {
             let claim = store::claim::get(self.store(), account, id).await?.ok_or(ClaimError::Unknown)?;
             match claim.status_at(self.worker.clock.now()) {
                 ClaimStatus::Cancelled => return Ok(claim),
@@ -194,12 +197,12 @@ impl Domains {
                 }
                 ClaimStatus::Pending | ClaimStatus::Blocked | ClaimStatus::Verified => {}
             }
-            let cancelled = claim.ended(ClaimStatus::Cancelled);
-            if self.book(&claim, &cancelled).await? {
+            let cancelled = claim.with_status(ClaimStatus::Cancelled);
+            if self.save_claim(&claim, &cancelled).await? {
                 return Ok(cancelled);
             }
         }
-        Err(DomainError::Changed.into())
+        Err(DomainError::Conflict.into())
     }
 
     /// What is found of the ownership record of an account, as questions of `asking`.
@@ -207,88 +210,87 @@ impl Domains {
         &self,
         asking: AccountId,
         account: AccountId,
-        name: &Name,
-    ) -> Result<Option<Finding>, DomainError> {
-        let record = self.parts.facts.ownership(account, name);
-        let found = self.inspect((asking, name), vec![record], Wish::Asked).await?;
+        name: &DomainName,
+    ) -> Result<Option<RecordFinding>, DomainError> {
+        let record = self.parts.facts.ownership_record(account, name);
+        let found = self.inspect((asking, name), vec![record], InspectionPriority::Interactive).await?;
         Ok(found.findings.into_iter().next().map(|(_, finding)| finding))
     }
 
-    async fn book(&self, before: &Claim, after: &Claim) -> Result<bool, DomainError> {
+    async fn save_claim(&self, before: &DomainClaim, after: &DomainClaim) -> Result<bool, DomainError> {
         if before == after {
             return Ok(true);
         }
         let mut batch = Batch::progress();
         store::claim::update(&mut batch, before, after);
-        self.write(batch).await
+        self.commit_unless_changed(batch).await
     }
 
     /// Books that a claim is blocked; the other account is told of it in the same commit, when the record was found
     /// for the first time.
-    async fn book_and_tell(
+    async fn save_blocked_claim(
         &self,
-        before: &Claim,
-        after: &Claim,
+        before: &DomainClaim,
+        after: &DomainClaim,
         other: AccountId,
     ) -> Result<bool, DomainError> {
         let (None, Some(grace_ends_at)) = (before.proven_at, after.grace_ends_at()) else {
-            return self.book(before, after).await;
+            return self.save_claim(before, after).await;
         };
         let now = self.worker.clock.now();
-        let id = EventId::new(now, self.worker.entropy.id());
-        let about = About::Claim { claimed: after.name.clone(), grace_ends_at };
-        let notice = OwnerNotice { id, account: other, about, since: now };
+        let id = EventId::new(now, self.worker.entropy.unique_bits());
+        let about = AlertSubject::Claim { claimed: after.name.clone(), grace_ends_at };
+        let notice = OwnerAlert { id, account: other, about, since: now };
         let [.., last] = after.id.to_bytes();
         let partition = self.worker.leases.any().unwrap_or(u16::from(last) % PARTITIONS);
         let mut batch = Batch::progress();
         store::claim::update(&mut batch, before, after);
-        store::owner_notice::put(&mut batch, partition, &notice);
-        let booked = self.write(batch).await?;
+        store::owner_notice::enqueue(&mut batch, partition, &notice);
+        let booked = self.commit_unless_changed(batch).await?;
         if booked {
-            self.worker.owner_notices.note(partition, now);
+            self.worker.owner_alert_timers.schedule(partition, now);
         }
         Ok(booked)
     }
 
     /// What stands in the way of a claim that is proven.
-    async fn block(
+    async fn claim_block(
         &self,
-        claim: &Claim,
-        holder: &Domain,
+        claim: &DomainClaim,
+        holder: &SendingDomain,
         now: Timestamp,
-    ) -> Result<Option<Block>, DomainError> {
+    ) -> Result<Option<ClaimBlocker>, DomainError> {
         if holder.verified_at.is_some() {
             if claim.grace_ends_at().is_none_or(|ends| now < ends) {
-                return Ok(Some(Block::GracePeriod));
+                return Ok(Some(ClaimBlocker::GracePeriod));
             }
             // Whoever claims pays for the questions.
             let theirs = self.find_ownership(claim.account, holder.account, &claim.name).await?;
             if theirs.is_some_and(|finding| finding.status == RecordStatus::Verified) {
-                return Ok(Some(Block::RecentOwnerActivity));
+                return Ok(Some(ClaimBlocker::RecentOwnerActivity));
             }
         }
         let scheduled = self.has_scheduled(holder).await?;
-        Ok(scheduled.then_some(Block::PendingScheduledEmails))
+        Ok(scheduled.then_some(ClaimBlocker::PendingScheduledEmails))
     }
 
     /// Whether emails from a domain are scheduled.
     ///
     /// # Errors
     /// The store cannot be read.
-    pub async fn has_scheduled(&self, domain: &Domain) -> Result<bool, DomainError> {
+    pub async fn has_scheduled(&self, domain: &SendingDomain) -> Result<bool, DomainError> {
         // What was accepted a moment ago is in no list yet.
-        if let Err(error) = self.worker.tell().await {
+        if let Err(error) = self.worker.dispatch_outbox().await {
             tracing::warn!(%error, "the list of scheduled emails may be behind");
         }
-        let filter = Filter {
+        let filter = EmailFilter {
             statuses: vec![EmailStatus::Scheduled],
             domains: vec![domain.name.clone()],
-            ..Filter::default()
+            ..EmailFilter::default()
         };
         let mut before = None;
         loop {
-            let found =
-                store::catalog::search::search(self.store(), domain.account, &filter, before, 1).await?;
+            let found = store::catalog::search::search(self.store(), domain.account, &filter, before, 1).await?;
             if !found.emails.is_empty() {
                 return Ok(true);
             }
@@ -302,17 +304,17 @@ impl Domains {
 
     /// The domain is the claimant's, with new keys, and still to be verified; and the claim is completed: one
     /// commit.
-    async fn take_over(
+    async fn transfer_domain(
         &self,
-        (before, after): (&Claim, &mut Claim),
-        holder: Option<Domain>,
+        (before, after): (&DomainClaim, &mut DomainClaim),
+        holder: Option<SendingDomain>,
         limit: Option<u32>,
     ) -> Result<bool, DomainError> {
-        let room = self.room_for_one(before.account, limit).await?;
+        let room = self.check_domain_limit(before.account, limit).await?;
         let now = self.worker.clock.now();
-        let id = DomainId::new(now, self.worker.entropy.id());
-        let new = NewDomain::named(before.name.clone());
-        let domain = Domain {
+        let id = DomainId::new(now, self.worker.entropy.unique_bits());
+        let new = NewDomain::with_name(before.name.clone());
+        let domain = SendingDomain {
             id,
             account: before.account,
             name: new.name,
@@ -327,28 +329,28 @@ impl Domains {
             verified_at: None,
             updated_at: now,
         };
-        let known = self.begin(domain);
+        let known = self.initial_setup(domain);
         (after.status, after.block) = (ClaimStatus::Completed, None);
         let mut batch = Batch::progress();
         match holder {
             None => store::domain::create(&mut batch, &known.domain, &room),
             Some(holder) => {
                 let count = store::domain::count(self.store(), holder.account).await?;
-                let (held, found) = self.know(holder).await?;
+                let (held, found) = self.load_setup(holder).await?;
                 store::domain::replace(&mut batch, (&held.domain, &count), (&known.domain, &room));
                 if let Some(found) = found {
-                    store::setup::delete(&mut batch, store::setup::about(&held.domain), &found);
+                    store::setup::delete(&mut batch, store::setup::setup_key(&held.domain), &found);
                 }
             }
         }
-        store::setup::create(&mut batch, store::setup::about(&known.domain), &known.setup);
+        store::setup::create(&mut batch, store::setup::setup_key(&known.domain), &known.setup);
         store::claim::update(&mut batch, before, after);
-        self.commit(batch, &known.domain).await
+        self.commit_domain(batch, &known.domain).await
     }
 
     /// Keeps looking at claims that are proven, until the worker stops. `limit` says how many domains an account
     /// may have.
-    pub(crate) async fn keep_claims<L, Limited>(self: Arc<Self>, limit: L)
+    pub(crate) async fn run_claim_checks<L, Limited>(self: Arc<Self>, limit: L)
     where
         L: Fn(AccountId) -> Limited,
         Limited: Future<Output = Option<u32>>,
@@ -356,11 +358,11 @@ impl Domains {
         while !self.worker.stop.is_cancelled() {
             // Of several nodes one is enough.
             if self.worker.leases.is_active(0)
-                && let Err(error) = self.look_at_claims(&limit).await
+                && let Err(error) = self.check_proven_claims(&limit).await
             {
                 store::warn_unless_away!(self.worker.store, %error, "claims to domains cannot be looked at now");
             }
-            let next = self.worker.later(LOOK_EVERY);
+            let next = self.worker.after(CHECK_INTERVAL);
             tokio::select! {
                 () = self.worker.clock.sleep_until(next) => {}
                 () = self.worker.stop.cancelled() => {}
@@ -368,27 +370,25 @@ impl Domains {
         }
     }
 
-    async fn look_at_claims<L, Limited>(&self, limit: &L) -> Result<(), ClaimError>
+    async fn check_proven_claims<L, Limited>(&self, limit: &L) -> Result<(), ClaimError>
     where
         L: Fn(AccountId) -> Limited,
         Limited: Future<Output = Option<u32>>,
     {
         let mut after = None;
         loop {
-            let (claims, next) = store::claim::page_of_open(self.store(), after, PAGE).await?;
+            let (claims, next) = store::claim::list_open(self.store(), after, PAGE_CLAIMS).await?;
             for claim in claims {
                 let now = self.worker.clock.now();
                 if claim.status_at(now) == ClaimStatus::Expired {
-                    self.book(&claim, &claim.ended(ClaimStatus::Expired)).await?;
+                    self.save_claim(&claim, &claim.with_status(ClaimStatus::Expired)).await?;
                 } else if matches!(claim.status, ClaimStatus::Blocked | ClaimStatus::Verified) {
                     let limit = limit(claim.account).await;
                     match self.verify_claim(claim.account, claim.id, limit).await {
                         // The plan is full: the claimant is told when they ask.
                         Ok(_)
                         | Err(ClaimError::Domain(
-                            DomainError::Limit { .. }
-                            | DomainError::Changed
-                            | DomainError::TooManyQuestions { .. },
+                            DomainError::Limit { .. } | DomainError::Conflict | DomainError::TooManyDnsQueries { .. },
                         )) => {}
                         Err(error) => return Err(error),
                     }

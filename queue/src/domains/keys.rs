@@ -1,12 +1,12 @@
 //! The keys of a domain: made, taken over from elsewhere, and turned.
 
-use dns::dkim_key::{DkimKey, DkimKeys, KeyAlgorithm, KeyError};
-use mail::domain::{Dkim, Domain, DomainState, SealedKey};
+use dns::dkim_key::{DkimKey, DkimKeyError, DkimKeys, KeyAlgorithm};
+use mail::domain::{DomainState, SealedDkimKeys, SealedSecret, SendingDomain};
 use mail::id::{AccountId, DomainId};
-use mail::setup::next_look;
+use mail::setup::next_check;
 use thiserror::Error;
 
-use super::{DomainError, Domains, Known, TRIES_MAX};
+use super::{COMMIT_TRIES_MAX, DomainError, DomainWithSetup, SendingDomains};
 use crate::sender;
 
 /// RSA keys that are taken: RFC 8301 3.2 wants at least 2,048 of a signer; a record of more than 4,096 bits does
@@ -15,11 +15,9 @@ const RSA_BITS: std::ops::RangeInclusive<u16> = 2_048..=4_096;
 
 /// Why a key is not taken.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Error)]
-pub enum KeyRefused {
+pub enum KeyImportError {
     /// It is no private key in PEM, or too short for anybody to take its signatures (RFC 8301 3.2).
-    #[error(
-        "must be an RSA private key of 2,048 to 4,096 bits in PEM (PKCS#8 or PKCS#1), without a passphrase"
-    )]
+    #[error("must be an RSA private key of 2,048 to 4,096 bits in PEM (PKCS#8 or PKCS#1), without a passphrase")]
     Form,
     /// Its length.
     #[error("has {0} bits; at most 4,096 are taken: a longer one does not fit into DNS answers")]
@@ -38,21 +36,21 @@ impl ImportedKey {
     ///
     /// # Errors
     /// [`KeyRefused`].
-    pub fn from_pem(pem: &str) -> Result<Self, KeyRefused> {
-        let key = DkimKey::rsa_from_pem(pem).map_err(|_: KeyError| KeyRefused::Form)?;
+    pub fn from_pem(pem: &str) -> Result<Self, KeyImportError> {
+        let key = DkimKey::rsa_from_pem(pem).map_err(|_: DkimKeyError| KeyImportError::Form)?;
         let bits = key.bits();
-        if RSA_BITS.contains(&bits) { Ok(Self { key, bits }) } else { Err(KeyRefused::Bits(bits)) }
+        if RSA_BITS.contains(&bits) { Ok(Self { key, bits }) } else { Err(KeyImportError::Bits(bits)) }
     }
 }
 
-impl Domains {
+impl SendingDomains {
     /// Keys for a domain, sealed.
     pub(super) async fn make_keys(
         &self,
         id: DomainId,
         selector: Option<String>,
         rsa: Option<ImportedKey>,
-    ) -> Result<Dkim, DomainError> {
+    ) -> Result<SealedDkimKeys, DomainError> {
         let failed = |error: &dyn std::fmt::Display| DomainError::Keys(error.to_string());
         // RSA takes 50 ms and more: not on an event loop's thread.
         let make = move || match rsa {
@@ -66,8 +64,8 @@ impl Domains {
         };
         let made = tokio::task::spawn_blocking(make).await.map_err(|error| failed(&error))?;
         let (keys, rsa_bits) = made.map_err(|error| failed(&error))?;
-        let seal = |key| sender::seal(&self.parts.vault, id, key).map_err(|error| failed(&error));
-        Ok(Dkim {
+        let seal = |key| sender::seal_key(&self.parts.vault, id, key).map_err(|error| failed(&error));
+        Ok(SealedDkimKeys {
             selector: selector.unwrap_or_else(|| own_selector(self.worker.entropy.u64())),
             rsa_record: keys.rsa.txt_record(),
             rsa: seal(&keys.rsa)?,
@@ -79,9 +77,9 @@ impl Domains {
     }
 
     /// Whether the keys of a domain can be opened: what signs is what is published.
-    pub(super) fn keys_open(&self, domain: &Domain) -> bool {
-        let opens = |algorithm, sealed: &SealedKey, record: &str| {
-            let opened = sender::unseal(&self.parts.vault, domain.id, algorithm, sealed);
+    pub(super) fn can_unseal_keys(&self, domain: &SendingDomain) -> bool {
+        let opens = |algorithm, sealed: &SealedSecret, record: &str| {
+            let opened = sender::unseal_key(&self.parts.vault, domain.id, algorithm, sealed);
             opened.is_ok_and(|key| key.txt_record() == record)
         };
         opens(KeyAlgorithm::Rsa, &domain.dkim.rsa, &domain.dkim.rsa_record)
@@ -93,11 +91,11 @@ impl Domains {
     ///
     /// # Errors
     /// [`DomainError`].
-    pub async fn rotate(&self, account: AccountId, id: DomainId) -> Result<Known, DomainError> {
+    pub async fn rotate_keys(&self, account: AccountId, id: DomainId) -> Result<DomainWithSetup, DomainError> {
         let mut fresh = None;
-        for _ in 0..TRIES_MAX {
+        for _ in 0..COMMIT_TRIES_MAX {
             let before = store::domain::get(self.store(), account, id).await?.ok_or(DomainError::Unknown)?;
-            let (mut after, found) = self.know(before.clone()).await?;
+            let (mut after, found) = self.load_setup(before.clone()).await?;
             if before.next_dkim.is_some() {
                 return Ok(after);
             }
@@ -108,7 +106,7 @@ impl Domains {
             fresh = Some(dkim.clone());
             let now = self.worker.clock.now();
             if self.parts.auto_verify {
-                after.domain.dkim = Dkim { ed25519_published: true, ..dkim };
+                after.domain.dkim = SealedDkimKeys { ed25519_published: true, ..dkim };
             } else if before.state == DomainState::Unverified && before.verified_at.is_none() {
                 after.domain.dkim = dkim;
             } else {
@@ -117,35 +115,35 @@ impl Domains {
             after.domain.updated_at = now;
             if !self.parts.auto_verify {
                 after.setup.since = now;
-                after.setup.due = next_look(&after.domain, &after.setup, now, self.worker.entropy.u64());
+                after.setup.due = next_check(&after.domain, &after.setup, now, self.worker.entropy.u64());
             }
-            if self.settle(&before, found.as_ref(), &after).await? {
+            if self.save_domain(&before, found.as_ref(), &after).await? {
                 return Ok(after);
             }
         }
-        Err(DomainError::Changed)
+        Err(DomainError::Conflict)
     }
 }
 
-impl Domains {
+impl SendingDomains {
     /// Drops keys that do not sign yet; the records of those that do stay as they are. Where there are none, nothing
     /// is done.
     ///
     /// # Errors
     /// [`DomainError`].
-    pub async fn drop_rotation(&self, account: AccountId, id: DomainId) -> Result<Known, DomainError> {
-        for _ in 0..TRIES_MAX {
+    pub async fn drop_rotation(&self, account: AccountId, id: DomainId) -> Result<DomainWithSetup, DomainError> {
+        for _ in 0..COMMIT_TRIES_MAX {
             let before = store::domain::get(self.store(), account, id).await?.ok_or(DomainError::Unknown)?;
-            let (mut after, found) = self.know(before.clone()).await?;
+            let (mut after, found) = self.load_setup(before.clone()).await?;
             if after.domain.next_dkim.take().is_none() {
                 return Ok(after);
             }
             after.domain.updated_at = self.worker.clock.now();
-            if self.settle(&before, found.as_ref(), &after).await? {
+            if self.save_domain(&before, found.as_ref(), &after).await? {
                 return Ok(after);
             }
         }
-        Err(DomainError::Changed)
+        Err(DomainError::Conflict)
     }
 }
 

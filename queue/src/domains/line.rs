@@ -10,50 +10,51 @@
 use std::collections::{HashMap, HashSet, VecDeque};
 
 use mail::id::{AccountId, DomainId};
-use store::setup::About;
+use store::setup::DomainSetupKey;
 
 /// Looks under way, of all accounts.
-const PLACES: usize = 32;
+const CONCURRENCY: usize = 32;
 /// Of them, those of accounts that are slow.
-const PLACES_OF_SLOW: usize = 12;
+const SLOW_CONCURRENCY: usize = 12;
 /// Looks of one account under way.
-const EACH: usize = 4;
+const PER_ACCOUNT_CONCURRENCY: usize = 4;
 /// Domains of one account that wait in memory.
-const EACH_WAITING: usize = 256;
+const PER_ACCOUNT_WAITING_MAX: usize = 256;
 /// Accounts that are remembered to be slow while nothing of them is due.
-const SLOW_MAX: usize = 10_000;
+const SLOW_ACCOUNTS_MAX: usize = 10_000;
 
 /// What is known of an account while it has something in line or under way.
 #[derive(Debug, Default)]
-struct Lane {
+struct AccountChecks {
     waiting: VecDeque<DomainId>,
-    under_way: usize,
+    in_progress: usize,
     is_slow: bool,
 }
 
 /// Domains that wait, and how many are under way.
 #[derive(Debug, Default)]
-pub(super) struct Line {
-    lanes: HashMap<AccountId, Lane>,
+pub(super) struct CheckQueue {
+    accounts: HashMap<AccountId, AccountChecks>,
     /// The accounts that have domains waiting, in turn.
     turns: VecDeque<AccountId>,
     /// What waits or is under way.
     known: HashSet<DomainId>,
     /// The accounts that were slow last.
     slow: HashSet<AccountId>,
-    under_way: usize,
-    under_way_of_slow: usize,
+    in_progress: usize,
+    slow_in_progress: usize,
 }
 
-impl Line {
+impl CheckQueue {
     /// Whether it is in line now, or was; not when its account has enough there.
-    pub(super) fn join(&mut self, (account, domain): About) -> bool {
+    pub(super) fn enqueue(&mut self, (account, domain): DomainSetupKey) -> bool {
         if self.known.contains(&domain) {
             return true;
         }
         let is_slow = self.slow.contains(&account);
-        let lane = self.lanes.entry(account).or_insert_with(|| Lane { is_slow, ..Lane::default() });
-        if lane.waiting.len() >= EACH_WAITING {
+        let lane =
+            self.accounts.entry(account).or_insert_with(|| AccountChecks { is_slow, ..AccountChecks::default() });
+        if lane.waiting.len() >= PER_ACCOUNT_WAITING_MAX {
             return false;
         }
         if lane.waiting.is_empty() {
@@ -65,21 +66,23 @@ impl Line {
     }
 
     /// The next to look at, if there is a place for it.
-    pub(super) fn next(&mut self) -> Option<About> {
-        if self.under_way >= PLACES {
+    pub(super) fn dequeue(&mut self) -> Option<DomainSetupKey> {
+        if self.in_progress >= CONCURRENCY {
             return None;
         }
-        let slow_may = self.under_way_of_slow < PLACES_OF_SLOW;
-        let lanes = &self.lanes;
+        let slow_may = self.slow_in_progress < SLOW_CONCURRENCY;
+        let lanes = &self.accounts;
         let may = |account: &AccountId| {
-            lanes.get(account).is_some_and(|lane| lane.under_way < EACH && (slow_may || !lane.is_slow))
+            lanes
+                .get(account)
+                .is_some_and(|lane| lane.in_progress < PER_ACCOUNT_CONCURRENCY && (slow_may || !lane.is_slow))
         };
         let account = self.turns.iter().position(may).and_then(|place| self.turns.remove(place))?;
-        let lane = self.lanes.get_mut(&account)?;
+        let lane = self.accounts.get_mut(&account)?;
         let domain = lane.waiting.pop_front()?;
-        lane.under_way += 1;
-        self.under_way += 1;
-        self.under_way_of_slow += usize::from(lane.is_slow);
+        lane.in_progress += 1;
+        self.in_progress += 1;
+        self.slow_in_progress += usize::from(lane.is_slow);
         if !lane.waiting.is_empty() {
             self.turns.push_back(account);
         }
@@ -87,34 +90,34 @@ impl Line {
     }
 
     /// One was looked at, quickly or not: the account's next ones are treated by that.
-    pub(super) fn done(&mut self, (account, domain): About, was_slow: bool) {
+    pub(super) fn finish(&mut self, (account, domain): DomainSetupKey, was_slow: bool) {
         self.known.remove(&domain);
-        let Some(lane) = self.lanes.get_mut(&account) else { return };
-        self.under_way -= 1;
-        lane.under_way -= 1;
+        let Some(lane) = self.accounts.get_mut(&account) else { return };
+        self.in_progress -= 1;
+        lane.in_progress -= 1;
         // Those of its looks that are still under way count from now on as what the account is.
-        self.under_way_of_slow -= usize::from(lane.is_slow) * (lane.under_way + 1);
+        self.slow_in_progress -= usize::from(lane.is_slow) * (lane.in_progress + 1);
         lane.is_slow = was_slow;
-        self.under_way_of_slow += usize::from(lane.is_slow) * lane.under_way;
-        if lane.waiting.is_empty() && lane.under_way == 0 {
-            self.lanes.remove(&account);
+        self.slow_in_progress += usize::from(lane.is_slow) * lane.in_progress;
+        if lane.waiting.is_empty() && lane.in_progress == 0 {
+            self.accounts.remove(&account);
         }
         if !was_slow {
             self.slow.remove(&account);
-        } else if self.slow.len() < SLOW_MAX {
+        } else if self.slow.len() < SLOW_ACCOUNTS_MAX {
             self.slow.insert(account);
         }
     }
 
     /// Nobody waits any more.
-    pub(super) fn leave(&mut self) {
+    pub(super) fn clear(&mut self) {
         for account in self.turns.drain(..) {
-            let Some(lane) = self.lanes.get_mut(&account) else { continue };
+            let Some(lane) = self.accounts.get_mut(&account) else { continue };
             for domain in lane.waiting.drain(..) {
                 self.known.remove(&domain);
             }
-            if lane.under_way == 0 {
-                self.lanes.remove(&account);
+            if lane.in_progress == 0 {
+                self.accounts.remove(&account);
             }
         }
     }
@@ -133,52 +136,52 @@ mod tests {
         AccountId::from_bytes([n; 16])
     }
 
-    fn join(line: &mut Line, n: u8, domains: u16) {
+    fn join(line: &mut CheckQueue, n: u8, domains: u16) {
         for domain in 0..domains {
             let mut id = [n; 16];
             id[..2].copy_from_slice(&domain.to_be_bytes());
-            line.join((account(n), DomainId::from_bytes(id)));
+            line.enqueue((account(n), DomainId::from_bytes(id)));
         }
     }
 
-    fn all(line: &mut Line) -> Vec<About> {
-        std::iter::from_fn(|| line.next()).collect()
+    fn all(line: &mut CheckQueue) -> Vec<DomainSetupKey> {
+        std::iter::from_fn(|| line.dequeue()).collect()
     }
 
-    fn of(taken: &[About], n: u8) -> usize {
+    fn of(taken: &[DomainSetupKey], n: u8) -> usize {
         taken.iter().filter(|(whose, _)| *whose == account(n)).count()
     }
 
     #[test]
     fn an_account_has_its_share_and_no_more() {
-        let mut line = Line::default();
+        let mut line = CheckQueue::default();
         join(&mut line, 1, 1_000);
-        assert_eq!(line.known.len(), EACH_WAITING, "memory is bounded");
+        assert_eq!(line.known.len(), PER_ACCOUNT_WAITING_MAX, "memory is bounded");
         join(&mut line, 2, 1);
         let taken = all(&mut line);
-        assert_eq!((of(&taken, 1), of(&taken, 2)), (EACH, 1));
+        assert_eq!((of(&taken, 1), of(&taken, 2)), (PER_ACCOUNT_CONCURRENCY, 1));
         assert_eq!(taken[1].0, account(2), "in turns");
         // What is under way does not come again, and what is done lets the next one in.
         join(&mut line, 2, 1);
         assert!(all(&mut line).is_empty());
-        line.done(taken[0], false);
+        line.finish(taken[0], false);
         assert_eq!(of(&all(&mut line), 1), 1);
     }
 
     #[test]
     fn slow_accounts_do_not_stop_quick_ones() {
-        let mut line = Line::default();
+        let mut line = CheckQueue::default();
         for slow in 0..100 {
             join(&mut line, slow, 20);
         }
         // Nobody knows yet that they are slow, and then it is known, of as many at a time as there are places.
-        for _ in 0..100usize.div_ceil(PLACES) {
+        for _ in 0..100usize.div_ceil(CONCURRENCY) {
             for taken in all(&mut line) {
-                line.done(taken, true);
+                line.finish(taken, true);
             }
         }
         let mut of_slow = all(&mut line);
-        assert!(of_slow.len() < PLACES, "{}", of_slow.len());
+        assert!(of_slow.len() < CONCURRENCY, "{}", of_slow.len());
         for round in 0..50 {
             join(&mut line, 200, 40);
             let quick = all(&mut line);
@@ -186,44 +189,44 @@ mod tests {
             for one in quick {
                 let is_quick = one.0 == account(200);
                 if is_quick {
-                    line.done(one, false);
+                    line.finish(one, false);
                 } else {
                     of_slow.push(one);
                 }
             }
             // One of the slow ones comes to its end now and then.
-            line.done(of_slow.remove(0), true);
+            line.finish(of_slow.remove(0), true);
         }
     }
 
     #[test]
     fn who_leaves_may_come_again() {
-        let mut line = Line::default();
+        let mut line = CheckQueue::default();
         join(&mut line, 1, 30);
         let taken = all(&mut line);
-        line.leave();
-        assert_eq!((line.known.len(), line.is_empty()), (EACH, true));
+        line.clear();
+        assert_eq!((line.known.len(), line.is_empty()), (PER_ACCOUNT_CONCURRENCY, true));
         for one in taken {
-            line.done(one, false);
+            line.finish(one, false);
         }
         join(&mut line, 1, 30);
-        assert_eq!((line.known.len(), all(&mut line).len()), (30, EACH));
+        assert_eq!((line.known.len(), all(&mut line).len()), (30, PER_ACCOUNT_CONCURRENCY));
     }
 
     #[test]
     fn nothing_stays_when_all_is_done() {
-        let mut line = Line::default();
+        let mut line = CheckQueue::default();
         join(&mut line, 1, 30);
         join(&mut line, 2, 30);
         let mut looks = 0;
-        while let Some(one) = line.next() {
+        while let Some(one) = line.dequeue() {
             let more = all(&mut line);
             for one in std::iter::once(one).chain(more) {
-                line.done(one, looks % 3 == 0);
+                line.finish(one, looks % 3 == 0);
                 looks += 1;
             }
         }
-        assert!(line.is_empty() && line.lanes.is_empty() && line.known.is_empty());
-        assert_eq!((looks, line.under_way, line.under_way_of_slow), (60, 0, 0));
+        assert!(line.is_empty() && line.accounts.is_empty() && line.known.is_empty());
+        assert_eq!((looks, line.in_progress, line.slow_in_progress), (60, 0, 0));
     }
 }

@@ -8,36 +8,36 @@ use std::sync::{Arc, Mutex, PoisonError};
 use tokio::sync::{OwnedSemaphorePermit, Semaphore};
 
 /// Looks of one account at once: those that come by themselves ([`super::line`]), and some that somebody asks for.
-pub(super) const EACH_MAX: usize = 6;
+pub(super) const CHECKS_PER_ACCOUNT_MAX: usize = 6;
 
 /// Gives out turns, to each so many at a time.
 #[derive(Debug)]
-pub(super) struct Turns<K> {
-    each_max: usize,
+pub(super) struct KeyedSemaphore<K> {
+    permits_per_key: usize,
     semaphores: Mutex<HashMap<K, Arc<Semaphore>>>,
 }
 
-impl<K: Eq + Hash> Turns<K> {
-    pub(super) fn new(each_max: usize) -> Self {
-        Self { each_max, semaphores: Mutex::default() }
+impl<K: Eq + Hash> KeyedSemaphore<K> {
+    pub(super) fn new(permits_per_key: usize) -> Self {
+        Self { permits_per_key, semaphores: Mutex::default() }
     }
 
     /// A turn of somebody's; it waits while they have as many as they may.
-    pub(super) async fn take(&self, whose: K) -> Option<OwnedSemaphorePermit> {
+    pub(super) async fn acquire(&self, whose: K) -> Option<OwnedSemaphorePermit> {
         // The semaphore is never closed; if it were, we would look without waiting.
-        self.of(whose).acquire_owned().await.ok()
+        self.semaphore_for(whose).acquire_owned().await.ok()
     }
 
     /// The same, without waiting; none: they have as many as they may.
-    pub(super) fn take_now(&self, whose: K) -> Option<OwnedSemaphorePermit> {
-        self.of(whose).try_acquire_owned().ok()
+    pub(super) fn try_acquire(&self, whose: K) -> Option<OwnedSemaphorePermit> {
+        self.semaphore_for(whose).try_acquire_owned().ok()
     }
 
-    fn of(&self, whose: K) -> Arc<Semaphore> {
+    fn semaphore_for(&self, whose: K) -> Arc<Semaphore> {
         let mut all = self.semaphores.lock().unwrap_or_else(PoisonError::into_inner);
         // Who has none and waits for none is forgotten: a permit holds its semaphore, and so does who waits.
         all.retain(|_, turns| Arc::strong_count(turns) > 1);
-        Arc::clone(all.entry(whose).or_insert_with(|| Arc::new(Semaphore::new(self.each_max))))
+        Arc::clone(all.entry(whose).or_insert_with(|| Arc::new(Semaphore::new(self.permits_per_key))))
     }
 }
 
@@ -50,18 +50,18 @@ mod tests {
 
     #[tokio::test]
     async fn an_account_waits_for_itself_alone_and_is_forgotten() {
-        let turns = Turns::new(EACH_MAX);
+        let turns = KeyedSemaphore::new(CHECKS_PER_ACCOUNT_MAX);
         let [one, other] = [1, 2].map(|n| AccountId::from_bytes([n; 16]));
         let mut held = Vec::new();
-        for _ in 0..EACH_MAX {
-            held.push(turns.take(one).now_or_never().expect("at once"));
+        for _ in 0..CHECKS_PER_ACCOUNT_MAX {
+            held.push(turns.acquire(one).now_or_never().expect("at once"));
         }
-        assert!(turns.take(one).now_or_never().is_none());
-        assert!(turns.take(other).now_or_never().is_some());
+        assert!(turns.acquire(one).now_or_never().is_none());
+        assert!(turns.acquire(other).now_or_never().is_some());
         held.pop();
-        assert!(turns.take(one).now_or_never().is_some());
+        assert!(turns.acquire(one).now_or_never().is_some());
         drop(held);
-        drop(turns.take(other).await);
+        drop(turns.acquire(other).await);
         assert_eq!(turns.semaphores.lock().unwrap().len(), 1);
     }
 }

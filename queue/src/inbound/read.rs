@@ -2,33 +2,33 @@
 //! end of the reading and of nothing else.
 
 use bytes::Bytes;
-use mail::received::{Attachment, Heading, Reading};
+use mail::received::{ParsedReceivedEmail, ReceivedAttachment, ReceivedHeader};
 use tokio::sync::Semaphore;
 
 /// Messages read at once: each may take some times its size in memory.
-const READINGS_MAX: usize = 8;
+const CONCURRENCY: usize = 8;
 
-static PLACES: Semaphore = Semaphore::const_new(READINGS_MAX);
+static PARSE_PERMITS: Semaphore = Semaphore::const_new(CONCURRENCY);
 
 /// What a message's header says.
-pub(super) async fn heading(message: Bytes) -> Heading {
-    let read = move || Reading::heading(&message);
-    apart(read).await.unwrap_or_default()
+pub(super) async fn parse_header(message: Bytes) -> ReceivedHeader {
+    let read = move || ParsedReceivedEmail::parse_header(&message);
+    run_isolated(read).await.unwrap_or_default()
 }
 
 /// A message, whole; none when it cannot be read.
-pub async fn whole(message: Bytes) -> Option<Reading> {
-    apart(move || Reading::of(&message)).await
+pub async fn parse_message(message: Bytes) -> Option<ParsedReceivedEmail> {
+    run_isolated(move || ParsedReceivedEmail::parse(&message)).await
 }
 
 /// One file of a message.
-pub async fn attachment(message: Bytes, place: usize) -> Option<Attachment> {
-    apart(move || Reading::attachment(&message, place)).await.flatten()
+pub async fn parse_attachment(message: Bytes, place: usize) -> Option<ReceivedAttachment> {
+    run_isolated(move || ParsedReceivedEmail::parse_attachment(&message, place)).await.flatten()
 }
 
-async fn apart<T: Send + 'static>(read: impl FnOnce() -> T + Send + 'static) -> Option<T> {
+async fn run_isolated<T: Send + 'static>(read: impl FnOnce() -> T + Send + 'static) -> Option<T> {
     // Never closed.
-    let place = PLACES.acquire().await.ok()?;
+    let place = PARSE_PERMITS.acquire().await.ok()?;
     let reading = tokio::task::spawn_blocking(move || {
         let _place = place;
         read()

@@ -14,27 +14,27 @@ use mail::task::Task;
 use store::email::EmailWithRecipients;
 use store::engine::ReadError;
 
-use super::OperateError;
-use crate::accept::Hall;
+use super::QueueAdminError;
+use crate::accept::Intake;
 use crate::site::SiteStanding;
 use crate::worker::Worker;
 
 /// Attempts and events shown of one email.
 const SHOWN_MAX: usize = 1_000;
 /// Tasks counted that lie before another one on disk.
-const COUNTED_MAX: usize = 1_000;
+const COUNTED_AHEAD_MAX: usize = 1_000;
 
 /// What a recipient waits for.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Waiting {
+pub struct WaitStatus {
     /// The recipient's place in the email.
     pub recipient: u16,
     /// Which limit, or which schedule.
-    pub cause: Cause,
+    pub cause: WaitCause,
     /// The mail hosts that its mail goes to, as far as they are known.
     pub destination: Option<String>,
     /// How many go before it there; as far as is known.
-    pub place: Option<usize>,
+    pub position: Option<usize>,
     /// When it goes on, or is looked at again, as far as is known.
     pub until: Option<Timestamp>,
     /// The last refusal of the destination's hosts, of whatever message, or error on the way to them.
@@ -43,7 +43,7 @@ pub struct Waiting {
 
 /// Why a recipient waits.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub enum Cause {
+pub enum WaitCause {
     /// It is to be sent later, as the customer asked.
     ScheduledAt,
     /// It is due, and may not be sent yet: its domain is not verified any more, or the plan is used up.
@@ -71,7 +71,7 @@ pub enum Cause {
     /// Another node has it.
     OtherNode,
     /// The mail hosts asked to be left alone.
-    Resting {
+    BackingOff {
         /// How, until when and in which words.
         why: String,
     },
@@ -106,7 +106,7 @@ pub enum Cause {
     Memory,
 }
 
-impl Cause {
+impl WaitCause {
     /// The word for it.
     #[must_use]
     pub fn word(&self) -> &'static str {
@@ -120,7 +120,7 @@ impl Cause {
             Self::Suspended { .. } => "suspended",
             Self::Schedule { .. } => "schedule",
             Self::OtherNode => "other_node",
-            Self::Resting { .. } => "resting",
+            Self::BackingOff { .. } => "resting",
             Self::Unreachable { .. } => "unreachable",
             Self::Rate => "rate",
             Self::WarmUp { .. } => "warm_up",
@@ -153,7 +153,7 @@ impl Cause {
     ];
 }
 
-impl fmt::Display for Cause {
+impl fmt::Display for WaitCause {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             Self::ScheduledAt => f.write_str("the time that it is to be sent at"),
@@ -161,12 +161,8 @@ impl fmt::Display for Cause {
                 f.write_str("a verified domain, or room in the plan: it is due, and may not be sent yet")
             }
             Self::Held => f.write_str("held by the operator until it is released"),
-            Self::AccountSuspended => {
-                f.write_str("account suspended: it waits until the suspension is lifted")
-            }
-            Self::QueueHeld => {
-                f.write_str("the queue is held after a restore until the operator releases it")
-            }
+            Self::AccountSuspended => f.write_str("account suspended: it waits until the suspension is lifted"),
+            Self::QueueHeld => f.write_str("the queue is held after a restore until the operator releases it"),
             Self::Paused => f.write_str("delivery is paused by the configuration"),
             Self::Suspended { destination, because: None } => {
                 write!(f, "the operator has suspended {destination}")
@@ -176,7 +172,7 @@ impl fmt::Display for Cause {
             }
             Self::Schedule { attempt } => write!(f, "its next attempt (number {attempt})"),
             Self::OtherNode => f.write_str("its turn at another node: ask there what for"),
-            Self::Resting { why } => write!(f, "the destination is {why}"),
+            Self::BackingOff { why } => write!(f, "the destination is {why}"),
             Self::Unreachable { why } if why.is_empty() => {
                 f.write_str("the mail hosts cannot be reached, and are probed next then")
             }
@@ -185,10 +181,7 @@ impl fmt::Display for Cause {
             }
             Self::Rate => f.write_str("the rate at which mail is sent there"),
             Self::WarmUp { pool, per_day } => {
-                write!(
-                    f,
-                    "the warm-up of the pool {pool}, which sends {per_day} messages a day to this provider"
-                )
+                write!(f, "the warm-up of the pool {pool}, which sends {per_day} messages a day to this provider")
             }
             Self::Connections { max, slowed: None } => {
                 write!(f, "a free connection: the {max} that may be open there are busy")
@@ -199,16 +192,14 @@ impl fmt::Display for Cause {
             Self::Turn => f.write_str("its turn at the next connection"),
             Self::Reply => f.write_str("the reply: it is being tried this moment"),
             Self::LookUp => f.write_str("the look-up of the mail hosts"),
-            Self::Memory => {
-                f.write_str("room in memory: it is due, and lies on disk behind others of its queue")
-            }
+            Self::Memory => f.write_str("room in memory: it is due, and lies on disk behind others of its queue"),
         }
     }
 }
 
 /// Everything known about an email.
 #[derive(Debug, Clone)]
-pub struct Trace {
+pub struct EmailTrace {
     /// The email and its recipients.
     pub email: EmailWithRecipients,
     /// What happened, oldest first.
@@ -216,7 +207,7 @@ pub struct Trace {
     /// Every attempt.
     pub attempts: Vec<Attempt>,
     /// What the recipients that are not finished wait for.
-    pub waiting: Vec<Waiting>,
+    pub waits: Vec<WaitStatus>,
 }
 
 impl Worker {
@@ -224,14 +215,15 @@ impl Worker {
     ///
     /// # Errors
     /// [`OperateError`].
-    pub fn trace(&self, id: EmailId) -> BoxFuture<'_, Result<Trace, OperateError>> {
+    pub fn trace_email(&self, id: EmailId) -> BoxFuture<'_, Result<EmailTrace, QueueAdminError>> {
         Box::pin(async move {
-            let email = store::email::find(&self.store, id).await?.ok_or(OperateError::Unknown(id))?;
+            let email =
+                store::email::find_in_any_account(&self.store, id).await?.ok_or(QueueAdminError::Unknown(id))?;
             let account = email.email.account;
             let events = store::event::list(&self.store, account, id, SHOWN_MAX).await?;
             let attempts = store::attempt::list(&self.store, account, id, SHOWN_MAX).await?;
-            let waiting = self.explain(&email).await?;
-            Ok(Trace { email, events, attempts, waiting })
+            let waiting = self.explain_waits(&email).await?;
+            Ok(EmailTrace { email, events, attempts, waits: waiting })
         })
     }
 
@@ -239,124 +231,123 @@ impl Worker {
     ///
     /// # Errors
     /// The store cannot be read.
-    pub async fn explain(&self, email: &EmailWithRecipients) -> Result<Vec<Waiting>, ReadError> {
-        let mut waiting = self.not_released(email).await?;
-        for open in self.open_tasks(email).await? {
-            waiting.push(self.waiting(open.recipient.index, &open.task).await?);
+    pub async fn explain_waits(&self, email: &EmailWithRecipients) -> Result<Vec<WaitStatus>, ReadError> {
+        let mut waiting = self.unreleased_waits(email).await?;
+        for open in self.queued_recipients(email).await? {
+            waiting.push(self.wait_status(open.recipient.index, &open.task).await?);
         }
         Ok(waiting)
     }
 
     /// Recipients that are not in the queue yet.
-    async fn not_released(&self, email: &EmailWithRecipients) -> Result<Vec<Waiting>, ReadError> {
-        let later = |recipient: &&Recipient| {
-            matches!(recipient.state, RecipientState::Scheduled | RecipientState::Held)
-        };
+    async fn unreleased_waits(&self, email: &EmailWithRecipients) -> Result<Vec<WaitStatus>, ReadError> {
+        let later =
+            |recipient: &&Recipient| matches!(recipient.state, RecipientState::Scheduled | RecipientState::Held);
         if !email.recipients.iter().any(|recipient| later(&recipient)) {
             return Ok(Vec::new());
         }
         let found = store::schedule::get(&self.store, (email.email.account, email.email.id)).await?;
         let until = found.map(|found| found.schedule.due);
-        let waiting = |recipient: &Recipient| Waiting {
+        let waiting = |recipient: &Recipient| WaitStatus {
             recipient: recipient.index,
             cause: match recipient.state {
-                RecipientState::Scheduled => Cause::ScheduledAt,
-                _ => Cause::NotAllowed,
+                RecipientState::Scheduled => WaitCause::ScheduledAt,
+                _ => WaitCause::NotAllowed,
             },
             destination: None,
-            place: None,
+            position: None,
             until,
             destination_error: None,
         };
         Ok(email.recipients.iter().filter(later).map(waiting).collect())
     }
 
-    async fn waiting(&self, recipient: u16, task: &Task) -> Result<Waiting, ReadError> {
+    async fn wait_status(&self, recipient: u16, task: &Task) -> Result<WaitStatus, ReadError> {
         let now = self.clock.now();
-        let route = self.last_route_of(task);
-        let destination = route.as_ref().map(|route| route.site.clone());
-        let site = route.as_ref().and_then(|route| self.site_of(task, route));
-        let standing = site.as_ref().map(|site| site.standing(now));
-        let (cause, until) = self.cause(task, standing.as_ref(), now);
+        let route = self.last_route(task);
+        let destination = route.as_ref().map(|route| route.queue_name.clone());
+        let site = route.as_ref().and_then(|route| self.ready_queue_of(task, route));
+        let standing = site.as_ref().map(|site| site.status(now));
+        let (cause, until) = self.wait_cause(task, standing.as_ref(), now);
         let place = match cause {
-            Cause::Rate | Cause::WarmUp { .. } | Cause::Connections { .. } | Cause::Turn => {
-                site.and_then(|site| site.place(task))
+            WaitCause::Rate | WaitCause::WarmUp { .. } | WaitCause::Connections { .. } | WaitCause::Turn => {
+                site.and_then(|site| site.position(task))
             }
-            Cause::Memory => Some(store::task::due_before(&self.store, task, COUNTED_MAX).await?),
+            WaitCause::Memory => Some(store::task::count_due_before(&self.store, task, COUNTED_AHEAD_MAX).await?),
             _ => None,
         };
         let destination_error = self.last_error(task);
-        Ok(Waiting { recipient, cause, destination, place, until, destination_error })
+        Ok(WaitStatus { recipient, cause, destination, position: place, until, destination_error })
     }
 
-    fn cause(&self, task: &Task, site: Option<&SiteStanding>, now: Timestamp) -> (Cause, Option<Timestamp>) {
-        let next = Cause::Schedule { attempt: task.attempts.saturating_add(1) };
+    fn wait_cause(&self, task: &Task, site: Option<&SiteStanding>, now: Timestamp) -> (WaitCause, Option<Timestamp>) {
+        let next = WaitCause::Schedule { attempt: task.attempts.saturating_add(1) };
         if task.held {
-            return (Cause::Held, None);
+            return (WaitCause::Held, None);
         }
-        if self.flights.is_attempting(task.id) {
-            return (Cause::Reply, None);
+        if self.in_flight.is_attempting(task.id) {
+            return (WaitCause::Reply, None);
         }
-        if self.holds.holds(task.account) {
-            return (Cause::AccountSuspended, None);
+        if self.holds.is_account_held(task.account) {
+            return (WaitCause::AccountSuspended, None);
         }
         if self.holds.is_queue_held() {
-            return (Cause::QueueHeld, None);
+            return (WaitCause::QueueHeld, None);
         }
         if self.is_paused() {
-            return (Cause::Paused, None);
+            return (WaitCause::Paused, None);
         }
         if !self.leases.is_active(task.partition) {
-            return if task.due > now { (next, Some(task.due)) } else { (Cause::OtherNode, None) };
+            return if task.due > now { (next, Some(task.due)) } else { (WaitCause::OtherNode, None) };
         }
-        let route = self.last_route_of(task);
+        let route = self.last_route(task);
         if let Some((destination, suspension)) = self.suspension(task, route.as_deref()) {
-            return (Cause::Suspended { destination, because: suspension.because }, suspension.until);
+            return (WaitCause::Suspended { destination, because: suspension.because }, suspension.until);
         }
         if let Some((why, until)) = site.and_then(|site| site.rests(now)) {
-            return (Cause::Resting { why }, Some(until.max(task.due)));
+            return (WaitCause::BackingOff { why }, Some(until.max(task.due)));
         }
         if let Some(site) = site
             && let Some(until) = site.dead_until.filter(|until| *until > now)
         {
             let why = site.last_error.clone().unwrap_or_default();
-            return (Cause::Unreachable { why }, Some(until.max(task.due)));
+            return (WaitCause::Unreachable { why }, Some(until.max(task.due)));
         }
-        match (self.flights.holds(task.id), site) {
+        match (self.in_flight.contains(task.id), site) {
             (false, _) if task.due > now => (next, Some(task.due)),
             (_, Some(SiteStanding { warm_up: Some((until, per_day)), pool, .. })) => {
-                (Cause::WarmUp { pool: pool.clone(), per_day: *per_day }, Some(*until))
+                (WaitCause::WarmUp { pool: pool.clone(), per_day: *per_day }, Some(*until))
             }
-            (false, _) => (Cause::Memory, None),
-            (true, _) if self.is_looked_up(task) => (Cause::LookUp, None),
-            (true, None) => (Cause::LookUp, None),
-            (true, Some(site)) if site.rate_until.is_some() => (Cause::Rate, site.rate_until),
+            (false, _) => (WaitCause::Memory, None),
+            (true, _) if self.awaits_lookup(task) => (WaitCause::LookUp, None),
+            (true, None) => (WaitCause::LookUp, None),
+            (true, Some(site)) if site.rate_until.is_some() => (WaitCause::Rate, site.rate_until),
             (true, Some(SiteStanding { provider_busy: Some(max), .. })) => {
-                (Cause::Connections { max: *max, slowed: None }, None)
+                (WaitCause::Connections { max: *max, slowed: None }, None)
             }
             // Fewer than three connections in a row could not be opened, and another one is tried now.
             (true, Some(site)) if site.is_unreachable => {
                 let why = site.last_error.clone().unwrap_or_default();
-                (Cause::Unreachable { why }, None)
+                (WaitCause::Unreachable { why }, None)
             }
             (true, Some(site)) if site.connections >= site.connections_max => {
                 let slowed = site.slowed();
-                (Cause::Connections { max: site.connections_max, slowed }, None)
+                (WaitCause::Connections { max: site.connections_max, slowed }, None)
             }
-            (true, Some(_)) => (Cause::Turn, None),
+            (true, Some(_)) => (WaitCause::Turn, None),
         }
     }
 }
 
-impl Hall {
+impl Intake {
     /// What the recipients of an email that are not finished wait for.
     ///
     /// # Errors
     /// The store cannot be read.
-    pub async fn explain(&self, email: &EmailWithRecipients) -> Result<Vec<Waiting>, ReadError> {
+    pub async fn explain_waits(&self, email: &EmailWithRecipients) -> Result<Vec<WaitStatus>, ReadError> {
         if email.recipients.iter().all(|recipient| recipient.state.is_terminal()) {
             return Ok(Vec::new());
         }
-        self.worker.explain(email).await
+        self.worker.explain_waits(email).await
     }
 }

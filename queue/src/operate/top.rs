@@ -12,13 +12,13 @@ use crate::site::SiteStanding;
 use crate::worker::Worker;
 
 /// Tasks read at once.
-const SLICE_TASKS: usize = 1_000;
+const PAGE_TASKS: usize = 1_000;
 /// Destinations counted apart; what there is beyond them is counted together.
 const COUNTED_MAX: usize = 200_000;
 
 /// The destinations that most waits for.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Top {
+pub struct TopDestinations {
     /// The longest first.
     pub destinations: Vec<TopDestination>,
     /// How many destinations there are.
@@ -43,7 +43,7 @@ pub struct TopDestination {
     /// Connections that are open.
     pub connections: u32,
     /// What binds.
-    pub limit: Limit,
+    pub limit: LimitingFactor,
     /// Until when, as far as is known.
     pub until: Option<Timestamp>,
     /// The last refusal of the hosts, or error on the way to them.
@@ -54,7 +54,7 @@ pub struct TopDestination {
 
 /// What keeps mail from going to a destination faster.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Limit {
+pub enum LimitingFactor {
     /// The configuration pauses all delivery.
     Paused,
     /// All that waits is held.
@@ -62,7 +62,7 @@ pub enum Limit {
     /// The operator has suspended it.
     Suspended,
     /// It asked to be left alone.
-    Resting,
+    BackingOff,
     /// It cannot be reached.
     Unreachable,
     /// Its mail hosts cannot be looked up, or are being looked up.
@@ -79,7 +79,7 @@ pub enum Limit {
     None,
 }
 
-impl Limit {
+impl LimitingFactor {
     /// The word for it.
     #[must_use]
     pub fn word(self) -> &'static str {
@@ -87,7 +87,7 @@ impl Limit {
             Self::Paused => "paused",
             Self::Held => "held",
             Self::Suspended => "suspended",
-            Self::Resting => "resting",
+            Self::BackingOff => "resting",
             Self::Unreachable => "unreachable",
             Self::Dns => "dns",
             Self::Rate => "rate",
@@ -100,7 +100,7 @@ impl Limit {
 }
 
 /// What is counted of a destination.
-struct Count {
+struct DestinationCount {
     tasks: u64,
     held: u64,
     next_due: Timestamp,
@@ -110,15 +110,9 @@ struct Count {
     sample: Task,
 }
 
-impl Count {
-    fn of(task: Task) -> Self {
-        Self {
-            tasks: 0,
-            held: 0,
-            next_due: task.due,
-            oldest: (task.accepted_at, task.account, task.id),
-            sample: task,
-        }
+impl DestinationCount {
+    fn from_task(task: Task) -> Self {
+        Self { tasks: 0, held: 0, next_due: task.due, oldest: (task.accepted_at, task.account, task.id), sample: task }
     }
 
     fn add(&mut self, task: &Task, is_held: bool) {
@@ -135,21 +129,25 @@ impl Worker {
     ///
     /// # Errors
     /// The store cannot be read.
-    pub async fn top(self: &Arc<Self>, limit: usize, seen: impl Fn(u64)) -> Result<Top, ReadError> {
-        let mut counts: HashMap<String, Count> = HashMap::new();
+    pub async fn top_destinations(
+        self: &Arc<Self>,
+        limit: usize,
+        seen: impl Fn(u64),
+    ) -> Result<TopDestinations, ReadError> {
+        let mut counts: HashMap<String, DestinationCount> = HashMap::new();
         let (mut tasks, mut from) = (0, None);
         loop {
-            let slice = store::task::page(&self.store, from, SLICE_TASKS).await?;
+            let slice = store::task::list_all(&self.store, from, PAGE_TASKS).await?;
             for (task, _) in slice.tasks {
                 tasks += 1;
-                let name = match self.last_route_of(&task) {
-                    Some(route) => route.site.clone(),
+                let name = match self.last_route(&task) {
+                    Some(route) => route.queue_name.clone(),
                     None => task.address.domain().to_string(),
                 };
                 let is_room = counts.len() < COUNTED_MAX || counts.contains_key(&name);
                 let name = if is_room { name } else { "others".to_owned() };
-                let is_held = task.held || self.holds.holds(task.account);
-                counts.entry(name).or_insert_with(|| Count::of(task.clone())).add(&task, is_held);
+                let is_held = task.held || self.holds.is_account_held(task.account);
+                counts.entry(name).or_insert_with(|| DestinationCount::from_task(task.clone())).add(&task, is_held);
             }
             seen(tasks);
             from = slice.next;
@@ -159,23 +157,23 @@ impl Worker {
             tokio::task::yield_now().await;
         }
         let count = counts.len();
-        let mut longest: Vec<(String, Count)> = counts.into_iter().collect();
+        let mut longest: Vec<(String, DestinationCount)> = counts.into_iter().collect();
         longest.sort_by(|(one, a), (other, b)| b.tasks.cmp(&a.tasks).then_with(|| one.cmp(other)));
         longest.truncate(limit);
         let mut destinations = Vec::with_capacity(longest.len());
         for (name, count) in longest {
             destinations.push(self.top_destination(name, &count).await?);
         }
-        Ok(Top { destinations, count, tasks })
+        Ok(TopDestinations { destinations, count, tasks })
     }
 
-    async fn top_destination(&self, name: String, count: &Count) -> Result<TopDestination, ReadError> {
+    async fn top_destination(&self, name: String, count: &DestinationCount) -> Result<TopDestination, ReadError> {
         let now = self.clock.now();
         let (oldest, account, id) = count.oldest;
-        let found = store::email::look(&self.store, account, id).await?;
-        let route = self.last_route_of(&count.sample);
-        let site = route.as_ref().and_then(|route| self.site_of(&count.sample, route));
-        let site = site.map(|site| site.standing(now));
+        let found = store::email::get_stored_recipient(&self.store, account, id).await?;
+        let route = self.last_route(&count.sample);
+        let site = route.as_ref().and_then(|route| self.ready_queue_of(&count.sample, route));
+        let site = site.map(|site| site.status(now));
         let last_reply = self.last_error(&count.sample);
         let slowed = site.as_ref().and_then(SiteStanding::slowed);
         // Nothing was said since the start: what the oldest recipient heard before it.
@@ -183,7 +181,7 @@ impl Worker {
             let recipient = found.as_ref().map(|found| &found.recipient)?;
             recipient.error.clone().or_else(|| recipient.last_response.as_ref().map(ToString::to_string))
         };
-        let (limit, until) = self.limit(count, site.as_ref(), now);
+        let (limit, until) = self.limiting_factor(count, site.as_ref(), now);
         Ok(TopDestination {
             name,
             tasks: count.tasks,
@@ -198,47 +196,47 @@ impl Worker {
         })
     }
 
-    fn limit(
+    fn limiting_factor(
         &self,
-        count: &Count,
+        count: &DestinationCount,
         site: Option<&SiteStanding>,
         now: Timestamp,
-    ) -> (Limit, Option<Timestamp>) {
+    ) -> (LimitingFactor, Option<Timestamp>) {
         if count.held == count.tasks || self.holds.is_queue_held() {
-            return (Limit::Held, None);
+            return (LimitingFactor::Held, None);
         }
         if self.is_paused() {
-            return (Limit::Paused, None);
+            return (LimitingFactor::Paused, None);
         }
-        let route = self.last_route_of(&count.sample);
+        let route = self.last_route(&count.sample);
         if let Some((_, suspension)) = self.suspension(&count.sample, route.as_deref()) {
-            return (Limit::Suspended, suspension.until);
+            return (LimitingFactor::Suspended, suspension.until);
         }
         if let Some((_, until)) = site.and_then(|site| site.rests(now)) {
-            return (Limit::Resting, Some(until));
+            return (LimitingFactor::BackingOff, Some(until));
         }
         let domain = count.sample.address.domain();
         if self.is_domain_looked_up(domain) || self.is_lookup_failing(&count.sample) {
-            return (Limit::Dns, Some(count.next_due).filter(|due| *due > now));
+            return (LimitingFactor::Dns, Some(count.next_due).filter(|due| *due > now));
         }
         match site {
             Some(site) if site.dead_until.is_some_and(|until| until > now) => {
-                (Limit::Unreachable, site.dead_until)
+                (LimitingFactor::Unreachable, site.dead_until)
             }
             // Not often enough in a row to leave it alone; each recipient waits for its own next attempt.
             Some(site) if site.is_unreachable => {
-                (Limit::Unreachable, Some(count.next_due).filter(|due| *due > now))
+                (LimitingFactor::Unreachable, Some(count.next_due).filter(|due| *due > now))
             }
             Some(site) if site.ready > 0 && site.warm_up.is_some() => {
-                (Limit::WarmUp, site.warm_up.map(|(until, _)| until))
+                (LimitingFactor::WarmUp, site.warm_up.map(|(until, _)| until))
             }
-            Some(site) if site.ready > 0 && site.rate_until.is_some() => (Limit::Rate, site.rate_until),
-            Some(site) if site.ready > 0 && site.provider_busy.is_some() => (Limit::Connections, None),
+            Some(site) if site.ready > 0 && site.rate_until.is_some() => (LimitingFactor::Rate, site.rate_until),
+            Some(site) if site.ready > 0 && site.provider_busy.is_some() => (LimitingFactor::Connections, None),
             Some(site) if site.ready > 0 && site.connections >= site.connections_max => {
-                (Limit::Connections, None)
+                (LimitingFactor::Connections, None)
             }
-            _ if count.next_due > now => (Limit::Schedule, Some(count.next_due)),
-            _ => (Limit::None, None),
+            _ if count.next_due > now => (LimitingFactor::Schedule, Some(count.next_due)),
+            _ => (LimitingFactor::None, None),
         }
     }
 }

@@ -18,31 +18,31 @@ use jiff::Timestamp;
 use mail::product_event::conversion::Conversion;
 use serde_json::{Value, json};
 use sha2::{Digest as _, Sha256};
-use store::conversion_export::Found;
+use store::conversion_export::QueuedConversionExport;
 use store::engine::{Batch, CommitError};
 
-use super::count::CountError;
-use crate::courier::http::{Again, Answer, Post, PostError, Poster};
+use super::count::AnalyticsError;
+use crate::courier::http::{HttpClient, HttpClientError, HttpPost, HttpResponse, RequestIdempotency};
 use crate::worker::Worker;
 
 /// How long one POST may take.
 const TIMEOUT: Duration = Duration::from_secs(15);
 /// The first wait; each next one is twice as long …
-const WAIT_MIN: Duration = Duration::from_secs(60);
+const RETRY_DELAY_MIN: Duration = Duration::from_secs(60);
 /// … up to this.
-const WAIT_MAX: Duration = Duration::from_secs(24 * 3600);
+const RETRY_DELAY_MAX: Duration = Duration::from_secs(24 * 3600);
 /// For so long is tried.
 const GIVE_UP_AFTER: Duration = Duration::from_secs(7 * 24 * 3600);
 /// Posts at once.
-const AT_ONCE: usize = 8;
+const CONCURRENCY: usize = 8;
 /// Exports of a partition looked at in a round.
 const ROUND_MAX: usize = 100;
 /// How soon is looked again, should nothing be known to be due before.
-const LOOK: Duration = Duration::from_secs(30);
+const POLL_INTERVAL: Duration = Duration::from_secs(30);
 
 /// Where conversions are told.
 #[derive(Clone)]
-pub struct ExportSettings {
+pub struct ConversionExportSettings {
     /// The address.
     pub url: String,
     /// The bearer token, if one is asked for.
@@ -53,46 +53,46 @@ pub struct ExportSettings {
 
 /// Tells conversions.
 #[derive(Clone)]
-pub struct Exporter {
-    settings: ExportSettings,
-    poster: Poster,
+pub struct ConversionExporter {
+    settings: ConversionExportSettings,
+    client: HttpClient,
 }
 
 /// What becomes of an export.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-enum Next {
+enum ExportDecision {
     Done,
     GivenUp,
-    Again(Timestamp),
+    Retry(Timestamp),
 }
 
-impl Exporter {
+impl ConversionExporter {
     /// Tells there, by this poster: the address is the operator's word, and may be next door.
     #[must_use]
-    pub fn new(settings: ExportSettings, poster: Poster) -> Self {
-        Self { settings, poster }
+    pub fn new(settings: ConversionExportSettings, client: HttpClient) -> Self {
+        Self { settings, client }
     }
 
-    async fn post(&self, conversion: &Conversion) -> Result<Answer, PostError> {
+    async fn post_conversion(&self, conversion: &Conversion) -> Result<HttpResponse, HttpClientError> {
         let mut headers = vec![("idempotency-key", conversion.event.to_string())];
         if let Some(token) = &self.settings.token {
             headers.push(("authorization", format!("Bearer {token}")));
         }
-        let body = Bytes::from(body(conversion, self.settings.email_hash).to_string());
-        let (url, again) = (self.settings.url.clone(), Again::Harmless);
-        self.poster.post(Post { url, headers, body, timeout: TIMEOUT, again }).await
+        let body = Bytes::from(export_body(conversion, self.settings.email_hash).to_string());
+        let (url, again) = (self.settings.url.clone(), RequestIdempotency::Idempotent);
+        self.client.post(HttpPost { url, headers, body, timeout: TIMEOUT, idempotency: again }).await
     }
 }
 
 /// What is posted. The id is the same at every try.
-fn body(conversion: &Conversion, email_hash: bool) -> Value {
-    let clicks = conversion.clicks();
+fn export_body(conversion: &Conversion, email_hash: bool) -> Value {
+    let clicks = conversion.ad_click_ids();
     let email = conversion.email.as_ref().filter(|_| email_hash);
     let mut body = json!({
         "id": conversion.event,
         "account_id": conversion.account,
         "kind": conversion.kind.word(),
-        "occurred_at": mail::moment::write(conversion.occurred_at),
+        "occurred_at": mail::moment::to_rfc3339(conversion.occurred_at),
     });
     let (value, currency) = conversion.value.clone().unzip();
     for (name, value) in [
@@ -101,7 +101,7 @@ fn body(conversion: &Conversion, email_hash: bool) -> Value {
         ("wbraid", clicks.wbraid.clone().map(Value::from)),
         ("value", value.map(Value::from)),
         ("currency", currency.flatten().map(Value::from)),
-        ("email_sha256", email.map(|email| hash(&email.trim().to_lowercase()).into())),
+        ("email_sha256", email.map(|email| sha256_hex(&email.trim().to_lowercase()).into())),
     ] {
         if let Some(value) = value {
             body[name] = value;
@@ -111,7 +111,7 @@ fn body(conversion: &Conversion, email_hash: bool) -> Value {
 }
 
 /// SHA-256 in hexadecimal.
-fn hash(text: &str) -> String {
+fn sha256_hex(text: &str) -> String {
     Sha256::digest(text.as_bytes()).iter().fold(String::with_capacity(64), |mut hex, byte| {
         // Writing to a String does not fail.
         let _ = write!(hex, "{byte:02x}");
@@ -120,47 +120,53 @@ fn hash(text: &str) -> String {
 }
 
 /// What becomes of an export after this answer.
-fn next(answer: &Result<Answer, PostError>, (tries, since): (u32, Timestamp), now: Timestamp) -> Next {
+fn decide_export(
+    answer: &Result<HttpResponse, HttpClientError>,
+    (tries, since): (u32, Timestamp),
+    now: Timestamp,
+) -> ExportDecision {
     let asked_s = match answer {
-        Ok(Answer { status: 200..=299, .. }) => return Next::Done,
-        Ok(Answer { status: 408 | 429, retry_after_s, .. }) => *retry_after_s,
-        Ok(Answer { status: 400..=499, .. }) | Err(PostError::Url(_)) => return Next::GivenUp,
+        Ok(HttpResponse { status: 200..=299, .. }) => return ExportDecision::Done,
+        Ok(HttpResponse { status: 408 | 429, retry_after_s, .. }) => *retry_after_s,
+        Ok(HttpResponse { status: 400..=499, .. }) | Err(HttpClientError::Url(_)) => {
+            return ExportDecision::GivenUp;
+        }
         Ok(answer) => answer.retry_after_s,
         Err(_) => None,
     };
-    let wait = WAIT_MIN.saturating_mul(1 << tries.min(16));
-    let wait = wait.max(Duration::from_secs(asked_s.unwrap_or_default())).min(WAIT_MAX);
+    let wait = RETRY_DELAY_MIN.saturating_mul(1 << tries.min(16));
+    let wait = wait.max(Duration::from_secs(asked_s.unwrap_or_default())).min(RETRY_DELAY_MAX);
     let at = now.checked_add(wait).unwrap_or(Timestamp::MAX);
     match since.checked_add(GIVE_UP_AFTER) {
-        Ok(end) if at > end => Next::GivenUp,
-        _ => Next::Again(at),
+        Ok(end) if at > end => ExportDecision::GivenUp,
+        _ => ExportDecision::Retry(at),
     }
 }
 
 impl Worker {
     /// What tells conversions; none when nobody is to be told.
-    pub(crate) fn exporter(&self) -> Option<&Exporter> {
+    pub(crate) fn exporter(&self) -> Option<&ConversionExporter> {
         self.exporter.get()
     }
 
     /// Has conversions told from now on. The first word counts.
-    pub fn export_conversions(&self, exporter: Exporter) {
+    pub fn set_conversion_exporter(&self, exporter: ConversionExporter) {
         let _ = self.exporter.set(exporter);
     }
 
     /// Keeps exporting until the worker stops.
-    pub(crate) async fn keep_exporting(self: Arc<Self>) {
+    pub(crate) async fn run_conversion_exports(self: Arc<Self>) {
         while !self.stop.is_cancelled() && self.exporter().is_some() {
-            let next = match self.export_due().await {
+            let next = match self.export_due_conversions().await {
                 Ok((_, next)) => next,
                 Err(error) => {
                     store::warn_unless_away!(self.store, %error, "conversions cannot be exported at the moment");
                     None
                 }
             };
-            let look = self.clock.now().checked_add(LOOK).unwrap_or(Timestamp::MAX);
+            let look = self.clock.now().checked_add(POLL_INTERVAL).unwrap_or(Timestamp::MAX);
             tokio::select! {
-                () = self.exports.notified() => {}
+                () = self.export_wakeup.notified() => {}
                 () = self.clock.sleep_until(next.map_or(look, |next| next.min(look))) => {}
                 () = self.stop.cancelled() => return,
             }
@@ -168,19 +174,19 @@ impl Worker {
     }
 
     /// Tries all that is due in our partitions. Says how many were tried, and when the next is due.
-    pub(crate) async fn export_due(&self) -> Result<(usize, Option<Timestamp>), CountError> {
+    pub(crate) async fn export_due_conversions(&self) -> Result<(usize, Option<Timestamp>), AnalyticsError> {
         let (mut tried, mut soonest) = (0, None);
         for partition in self.leases.active() {
             loop {
-                let found = store::conversion_export::first(&self.store, partition, ROUND_MAX).await?;
+                let found = store::conversion_export::list_first(&self.store, partition, ROUND_MAX).await?;
                 let (now, full) = (self.clock.now(), found.len() == ROUND_MAX);
-                let (due, later): (Vec<Found>, Vec<Found>) =
+                let (due, later): (Vec<QueuedConversionExport>, Vec<QueuedConversionExport>) =
                     found.into_iter().partition(|one| one.due <= now);
                 soonest = later.first().map(|one| one.due).into_iter().chain(soonest).min();
                 let count = due.len();
                 tried += count;
-                let work = due.into_iter().map(|one| self.export(one));
-                let mut work = futures_util::stream::iter(work).buffer_unordered(AT_ONCE);
+                let work = due.into_iter().map(|one| self.export_conversion(one));
+                let mut work = futures_util::stream::iter(work).buffer_unordered(CONCURRENCY);
                 while let Some(outcome) = work.next().await {
                     outcome?;
                 }
@@ -193,14 +199,14 @@ impl Worker {
         Ok((tried, soonest))
     }
 
-    async fn export(&self, found: Found) -> Result<(), CountError> {
+    async fn export_conversion(&self, found: QueuedConversionExport) -> Result<(), AnalyticsError> {
         let Some(exporter) = self.exporter() else { return Ok(()) };
         let outcome = match found.conversion(&self.store).await? {
-            None => Next::GivenUp,
+            None => ExportDecision::GivenUp,
             Some(conversion) => {
-                let answer = exporter.post(&conversion).await;
-                let outcome = next(&answer, (found.export.tries, found.export.since), self.clock.now());
-                if outcome != Next::Done {
+                let answer = exporter.post_conversion(&conversion).await;
+                let outcome = decide_export(&answer, (found.export.tries, found.export.since), self.clock.now());
+                if outcome != ExportDecision::Done {
                     let said = answer.map(|answer| answer.status);
                     let id = found.export.event;
                     tracing::warn!(conversion.id = %id, ?said, ?outcome, "a conversion was not taken");
@@ -213,13 +219,13 @@ impl Worker {
             return Ok(());
         }
         let word = match outcome {
-            Next::Done => "done",
-            Next::GivenUp => "given_up",
-            Next::Again(_) => "again",
+            ExportDecision::Done => "done",
+            ExportDecision::GivenUp => "given_up",
+            ExportDecision::Retry(_) => "again",
         };
         match outcome {
-            Next::Done | Next::GivenUp => found.done(&mut batch),
-            Next::Again(at) => found.again(&mut batch, at),
+            ExportDecision::Done | ExportDecision::GivenUp => found.complete(&mut batch),
+            ExportDecision::Retry(at) => found.retry(&mut batch, at),
         }
         metrics::counter!("postrider_conversion_exports_total", "outcome" => word).increment(1);
         match self.store.commit(batch).await {
@@ -238,30 +244,30 @@ mod tests {
     fn what_becomes_of_an_export() {
         let at = |second: i64| Timestamp::from_second(second).unwrap();
         let answer = |status, retry_after_s| {
-            Ok(Answer {
+            Ok(HttpResponse {
                 status,
                 retry_after_s,
-                at: None,
+                date: None,
                 content_type: None,
                 body: Bytes::new(),
-                is_whole: true,
+                is_complete: true,
             })
         };
         let first = (0, at(0));
         for (given, state, now, wanted) in [
-            (answer(204, None), first, 0, Next::Done),
-            (answer(400, None), first, 0, Next::GivenUp),
-            (answer(404, Some(9)), first, 0, Next::GivenUp),
-            (answer(429, None), first, 0, Next::Again(at(60))),
-            (answer(429, Some(600)), first, 0, Next::Again(at(600))),
-            (answer(408, None), (1, at(0)), 60, Next::Again(at(180))),
-            (answer(500, None), (3, at(0)), 0, Next::Again(at(480))),
-            (answer(302, None), first, 0, Next::Again(at(60))),
-            (Err(PostError::Timeout(TIMEOUT)), (40, at(0)), 0, Next::Again(at(86_400))),
-            (answer(500, None), (40, at(0)), 6 * 86_400 + 1, Next::GivenUp),
-            (Err(PostError::Url(String::new())), first, 0, Next::GivenUp),
+            (answer(204, None), first, 0, ExportDecision::Done),
+            (answer(400, None), first, 0, ExportDecision::GivenUp),
+            (answer(404, Some(9)), first, 0, ExportDecision::GivenUp),
+            (answer(429, None), first, 0, ExportDecision::Retry(at(60))),
+            (answer(429, Some(600)), first, 0, ExportDecision::Retry(at(600))),
+            (answer(408, None), (1, at(0)), 60, ExportDecision::Retry(at(180))),
+            (answer(500, None), (3, at(0)), 0, ExportDecision::Retry(at(480))),
+            (answer(302, None), first, 0, ExportDecision::Retry(at(60))),
+            (Err(HttpClientError::Timeout(TIMEOUT)), (40, at(0)), 0, ExportDecision::Retry(at(86_400))),
+            (answer(500, None), (40, at(0)), 6 * 86_400 + 1, ExportDecision::GivenUp),
+            (Err(HttpClientError::Url(String::new())), first, 0, ExportDecision::GivenUp),
         ] {
-            assert_eq!(next(&given, state, at(now)), wanted, "{given:?} {state:?}");
+            assert_eq!(decide_export(&given, state, at(now)), wanted, "{given:?} {state:?}");
         }
     }
 }

@@ -14,57 +14,61 @@
 
 use bytes::Bytes;
 use mail::address::Address;
-use mail::arrival::Arrival;
+use mail::arrival::InboundMessage;
 use mail::id::EmailId;
 use mail::message;
 use mail::recipient::Recipient;
-use mail::returned::reporter::{self, Reporter};
-use mail::returned::{Complaint, signatures};
+use mail::returned::reporter::{self, FeedbackReporter};
+use mail::returned::{Complaint, dkim_signature_values};
 use mail::task::TaskId;
 use store::email::EmailWithRecipients;
 
-use super::book::News;
-use super::{About, Returned, ReturnedError};
+use super::book::BounceReport;
+use super::{BounceError, BounceProcessor, BouncedRecipient};
 
 /// Why a complaint is believed.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-enum Proof {
+enum ComplaintProof {
     /// A reporter that the operator trusts wrote it.
     Reporter,
     /// It has a signature that only those have who got the email.
     Signature,
 }
 
-impl Returned {
+impl BounceProcessor {
     /// Books a complaint that came to where complaints come in.
-    pub(super) async fn complain(
+    pub(super) async fn apply_complaint(
         &self,
         complaint: Complaint,
-        arrival: &Arrival,
-        trusted: &[Reporter],
-    ) -> Result<&'static str, ReturnedError> {
-        let about = match self.by_return_path(&complaint).await? {
+        arrival: &InboundMessage,
+        trusted: &[FeedbackReporter],
+    ) -> Result<&'static str, BounceError> {
+        let about = match self.find_by_return_path(&complaint).await? {
             Some(about) => about,
             None => {
-                let Some(found) = self.by_message_id(&complaint).await? else { return Ok("unknown") };
-                let proof = self.proof_of(&found, &complaint, (arrival, trusted)).await?;
-                let meant = proof.and_then(|proof| whose(&found, &complaint, proof));
+                let Some(found) = self.find_by_message_id(&complaint).await? else { return Ok("unknown") };
+                let proof = self.find_proof(&found, &complaint, (arrival, trusted)).await?;
+                let meant = proof.and_then(|proof| complained_recipient(&found, &complaint, proof));
                 let Some(meant) = meant else {
                     tracing::info!(email.id = %found.email.id, peer = %arrival.peer, proof = ?proof,
                         "a complaint that does not prove whose it is changes nothing");
                     return Ok("unproven");
                 };
                 let task = TaskId { email: found.email.id, recipient: meant.index };
-                About { account: found.email.account, task }
+                BouncedRecipient { account: found.email.account, task }
             }
         };
-        self.book(about, &News::Complaint(complaint.arriving_at(arrival.received_at)), arrival.received_at)
-            .await
+        self.apply(
+            about,
+            &BounceReport::Complaint(complaint.with_default_arrival(arrival.received_at)),
+            arrival.received_at,
+        )
+        .await
     }
 
-    async fn by_return_path(&self, complaint: &Complaint) -> Result<Option<About>, ReturnedError> {
+    async fn find_by_return_path(&self, complaint: &Complaint) -> Result<Option<BouncedRecipient>, BounceError> {
         for path in &complaint.return_paths {
-            if let Some(about) = self.whose(path).await? {
+            if let Some(about) = self.find_recipient(path).await? {
                 return Ok(Some(about));
             }
         }
@@ -72,55 +76,56 @@ impl Returned {
     }
 
     /// The email whose `Message-ID` is in it: that of mail that we composed holds the email's id.
-    async fn by_message_id(
-        &self,
-        complaint: &Complaint,
-    ) -> Result<Option<EmailWithRecipients>, ReturnedError> {
+    async fn find_by_message_id(&self, complaint: &Complaint) -> Result<Option<EmailWithRecipients>, BounceError> {
         let Some((id, domain)) = complaint.message_id.as_deref().and_then(|id| id.rsplit_once('@')) else {
             return Ok(None);
         };
         let Ok(email) = format!("{}{}", EmailId::PREFIX, id.to_ascii_uppercase()).parse::<EmailId>() else {
             return Ok(None);
         };
-        let Some(account) = self.account_of(domain.parse().ok()).await? else { return Ok(None) };
+        let Some(account) = self.find_account(domain.parse().ok()).await? else { return Ok(None) };
         Ok(store::email::get(&self.worker.store, account, email).await?)
     }
 
-    async fn proof_of(
+    async fn find_proof(
         &self,
         found: &EmailWithRecipients,
         complaint: &Complaint,
-        (arrival, trusted): (&Arrival, &[Reporter]),
-    ) -> Result<Option<Proof>, ReturnedError> {
-        if reporter::wrote(trusted, arrival) {
-            return Ok(Some(Proof::Reporter));
+        (arrival, trusted): (&InboundMessage, &[FeedbackReporter]),
+    ) -> Result<Option<ComplaintProof>, BounceError> {
+        if reporter::is_trusted_author(trusted, arrival) {
+            return Ok(Some(ComplaintProof::Reporter));
         }
         if complaint.signatures.is_empty() {
             return Ok(None);
         }
         let (store, email) = (&self.worker.store, &found.email);
-        let sent = store::email::raw(store, email.account, email.id).await?;
-        let ours = sent.as_ref().map(header).map(signatures).unwrap_or_default();
+        let sent = store::email::get_body(store, email.account, email.id).await?;
+        let ours = sent.as_ref().map(header_bytes).map(dkim_signature_values).unwrap_or_default();
         let has_one = ours.iter().any(|ours| complaint.signatures.contains(ours));
-        Ok(has_one.then_some(Proof::Signature))
+        Ok(has_one.then_some(ComplaintProof::Signature))
     }
 }
 
-fn header(message: &Bytes) -> &[u8] {
-    message.get(..message::fields(message).1).unwrap_or_default()
+fn header_bytes(message: &Bytes) -> &[u8] {
+    message.get(..message::parse_fields(message).1).unwrap_or_default()
 }
 
 /// The recipient that it is about.
-fn whose<'f>(found: &'f EmailWithRecipients, complaint: &Complaint, proof: Proof) -> Option<&'f Recipient> {
+fn complained_recipient<'f>(
+    found: &'f EmailWithRecipients,
+    complaint: &Complaint,
+    proof: ComplaintProof,
+) -> Option<&'f Recipient> {
     match (found.recipients.as_slice(), proof) {
         ([one], _) => Some(one),
-        (several, Proof::Reporter) => {
-            several.iter().find(|one| complaint.recipients.iter().any(|named| same(named, &one.address)))
+        (several, ComplaintProof::Reporter) => {
+            several.iter().find(|one| complaint.recipients.iter().any(|named| is_same_mailbox(named, &one.address)))
         }
-        (_, Proof::Signature) => None,
+        (_, ComplaintProof::Signature) => None,
     }
 }
 
-fn same(one: &Address, other: &Address) -> bool {
-    one.domain() == other.domain() && one.local().eq_ignore_ascii_case(other.local())
+fn is_same_mailbox(one: &Address, other: &Address) -> bool {
+    one.domain() == other.domain() && one.local_part().eq_ignore_ascii_case(other.local_part())
 }

@@ -10,40 +10,40 @@ use std::net::IpAddr;
 use std::time::Duration;
 
 use futures_util::StreamExt as _;
-use mail::address::Name;
+use mail::address::DomainName;
 
-use super::Returned;
+use super::BounceProcessor;
 
 /// Addresses that are asked about.
 const ADDRESSES_MAX: usize = 100;
 /// At once.
-const AT_ONCE: usize = 25;
+const CONCURRENCY: usize = 25;
 /// Names of one address that are looked at: an honest host has one.
 const NAMES_MAX: usize = 3;
 /// For so long in all.
-const LOOK_MAX: Duration = Duration::from_secs(2);
+const LOOKUP_TIMEOUT: Duration = Duration::from_secs(2);
 
-impl Returned {
+impl BounceProcessor {
     /// The names of the first of these addresses.
-    pub async fn hosts(&self, addresses: Vec<IpAddr>) -> HashMap<IpAddr, Name> {
+    pub async fn verified_host_names(&self, addresses: Vec<IpAddr>) -> HashMap<IpAddr, DomainName> {
         let mut found = HashMap::new();
         let asking =
-            addresses.into_iter().take(ADDRESSES_MAX).map(|ip| async move { (ip, self.host(ip).await) });
-        let mut asking = futures_util::stream::iter(asking).buffer_unordered(AT_ONCE);
+            addresses.into_iter().take(ADDRESSES_MAX).map(|ip| async move { (ip, self.verified_host_name(ip).await) });
+        let mut asking = futures_util::stream::iter(asking).buffer_unordered(CONCURRENCY);
         let look = async {
             while let Some((ip, host)) = asking.next().await {
                 found.extend(host.map(|host| (ip, host)));
             }
         };
-        if tokio::time::timeout(LOOK_MAX, look).await.is_err() {
+        if tokio::time::timeout(LOOKUP_TIMEOUT, look).await.is_err() {
             tracing::debug!("not all names of hosts in DMARC reports were found in time");
         }
         found
     }
 
     /// A name of the address that leads back to it.
-    async fn host(&self, ip: IpAddr) -> Option<Name> {
-        let resolver = self.worker.planner.resolver();
+    async fn verified_host_name(&self, ip: IpAddr) -> Option<DomainName> {
+        let resolver = self.worker.router.resolver();
         let names = resolver.ptr(ip).await.ok()?.data;
         for name in names.into_iter().take(NAMES_MAX) {
             if resolver.addresses(&name).await.is_ok_and(|answer| answer.data.contains(&ip)) {

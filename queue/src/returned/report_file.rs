@@ -10,16 +10,16 @@
 
 use std::io::Read;
 
-use mail::returned::parts::Part;
+use mail::returned::parts::ReportPart;
 
 /// Files that are tried, of a message or of an archive: a report is one file.
 const FILES_MAX: usize = 3;
 /// The largest archive. Its directory is read whole, at some 400 bytes of memory for 46 bytes of file.
 const ARCHIVE_BYTES_MAX: usize = 4 << 20;
 /// The mark that every gzip file begins with (RFC 1952 2.3.1).
-const GZIP: &[u8] = &[0x1f, 0x8b];
+const GZIP_MAGIC: &[u8] = &[0x1f, 0x8b];
 /// The mark that a zip archive with a file begins with (APPNOTE 4.3.7).
-const ZIP: &[u8] = b"PK\x03\x04";
+const ZIP_MAGIC: &[u8] = b"PK\x03\x04";
 /// UTF-8's byte order mark.
 const BYTE_ORDER_MARK: &[u8] = b"\xef\xbb\xbf";
 
@@ -36,59 +36,58 @@ pub(super) struct ReportFormat {
 
 impl ReportFormat {
     /// The first file among the parts of a message that `parse` can read.
-    pub(super) fn find<T>(&self, parts: &[Part<'_>], parse: impl Fn(&[u8]) -> Option<T>) -> Option<T> {
-        let candidates = parts.iter().filter(|part| self.may_be(&part.body)).take(FILES_MAX);
+    pub(super) fn find<T>(&self, parts: &[ReportPart<'_>], parse: impl Fn(&[u8]) -> Option<T>) -> Option<T> {
+        let candidates = parts.iter().filter(|part| self.may_be_report(&part.body)).take(FILES_MAX);
         candidates.into_iter().find_map(|part| {
             self.unpack(&part.body).iter().filter(|file| self.is_bounded(file)).find_map(|file| parse(file))
         })
     }
 
-    fn may_be(&self, file: &[u8]) -> bool {
-        file.starts_with(GZIP) || file.starts_with(ZIP) || self.is_plain(file)
+    fn may_be_report(&self, file: &[u8]) -> bool {
+        file.starts_with(GZIP_MAGIC) || file.starts_with(ZIP_MAGIC) || self.is_plain(file)
     }
 
     fn is_plain(&self, file: &[u8]) -> bool {
-        let text = plain(file);
+        let text = trim_bom(file);
         self.beginnings.iter().any(|beginning| text.starts_with(beginning))
     }
 
     /// The files in a file, by how it begins: senders choose names and types freely.
     fn unpack(&self, file: &[u8]) -> Vec<Vec<u8>> {
-        if file.starts_with(GZIP) {
-            return self.read(flate2::read::GzDecoder::new(file)).into_iter().collect();
+        if file.starts_with(GZIP_MAGIC) {
+            return self.read_bounded(flate2::read::GzDecoder::new(file)).into_iter().collect();
         }
-        if !file.starts_with(ZIP) {
-            return vec![plain(file).to_vec()];
+        if !file.starts_with(ZIP_MAGIC) {
+            return vec![trim_bom(file).to_vec()];
         }
         if file.len() > ARCHIVE_BYTES_MAX {
             return Vec::new();
         }
         let Ok(mut archive) = zip::ZipArchive::new(std::io::Cursor::new(file)) else { return Vec::new() };
         let files = archive.len().min(FILES_MAX);
-        (0..files).filter_map(|at| self.read(archive.by_index(at).ok()?)).collect()
+        (0..files).filter_map(|at| self.read_bounded(archive.by_index(at).ok()?)).collect()
     }
 
     /// All that a reader gives; nothing when it is too much, or broken.
-    fn read(&self, reader: impl Read) -> Option<Vec<u8>> {
+    fn read_bounded(&self, reader: impl Read) -> Option<Vec<u8>> {
         let mut out = Vec::new();
         reader.take(self.bytes_max + 1).read_to_end(&mut out).ok()?;
         if out.len() as u64 > self.bytes_max {
             return None;
         }
-        let begins_at = out.len() - plain(&out).len();
+        let begins_at = out.len() - trim_bom(&out).len();
         out.drain(..begins_at);
         Some(out)
     }
 
     fn is_bounded(&self, file: &[u8]) -> bool {
-        let is_rare = |(mark, count_max): &(&[u8], usize)| {
-            memchr::memmem::find_iter(file, mark).nth(*count_max).is_none()
-        };
+        let is_rare =
+            |(mark, count_max): &(&[u8], usize)| memchr::memmem::find_iter(file, mark).nth(*count_max).is_none();
         file.len() as u64 <= self.bytes_max && self.marks.iter().all(is_rare)
     }
 }
 
-fn plain(file: &[u8]) -> &[u8] {
+fn trim_bom(file: &[u8]) -> &[u8] {
     file.strip_prefix(BYTE_ORDER_MARK).unwrap_or(file).trim_ascii_start()
 }
 
@@ -100,8 +99,7 @@ mod tests {
 
     use super::*;
 
-    const FORMAT: ReportFormat =
-        ReportFormat { beginnings: &[b"<feedback"], bytes_max: 1_000, marks: &[(b"<", 100)] };
+    const FORMAT: ReportFormat = ReportFormat { beginnings: &[b"<feedback"], bytes_max: 1_000, marks: &[(b"<", 100)] };
 
     /// What becomes of a message with these bodies.
     fn found(bodies: &[&[u8]]) -> Option<usize> {
@@ -112,7 +110,7 @@ mod tests {
             message.extend_from_slice(b"\r\n");
         }
         message.extend_from_slice(b"--b--\r\n");
-        FORMAT.find(&parts::of(&message), |file| {
+        FORMAT.find(&parts::parse_parts(&message), |file| {
             file.trim_ascii_end().ends_with(b"</feedback>").then_some(file.len())
         })
     }
@@ -131,10 +129,7 @@ mod tests {
     fn elements_are_bounded_and_not_only_bytes() {
         let trimmed = |elements| FORMAT.unpack(&report(elements)).concat();
         assert!(FORMAT.is_bounded(&trimmed(98)));
-        assert!(
-            !FORMAT.is_bounded(&trimmed(99)),
-            "one mark too many, in far less than the bytes that are allowed"
-        );
+        assert!(!FORMAT.is_bounded(&trimmed(99)), "one mark too many, in far less than the bytes that are allowed");
         assert!(!FORMAT.is_bounded(&[b' '; 1_001]));
         assert!(FORMAT.unpack(&gzip(&report(98))).iter().any(|file| FORMAT.is_bounded(file)));
         assert!(!FORMAT.unpack(&gzip(&report(99))).iter().any(|file| FORMAT.is_bounded(file)));
@@ -150,8 +145,8 @@ mod tests {
 
     #[test]
     fn a_large_archive_is_not_opened() {
-        let mut archive = ZIP.to_vec();
+        let mut archive = ZIP_MAGIC.to_vec();
         archive.resize(ARCHIVE_BYTES_MAX + 1, 0);
-        assert!(FORMAT.may_be(&archive) && FORMAT.unpack(&archive).is_empty());
+        assert!(FORMAT.may_be_report(&archive) && FORMAT.unpack(&archive).is_empty());
     }
 }

@@ -3,11 +3,11 @@
 use bytes::Bytes;
 use futures_util::future::{LocalBoxFuture, join_all};
 use mail::address::Mailbox as Author;
-use mail::email::{Category, Door, Email, HeaderFacts, Rollup};
+use mail::email::{Category, Email, EmailRollup, HeaderSummary, Ingress};
 use mail::event::{Event, EventKind};
 use mail::id::EmailId;
-use mail::recipient::{Notify as Wish, Recipient, RecipientKind, RecipientState};
-use mail::suppression::{Reason, Suppression};
+use mail::recipient::{DsnOptions as Wish, Recipient, RecipientKind, RecipientState};
+use mail::suppression::{Suppression, SuppressionReason};
 use serde_json::json;
 use store::engine::{Batch, Store};
 
@@ -20,21 +20,21 @@ pub(super) fn at(hours: i64) -> Timestamp {
 }
 
 /// A node on a store; nothing of it runs.
-pub(super) fn node(store: Store) -> Returned {
-    let facts = Facts {
+pub(super) fn node(store: Store) -> BounceProcessor {
+    let facts = ServiceHosts {
         return_path_host: "rp.service.example".parse().unwrap(),
         spf_include_host: "spf.service.example".parse().unwrap(),
         ownership_label: "_service".to_owned(),
         mail_host: "mx.service.example".parse().unwrap(),
         pages_host: None,
     };
-    Returned::new(crate::worker::tests::idle(store), facts)
+    BounceProcessor::new(crate::worker::tests::idle(store), facts)
 }
 
 /// An email to two, each as said.
 struct Ground {
     store: Store,
-    returned: Returned,
+    returned: BounceProcessor,
     email: EmailId,
 }
 
@@ -84,11 +84,11 @@ impl Ground {
         Email {
             id: self.email,
             account: self.account(),
-            door: Door::Api,
+            door: Ingress::Api,
             from: Author { name: None, address: "hello@acme.example".parse().unwrap() },
             reverse_path: None,
             domain: Some("acme.example".parse().unwrap()),
-            facts: HeaderFacts::default(),
+            facts: HeaderSummary::default(),
             tags: Vec::new(),
             category: Category::Transactional,
             size_bytes: 1,
@@ -112,8 +112,8 @@ impl Ground {
         self.returned.worker.verp.address(task, &"rp.acme.example".parse().unwrap()).unwrap()
     }
 
-    fn arrival(&self, recipient: u16, message: &str, hours: i64) -> Arrival {
-        Arrival {
+    fn arrival(&self, recipient: u16, message: &str, hours: i64) -> InboundMessage {
+        InboundMessage {
             received_at: at(hours),
             peer: "192.0.2.9".parse().unwrap(),
             helo: "mx.recipient.example".to_owned(),
@@ -124,13 +124,13 @@ impl Ground {
         }
     }
 
-    async fn comes(&self, recipient: u16, message: &str, hours: i64) -> Result<Taken, ReturnedError> {
-        self.returned.take(Mailbox::ReturnPath, &self.arrival(recipient, message, hours), &[]).await
+    async fn comes(&self, recipient: u16, message: &str, hours: i64) -> Result<BounceHandling, BounceError> {
+        self.returned.process(BounceMailbox::ReturnPath, &self.arrival(recipient, message, hours), &[]).await
     }
 
     async fn complaint_comes(&self, message: &str) {
         let arrival = self.arrival(0, message, 20);
-        self.returned.take(Mailbox::Complaints, &arrival, &[]).await.unwrap();
+        self.returned.process(BounceMailbox::Complaints, &arrival, &[]).await.unwrap();
     }
 
     async fn recipients(&self) -> Vec<Recipient> {
@@ -183,7 +183,7 @@ async fn what_was_delivered_bounces_later_and_is_complained_about() {
     assert_eq!(ada.delivered_at, Some(at(1)), "it was, after all");
     assert!(ada.bounced_at.is_some());
     let hard = ground.suppression(0).await.unwrap();
-    assert_eq!((hard.reason, hard.expires_at, hard.email), (Reason::HardBounce, None, Some(ground.email)));
+    assert_eq!((hard.reason, hard.expires_at, hard.email), (SuppressionReason::HardBounce, None, Some(ground.email)));
     let events = ground.events().await;
     assert_eq!(events[0].recipient.as_ref().unwrap().to_string(), RECIPIENTS[0]);
     assert_eq!(
@@ -193,7 +193,7 @@ async fn what_was_delivered_bounces_later_and_is_complained_about() {
             "diagnostic": "smtp; 550 5.1.1 user unknown", "mx_host": "mx.recipient.example", "async": true,
         }, "suppression_id": hard.id, "suppressed_until": null})
     );
-    let rollup = Rollup::of(&[ada]);
+    let rollup = EmailRollup::from_recipients(&[ada]);
     assert_eq!(serde_json::to_value(rollup.status).unwrap(), "bounced");
     assert_eq!(rollup.bounce_reason.as_deref(), Some("550 5.1.1 user unknown"));
     ground.complaint_comes(&arf(&format!("Return-Path: <{}>", ground.path(0)))).await;
@@ -201,12 +201,12 @@ async fn what_was_delivered_bounces_later_and_is_complained_about() {
     assert_eq!((ada.state, ada.last_event.0), (Bounced, EventKind::Complained));
     assert!(ada.complained_at.is_some());
     let complaint = ground.suppression(0).await.unwrap();
-    assert_eq!((complaint.id, complaint.reason), (hard.id, Reason::Complaint), "upgraded");
+    assert_eq!((complaint.id, complaint.reason), (hard.id, SuppressionReason::Complaint), "upgraded");
     let told = ground.events().await.pop().unwrap();
     assert_eq!(told.kind, EventKind::Complained);
     assert_eq!(
         told.detail,
-        json!({"complaint": {"feedback_type": "abuse", "source": "fbl", "user_agent": "Some/1", "arrived_at": mail::moment::write(at(20))},
+        json!({"complaint": {"feedback_type": "abuse", "source": "fbl", "user_agent": "Some/1", "arrived_at": mail::moment::to_rfc3339(at(20))},
             "suppression_id": hard.id})
     );
 }
@@ -219,18 +219,17 @@ async fn a_complaint_first_and_a_bounce_after_it() {
     let ada = ground.recipients().await.remove(0);
     assert_eq!((ada.state, ada.last_event.0), (Bounced, EventKind::Bounced));
     assert!(ada.complained_at.is_some());
-    assert_eq!(ground.suppression(0).await.unwrap().reason, Reason::Complaint, "it outweighs");
+    assert_eq!(ground.suppression(0).await.unwrap().reason, SuppressionReason::Complaint, "it outweighs");
     assert_eq!(ground.kinds().await, [EventKind::Complained, EventKind::Bounced]);
 }
 
 #[tokio::test]
 async fn the_same_counts_once_however_often_and_wherever_it_comes() {
     let ground = Ground::of([Delivered, Delivered]).await;
-    let other =
-        Ground { returned: node(ground.store.clone()), store: ground.store.clone(), email: ground.email };
+    let other = Ground { returned: node(ground.store.clone()), store: ground.store.clone(), email: ground.email };
     let (bounce, complaint) = (unknown(), arf("From: x"));
     let full = dsn("failed", "5.2.2", "552 5.2.2 mailbox full");
-    let mut all: Vec<LocalBoxFuture<'_, Result<Taken, ReturnedError>>> = Vec::new();
+    let mut all: Vec<LocalBoxFuture<'_, Result<BounceHandling, BounceError>>> = Vec::new();
     for node in [&ground, &other] {
         for message in [&bounce, &complaint, &full, &bounce, &complaint] {
             all.push(Box::pin(node.comes(0, message, 20)));
@@ -245,7 +244,7 @@ async fn the_same_counts_once_however_often_and_wherever_it_comes() {
     use EventKind as E;
     assert_eq!(kinds, [E::Bounced, E::Bounced, E::Complained, E::Complained]);
     for who in 0..2 {
-        assert_eq!(ground.suppression(who).await.unwrap().reason, Reason::Complaint);
+        assert_eq!(ground.suppression(who).await.unwrap().reason, SuppressionReason::Complaint);
     }
 }
 
@@ -254,14 +253,14 @@ async fn what_gives_up_for_what_may_pass_is_soft() {
     let ground = Ground::of([Delivered, Delivered]).await;
     ground.comes(0, &dsn("failed", "4.4.7", "451 4.4.1 no answer"), 25).await.unwrap();
     let soft = ground.suppression(0).await.unwrap();
-    assert_eq!(soft.reason, Reason::SoftBounce);
+    assert_eq!(soft.reason, SuppressionReason::SoftBounce);
     assert!(soft.expires_at.is_some());
     let told = ground.events().await.pop().unwrap().detail;
     assert_eq!((&told["bounce"]["type"], told["suppressed_until"].is_string()), (&json!("soft"), true));
     // What blames us suppresses for a day, and bounces all the same: it was delivered, and nothing else is left.
     ground.comes(1, &dsn("failed", "5.7.1", "554 5.7.1 this is spam"), 25).await.unwrap();
     assert_eq!(ground.recipients().await[1].state, Bounced);
-    assert_eq!(ground.suppression(1).await.unwrap().reason, Reason::SmtpFailure);
+    assert_eq!(ground.suppression(1).await.unwrap().reason, SuppressionReason::SmtpFailure);
     let told = ground.events().await.pop().unwrap().detail;
     let bounce = (&told["bounce"]["type"], &told["bounce"]["category"]);
     assert_eq!(bounce, (&json!("soft"), &json!("content_rejected")));
@@ -290,17 +289,15 @@ async fn what_changes_nothing_changes_nothing() {
     ground.comes(1, &unknown(), 25).await.unwrap();
     assert_eq!(ground.recipients().await, before);
     let early = ground.comes(0, &arf("From: x"), 25).await;
-    assert!(matches!(early, Err(ReturnedError::TooEarly)), "{early:?}");
+    assert!(matches!(early, Err(BounceError::StillDelivering)), "{early:?}");
     // What is being tried comes back before it is known how that ends: then again.
     let ground = Ground::of([RecipientState::Queued, Delivered]).await;
     let early = ground.comes(0, &unknown(), 25).await;
-    assert!(matches!(early, Err(ReturnedError::TooEarly)), "{early:?}");
+    assert!(matches!(early, Err(BounceError::StillDelivering)), "{early:?}");
     let ground = Ground::of([Delivered, Delivered]).await;
     let before = ground.recipients().await;
     let vacation = "From: ada@recipient.example\nSubject: Away\nAuto-Submitted: auto-replied\n\nI am away.\n";
-    for message in
-        [vacation, "", "\n", &dsn("delivered", "2.0.0", "250 ok"), &dsn("relayed", "2.0.0", "250 ok")]
-    {
+    for message in [vacation, "", "\n", &dsn("delivered", "2.0.0", "250 ok"), &dsn("relayed", "2.0.0", "250 ok")] {
         ground.comes(0, message, 25).await.unwrap();
     }
     // Words that people quote are a bounce from who sends bounces alone.
@@ -309,8 +306,8 @@ async fn what_changes_nothing_changes_nothing() {
         "I'm sorry to have to inform you that your message could not be delivered."
     );
     let from_ada =
-        Arrival { reverse_path: "ada@recipient.example".parse().ok(), ..ground.arrival(0, &quoted, 25) };
-    ground.returned.take(Mailbox::ReturnPath, &from_ada, &[]).await.unwrap();
+        InboundMessage { reverse_path: "ada@recipient.example".parse().ok(), ..ground.arrival(0, &quoted, 25) };
+    ground.returned.process(BounceMailbox::ReturnPath, &from_ada, &[]).await.unwrap();
     let (old, old_complaint) = (unknown(), arf("From: x"));
     let too_late = 1 + 30 * 24 + 1;
     ground.comes(0, &old, too_late).await.unwrap();
@@ -326,29 +323,29 @@ async fn forged_paths_are_not_known_and_forgotten_emails_are_taken() {
     let path = ground.path(0).to_string();
     let at = |host: &str| path.replace("rp.acme.example", host);
     for (text, mailbox) in [
-        (path.clone(), Some(Mailbox::ReturnPath)),
-        (path.to_uppercase(), Some(Mailbox::ReturnPath)),
+        (path.clone(), Some(BounceMailbox::ReturnPath)),
+        (path.to_uppercase(), Some(BounceMailbox::ReturnPath)),
         (path.replace("-0-", "-1-"), None),
         // At no other host than it was made for, but for the one that it is an alias of.
-        (at("rp.service.example"), Some(Mailbox::ReturnPath)),
+        (at("rp.service.example"), Some(BounceMailbox::ReturnPath)),
         (at("rp.evil.example"), None),
         (at("rp.mail.acme.example"), None),
         (at("acme.example"), None),
         (at("mx.acme.example"), None),
         ("hello@rp.acme.example".to_owned(), None),
-        ("fbl@rp.service.example".to_owned(), Some(Mailbox::Complaints)),
-        ("Abuse@rp.service.example".to_owned(), Some(Mailbox::Complaints)),
-        ("dmarc@rp.service.example".to_owned(), Some(Mailbox::DmarcReports)),
+        ("fbl@rp.service.example".to_owned(), Some(BounceMailbox::Complaints)),
+        ("Abuse@rp.service.example".to_owned(), Some(BounceMailbox::Complaints)),
+        ("dmarc@rp.service.example".to_owned(), Some(BounceMailbox::DmarcReports)),
         ("dmarc@rp.acme.example".to_owned(), None),
-        ("tls-reports@rp.service.example".to_owned(), Some(Mailbox::TlsReports)),
+        ("tls-reports@rp.service.example".to_owned(), Some(BounceMailbox::TlsReports)),
     ] {
-        assert_eq!(ground.returned.knows(&text.parse().unwrap()).await.unwrap(), mailbox, "{text}");
+        assert_eq!(ground.returned.find_mailbox(&text.parse().unwrap()).await.unwrap(), mailbox, "{text}");
     }
     let forged: Address = path.replace("-0-", "-1-").parse().unwrap();
-    let arrival = Arrival { recipient: forged, ..ground.arrival(0, &unknown(), 20) };
-    ground.returned.take(Mailbox::ReturnPath, &arrival, &[]).await.unwrap();
+    let arrival = InboundMessage { recipient: forged, ..ground.arrival(0, &unknown(), 20) };
+    ground.returned.process(BounceMailbox::ReturnPath, &arrival, &[]).await.unwrap();
     let mut batch = Batch::progress();
-    store::email::forget(&ground.store, &mut batch, ground.account(), &[ground.email]).await.unwrap();
+    store::email::purge(&ground.store, &mut batch, ground.account(), &[ground.email]).await.unwrap();
     ground.store.commit(batch).await.unwrap();
     ground.comes(0, &unknown(), 20).await.unwrap();
     assert!(ground.events().await.is_empty() && ground.suppression(0).await.is_none());
@@ -358,7 +355,7 @@ async fn forged_paths_are_not_known_and_forgotten_emails_are_taken() {
 async fn what_comes_back_while_an_email_is_forgotten_leaves_nothing_behind() {
     let ground = Ground::of([Delivered, Delivered]).await;
     let mut forgetting = Batch::progress();
-    store::email::forget(&ground.store, &mut forgetting, ground.account(), &[ground.email]).await.unwrap();
+    store::email::purge(&ground.store, &mut forgetting, ground.account(), &[ground.email]).await.unwrap();
     ground.comes(0, &unknown(), 20).await.unwrap();
     let outcome = ground.store.commit(forgetting).await;
     assert!(matches!(outcome, Err(store::engine::CommitError::Conflict { .. })), "{outcome:?}");
@@ -374,8 +371,8 @@ async fn a_report_need_not_come_from_the_null_path() {
         [(unknown(), "ada@recipient.example"), (free.to_owned(), "mailer-daemon@recipient.example")]
     {
         let ground = Ground::of([Delivered, Delivered]).await;
-        let arrival = Arrival { reverse_path: sender.parse().ok(), ..ground.arrival(0, &message, 25) };
-        ground.returned.take(Mailbox::ReturnPath, &arrival, &[]).await.unwrap();
+        let arrival = InboundMessage { reverse_path: sender.parse().ok(), ..ground.arrival(0, &message, 25) };
+        ground.returned.process(BounceMailbox::ReturnPath, &arrival, &[]).await.unwrap();
         assert_eq!(ground.recipients().await[0].state, Bounced, "{sender}");
     }
 }

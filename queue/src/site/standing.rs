@@ -3,8 +3,8 @@
 use jiff::Timestamp;
 use mail::given_name::PoolName;
 
-use super::Resting;
-use crate::pace::Rest;
+use super::BackoffState;
+use crate::pace::Backoff;
 
 /// Why fewer connections may be open to a site than before.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -33,7 +33,7 @@ pub struct SiteStanding {
     /// Until when it is left alone because it cannot be reached.
     pub dead_until: Option<Timestamp>,
     /// Until when it is left alone because it asked for it; it may be over.
-    pub resting: Option<Resting>,
+    pub resting: Option<BackoffState>,
     /// The last refusal of its hosts, or error on the way to them.
     pub last_error: Option<String>,
     /// Why fewer connections may be open than before.
@@ -64,10 +64,11 @@ impl SiteStanding {
     /// How it rests now, and until when.
     #[must_use]
     pub fn rests(&self, now: Timestamp) -> Option<(String, Timestamp)> {
-        let Resting { rest, until, because } = self.resting.as_ref().filter(|resting| resting.until > now)?;
+        let BackoffState { kind: rest, until, reason: because } =
+            self.resting.as_ref().filter(|resting| resting.until > now)?;
         let how = match rest {
-            Rest::BackOff => "left alone",
-            Rest::Pause(_) => "paused",
+            Backoff::Exponential => "left alone",
+            Backoff::Fixed(_) => "paused",
         };
         Some((format!("{how} until {until:.0} because it said: {because}"), *until))
     }

@@ -24,24 +24,24 @@ const TEXT_BYTES_MAX: usize = 1_024;
 const ADDRESSES_MAX: usize = 8;
 
 #[derive(Debug, Default)]
-struct Generation {
+struct EventGeneration {
     events: HashMap<EventId, Event>,
     emails: HashMap<EmailId, Arc<Email>>,
 }
 
 /// What was committed a moment ago.
 #[derive(Debug, Default)]
-pub(crate) struct Fresh {
-    generations: Mutex<[Generation; 2]>,
+pub(crate) struct RecentEvents {
+    generations: Mutex<[EventGeneration; 2]>,
 }
 
-impl Fresh {
-    fn lock(&self) -> MutexGuard<'_, [Generation; 2]> {
+impl RecentEvents {
+    fn lock(&self) -> MutexGuard<'_, [EventGeneration; 2]> {
         self.generations.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
     /// Keeps an event that was committed, and the email that it is about, when that is new.
-    pub(crate) fn keep(&self, event: Event, email: Option<Email>) {
+    pub(crate) fn insert(&self, event: Event, email: Option<Email>) {
         let email = email.filter(is_small).map(Arc::new);
         let mut generations = self.lock();
         let [young, old] = &mut *generations;
@@ -79,7 +79,7 @@ mod tests {
 
     #[test]
     fn what_is_old_is_forgotten_and_what_is_taken_is_gone() {
-        let (fresh, now) = (Fresh::default(), Timestamp::UNIX_EPOCH);
+        let (fresh, now) = (RecentEvents::default(), Timestamp::UNIX_EPOCH);
         let id = |number: usize| EventId::new(now, number as u128);
         for number in 0..3 * GENERATION_MAX {
             let kind = EventKind::Delivered;
@@ -94,7 +94,7 @@ mod tests {
                 created_at: now,
                 detail,
             };
-            fresh.keep(event, None);
+            fresh.insert(event, None);
         }
         assert!(fresh.take(id(GENERATION_MAX - 1)).is_none());
         assert!(fresh.take(id(GENERATION_MAX)).is_some());

@@ -7,28 +7,28 @@ use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
 use bytes::Bytes;
 use jiff::Timestamp;
-use mail::delivery::{Delivery, DeliveryStatus};
-use mail::domain::SealedKey;
+use mail::delivery::{WebhookDelivery, WebhookDeliveryStatus};
+use mail::domain::SealedSecret;
 use mail::event::Event;
 use mail::id::{AccountId, EventId, WebhookId};
-use mail::webhook::{ENDPOINTS_MAX, FORMER_SECRETS_MAX, FormerSecret, Webhook, secret_text};
+use mail::webhook::{ENDPOINTS_MAX, FORMER_SECRETS_MAX, FormerSecret, Webhook, format_secret};
 use serde_json::{Map, Value};
 use store::engine::{Batch, CommitError, ReadError};
-use store::stream::Entry;
+use store::stream::EventLogEntry;
 use thiserror::Error;
 
-use super::Webhooks;
-use super::follow::Follower;
+use super::WebhookSender;
+use super::follow::StreamSubscriber;
 use super::payload;
-use crate::accept::Hall;
-use crate::courier::http::{Answer, AnswerPermit, Get, Post, PostError, Target, UrlRules};
+use crate::accept::Intake;
+use crate::courier::http::{HttpClientError, HttpGet, HttpPost, HttpResponse, ResponsePermit, UrlRules, UrlTarget};
 
 /// What one permit holds at most: half of an account's part, so that its other questions go on beside it.
 const PERMIT_BYTES_MAX: usize = 8 << 20;
 /// Commits tried, when something is changed meanwhile.
-const TRIES_MAX: usize = 8;
+const COMMIT_TRIES_MAX: usize = 8;
 /// What the former secret is sealed as: another row than the secret, so that they are never taken for each other.
-const FORMER: &[u8] = b" former";
+const FORMER_SECRET_CONTEXT: &[u8] = b" former";
 
 /// Why something cannot be done with an endpoint.
 #[derive(Debug, Error)]
@@ -67,7 +67,7 @@ pub enum WebhookError {
 
 /// An event, as it is told.
 #[derive(Debug, Clone)]
-pub struct ToldEvent {
+pub struct DispatchedEvent {
     /// Its place in the stream.
     pub number: u64,
     /// The event.
@@ -76,25 +76,25 @@ pub struct ToldEvent {
     pub data: Map<String, Value>,
 }
 
-impl Webhooks {
-    fn seal(&self, row: &[u8], text: &str) -> Result<SealedKey, WebhookError> {
+impl WebhookSender {
+    fn seal_secret(&self, row: &[u8], text: &str) -> Result<SealedSecret, WebhookError> {
         let blob = self.vault.seal(row, text.as_bytes()).map_err(|_| WebhookError::Seal)?;
-        Ok(SealedKey(STANDARD.encode(blob)))
+        Ok(SealedSecret(STANDARD.encode(blob)))
     }
 
     /// The text of a former secret.
-    pub(super) fn open_former(&self, id: WebhookId, sealed: &str) -> Option<std::sync::Arc<str>> {
+    pub(super) fn unseal_former_secret(&self, id: WebhookId, sealed: &str) -> Option<std::sync::Arc<str>> {
         let blob = STANDARD.decode(sealed).ok()?;
-        let plain = self.vault.open(&[&id.to_bytes(), FORMER].concat(), &blob).ok()?;
+        let plain = self.vault.open(&[&id.to_bytes(), FORMER_SECRET_CONTEXT].concat(), &blob).ok()?;
         String::from_utf8(plain).ok().map(Into::into)
     }
 }
 
-impl Hall {
+impl Intake {
     /// Which URLs endpoints may have.
     #[must_use]
-    pub fn webhook_rules(&self) -> UrlRules {
-        self.worker.webhooks.rules()
+    pub fn webhook_url_rules(&self) -> UrlRules {
+        self.worker.webhooks.url_rules()
     }
 
     /// Whether an endpoint may have this URL.
@@ -102,37 +102,41 @@ impl Hall {
     /// # Errors
     /// What is wrong with it.
     pub fn check_webhook_url(&self, url: &str) -> Result<(), String> {
-        Target::read(url, self.webhook_rules()).map(drop)
+        UrlTarget::parse(url, self.webhook_url_rules()).map(drop)
     }
 
     /// Gets what stands at a URL that a stranger named, under the rules of webhooks.
     ///
     /// # Errors
     /// [`PostError`].
-    pub async fn fetch(&self, get: Get) -> Result<Answer, PostError> {
-        self.worker.webhooks.poster().get(get).await
+    pub async fn fetch_url(&self, get: HttpGet) -> Result<HttpResponse, HttpClientError> {
+        self.worker.webhooks.client().get(get).await
     }
 
     /// The same; what is kept of the answer is paid from a permit of [`Hall::answer_permit`].
     ///
     /// # Errors
     /// [`PostError`].
-    pub async fn fetch_within(&self, get: Get, permit: &mut AnswerPermit) -> Result<Answer, PostError> {
-        self.worker.webhooks.poster().get_within(get, Some(permit)).await
+    pub async fn fetch_url_with_permit(
+        &self,
+        get: HttpGet,
+        permit: &mut ResponsePermit,
+    ) -> Result<HttpResponse, HttpClientError> {
+        self.worker.webhooks.client().get_with_permit(get, Some(permit)).await
     }
 
     /// A permit to keep foreign answers in memory, for an account, of nothing yet.
     #[must_use]
-    pub fn answer_permit(&self, account: AccountId) -> AnswerPermit {
-        self.answers.permit(account, PERMIT_BYTES_MAX)
+    pub fn response_permit(&self, account: AccountId) -> ResponsePermit {
+        self.response_budget.permit(account, PERMIT_BYTES_MAX)
     }
 
     /// Posts to a URL that a stranger named, under the rules of webhooks, and reads more of the answer than of theirs.
     ///
     /// # Errors
     /// [`PostError`].
-    pub async fn submit(&self, post: Post, answer_bytes_max: usize) -> Result<Answer, PostError> {
-        self.worker.webhooks.poster().submit(post, answer_bytes_max).await
+    pub async fn post_url(&self, post: HttpPost, answer_bytes_max: usize) -> Result<HttpResponse, HttpClientError> {
+        self.worker.webhooks.client().post_with_limit(post, answer_bytes_max).await
     }
 
     /// Makes an endpoint as `settings` says, with an id and a secret of its own; the secret's text is in nobody's
@@ -142,20 +146,20 @@ impl Hall {
     /// [`WebhookError`].
     pub async fn create_webhook(&self, settings: Webhook) -> Result<(Webhook, String), WebhookError> {
         let (now, account) = (self.clock().now(), settings.account);
-        let id = WebhookId::new(now, self.entropy().id());
-        let text = secret_text(&self.entropy().secret());
-        let secret = self.worker.webhooks.seal(&id.to_bytes(), &text)?;
+        let id = WebhookId::new(now, self.entropy().unique_bits());
+        let text = format_secret(&self.entropy().secret());
+        let secret = self.worker.webhooks.seal_secret(&id.to_bytes(), &text)?;
         let webhook = Webhook { id, secret, created_at: now, updated_at: now, ..settings };
-        for _ in 0..TRIES_MAX {
-            let versions = store::webhook::versions(self.store(), &[account]).await?;
+        for _ in 0..COMMIT_TRIES_MAX {
+            let versions = store::webhook::list_versions(self.store(), &[account]).await?;
             let version = versions.into_iter().next().unwrap_or_default();
-            if store::webhook::all(self.store(), account).await?.len() >= ENDPOINTS_MAX {
+            if store::webhook::list(self.store(), account).await?.len() >= ENDPOINTS_MAX {
                 return Err(WebhookError::TooMany);
             }
             let mut batch = Batch::intake();
             store::webhook::create(&mut batch, &webhook, &version);
             if self.commit_unless_changed(batch).await? {
-                self.worker.webhooks.listen(now);
+                self.worker.webhooks.note_listener(now);
                 return Ok((webhook, text));
             }
         }
@@ -189,7 +193,7 @@ impl Hall {
         id: WebhookId,
         change: impl Fn(&mut Webhook),
     ) -> Result<Webhook, WebhookError> {
-        for _ in 0..TRIES_MAX {
+        for _ in 0..COMMIT_TRIES_MAX {
             let found = store::webhook::get(self.store(), account, id).await?;
             let (before, version) = found.ok_or(WebhookError::Unknown)?;
             let mut after = before.clone();
@@ -212,7 +216,7 @@ impl Hall {
     /// # Errors
     /// [`WebhookError`].
     pub async fn delete_webhook(&self, account: AccountId, id: WebhookId) -> Result<(), WebhookError> {
-        for _ in 0..TRIES_MAX {
+        for _ in 0..COMMIT_TRIES_MAX {
             let found = store::webhook::get(self.store(), account, id).await?;
             let (webhook, version) = found.ok_or(WebhookError::Unknown)?;
             let mut batch = Batch::progress();
@@ -236,12 +240,12 @@ impl Hall {
     ) -> Result<(Webhook, String), WebhookError> {
         let webhooks = &self.worker.webhooks;
         let before = self.webhook(account, id).await?;
-        let text = secret_text(&self.entropy().secret());
-        let secret = webhooks.seal(&id.to_bytes(), &text)?;
+        let text = format_secret(&self.entropy().secret());
+        let secret = webhooks.seal_secret(&id.to_bytes(), &text)?;
         let now = self.clock().now();
         let until = now.checked_add(grace).unwrap_or(Timestamp::MAX);
-        let former = match webhooks.open(id, &before.secret.0).filter(|_| !grace.is_zero()) {
-            Some(text) => Some(webhooks.seal(&[&id.to_bytes(), FORMER].concat(), &text)?),
+        let former = match webhooks.unseal_secret(id, &before.secret.0).filter(|_| !grace.is_zero()) {
+            Some(text) => Some(webhooks.seal_secret(&[&id.to_bytes(), FORMER_SECRET_CONTEXT].concat(), &text)?),
             None => None,
         };
         let changed = self.change_webhook(account, id, |webhook| {
@@ -264,18 +268,18 @@ impl Hall {
     ///
     /// # Errors
     /// [`WebhookError`].
-    pub async fn try_webhooks(
+    pub async fn send_test_deliveries(
         &self,
         endpoints: &[Webhook],
         (event, kind): (EventId, &str),
         body: &str,
-    ) -> Result<Vec<Delivery>, WebhookError> {
+    ) -> Result<Vec<WebhookDelivery>, WebhookError> {
         let (worker, now) = (&self.worker, self.clock().now());
         let mut batch = Batch::intake();
         let (mut deliveries, mut lines) = (Vec::new(), Vec::new());
         for endpoint in endpoints {
-            let due = worker.due((endpoint.account, endpoint.id), now).ok_or(WebhookError::Unavailable)?;
-            let delivery = Delivery {
+            let due = worker.new_due_delivery((endpoint.account, endpoint.id), now).ok_or(WebhookError::Unavailable)?;
+            let delivery = WebhookDelivery {
                 id: due.delivery,
                 account: endpoint.account,
                 webhook: endpoint.id,
@@ -283,7 +287,7 @@ impl Hall {
                 kind: kind.to_owned(),
                 subject: None,
                 body: Some(body.to_owned()),
-                status: DeliveryStatus::Pending,
+                status: WebhookDeliveryStatus::Pending,
                 attempts: 0,
                 by_hand: false,
                 next_attempt_at: Some(now),
@@ -292,7 +296,7 @@ impl Hall {
                 delivered_at: None,
             };
             store::delivery::create(&mut batch, &delivery, &due);
-            lines.push(due.line);
+            lines.push(due.queue);
             deliveries.push(delivery);
         }
         if deliveries.is_empty() {
@@ -303,7 +307,7 @@ impl Hall {
         }
         self.store().commit(batch).await?;
         for line in lines {
-            worker.webhooks.lines.note(line, now);
+            worker.webhooks.endpoint_queues.add(line, now);
         }
         Ok(deliveries)
     }
@@ -312,32 +316,32 @@ impl Hall {
     ///
     /// # Errors
     /// The store cannot be read.
-    pub async fn delivery_body(&self, delivery: &Delivery) -> Result<Option<Bytes>, ReadError> {
-        payload::body_of(self.store(), delivery).await
+    pub async fn delivery_body(&self, delivery: &WebhookDelivery) -> Result<Option<Bytes>, ReadError> {
+        payload::load_body(self.store(), delivery).await
     }
 
     /// Events as they are told, of these entries of an account's stream; without those that are not kept any more.
     ///
     /// # Errors
     /// The store cannot be read.
-    pub async fn told_events(
+    pub async fn dispatched_events(
         &self,
         account: AccountId,
-        entries: &[Entry],
-    ) -> Result<Vec<ToldEvent>, ReadError> {
+        entries: &[EventLogEntry],
+    ) -> Result<Vec<DispatchedEvent>, ReadError> {
         let which: Vec<_> = entries.iter().map(|entry| (entry.subject, entry.event)).collect();
-        let told = payload::told(self.store(), account, &which).await?;
+        let told = payload::event_payloads(self.store(), account, &which).await?;
         let told = entries.iter().zip(told).filter_map(|(entry, told)| {
             let (event, data) = told?;
-            Some(ToldEvent { number: entry.number, event, data })
+            Some(DispatchedEvent { number: entry.number, event, data })
         });
         Ok(told.collect())
     }
 
     /// Follows an account's stream; none when there are as many who follow as there may be.
     #[must_use]
-    pub fn follow(&self, account: AccountId) -> Option<Follower> {
-        self.worker.webhooks.listen(self.clock().now());
-        self.worker.webhooks.followers.follow(account)
+    pub fn subscribe(&self, account: AccountId) -> Option<StreamSubscriber> {
+        self.worker.webhooks.note_listener(self.clock().now());
+        self.worker.webhooks.subscribers.subscribe(account)
     }
 }

@@ -6,45 +6,45 @@
 use std::time::Duration;
 
 use mail::affiliate::postback;
-use mail::delivery::{Delivery, DeliveryStatus};
-use mail::domain::SealedKey;
+use mail::delivery::{WebhookDelivery, WebhookDeliveryStatus};
+use mail::domain::SealedSecret;
 use mail::id::{AccountId, DeliveryId, EventId, PartnerId, WebhookId};
 use mail::webhook::Webhook;
-use store::delivery::LineName;
+use store::delivery::EndpointQueueName;
 use store::engine::{Batch, ReadError, Store};
-use store::webhook::Version;
+use store::webhook::WebhookSetVersion;
 
 use super::desk::WebhookError;
-use super::{ATTEMPT_MAX, Webhooks};
-use crate::accept::Hall;
+use super::{ATTEMPT_MAX, WebhookSender};
+use crate::accept::Intake;
 
 /// A partner's address.
 #[derive(Debug, Clone)]
-pub(super) struct Postback {
+pub(super) struct PostbackTarget {
     account: AccountId,
     id: WebhookId,
     url: String,
-    secret: SealedKey,
+    secret: SealedSecret,
 }
 
 /// Where deliveries of a line go.
 #[derive(Debug, Clone)]
-pub(super) enum Destination {
+pub(super) enum DeliveryTarget {
     /// An endpoint, as of a version.
-    Endpoint(Box<Webhook>, Version),
+    Endpoint(Box<Webhook>, WebhookSetVersion),
     /// A partner's address.
-    Postback(Postback),
+    Postback(PostbackTarget),
 }
 
 /// By what id a partner's postbacks go.
 #[must_use]
-pub fn postback_line(partner: PartnerId) -> WebhookId {
+pub fn postback_endpoint_id(partner: PartnerId) -> WebhookId {
     WebhookId::from_bytes(partner.to_bytes())
 }
 
-impl Destination {
+impl DeliveryTarget {
     /// The destination of a line; none when it is gone.
-    pub(super) async fn of(store: &Store, line: LineName) -> Result<Option<Self>, ReadError> {
+    pub(super) async fn load(store: &Store, line: EndpointQueueName) -> Result<Option<Self>, ReadError> {
         let (account, id) = (line.account, line.webhook);
         if let Some((endpoint, version)) = store::webhook::get(store, account, id).await? {
             return Ok(Some(Self::Endpoint(Box::new(endpoint), version)));
@@ -53,12 +53,12 @@ impl Destination {
         let found = store::affiliate::partner::get(store, account, partner).await?;
         Ok(found.and_then(|partner| {
             let (url, secret) = (partner.postback_url?, partner.postback_secret);
-            Some(Self::Postback(Postback { account, id, url, secret }))
+            Some(Self::Postback(PostbackTarget { account, id, url, secret }))
         }))
     }
 
     /// Whether anything is sent there.
-    pub(super) fn is_open(&self) -> bool {
+    pub(super) fn is_enabled(&self) -> bool {
         match self {
             Self::Endpoint(endpoint, _) => endpoint.enabled,
             Self::Postback(_) => true,
@@ -82,7 +82,7 @@ impl Destination {
     }
 
     /// By what id it goes, and what signs.
-    pub(super) fn secret(&self) -> (WebhookId, &SealedKey) {
+    pub(super) fn secret(&self) -> (WebhookId, &SealedSecret) {
         match self {
             Self::Endpoint(endpoint, _) => (endpoint.id, &endpoint.secret),
             Self::Postback(postback) => (postback.id, &postback.secret),
@@ -93,36 +93,36 @@ impl Destination {
     pub(super) fn attempt_max(&self) -> Duration {
         match self {
             Self::Endpoint(..) => ATTEMPT_MAX,
-            Self::Postback(_) => postback::ATTEMPT_MAX,
+            Self::Postback(_) => postback::ATTEMPT_TIMEOUT,
         }
     }
 }
 
-impl Webhooks {
+impl WebhookSender {
     /// The waits before each attempt.
-    pub(super) fn ladder_of(&self, destination: &Destination) -> &[Duration] {
+    pub(super) fn retry_schedule_for(&self, destination: &DeliveryTarget) -> &[Duration] {
         match destination {
-            Destination::Endpoint(endpoint, _) => self.ladder(endpoint.retry),
-            Destination::Postback(_) => &postback::LADDER,
+            DeliveryTarget::Endpoint(endpoint, _) => self.retry_schedule(endpoint.retry),
+            DeliveryTarget::Postback(_) => &postback::RETRY_SCHEDULE,
         }
     }
 }
 
-impl Hall {
+impl Intake {
     /// Queues a body of somebody's making to a partner's address, to try it: delivered as all else is.
     ///
     /// # Errors
     /// [`WebhookError`].
-    pub async fn try_postback(
+    pub async fn send_test_postback(
         &self,
         (account, partner): (AccountId, PartnerId),
         (event, kind): (EventId, &str),
         body: &str,
-    ) -> Result<Delivery, WebhookError> {
+    ) -> Result<WebhookDelivery, WebhookError> {
         let (worker, now) = (&self.worker, self.clock().now());
-        let line = (account, postback_line(partner));
-        let due = worker.due(line, now).ok_or(WebhookError::Unavailable)?;
-        let delivery = Delivery {
+        let line = (account, postback_endpoint_id(partner));
+        let due = worker.new_due_delivery(line, now).ok_or(WebhookError::Unavailable)?;
+        let delivery = WebhookDelivery {
             id: due.delivery,
             account,
             webhook: line.1,
@@ -130,7 +130,7 @@ impl Hall {
             kind: kind.to_owned(),
             subject: None,
             body: Some(body.to_owned()),
-            status: DeliveryStatus::Pending,
+            status: WebhookDeliveryStatus::Pending,
             attempts: 0,
             by_hand: true,
             next_attempt_at: Some(now),
@@ -140,11 +140,11 @@ impl Hall {
         };
         let mut batch = Batch::intake();
         store::delivery::create(&mut batch, &delivery, &due);
-        if !worker.leases.fence_partitions(&mut batch, std::iter::once(due.line.partition)) {
+        if !worker.leases.fence_partitions(&mut batch, std::iter::once(due.queue.partition)) {
             return Err(WebhookError::Unavailable);
         }
         self.store().commit(batch).await?;
-        worker.webhooks.lines.note(due.line, now);
+        worker.webhooks.endpoint_queues.add(due.queue, now);
         Ok(delivery)
     }
 
@@ -152,13 +152,13 @@ impl Hall {
     ///
     /// # Errors
     /// The store cannot be read.
-    pub async fn postbacks(
+    pub async fn list_postbacks(
         &self,
         (account, partner): (AccountId, PartnerId),
         before: Option<DeliveryId>,
         limit: usize,
-    ) -> Result<(Vec<Delivery>, Option<DeliveryId>), ReadError> {
-        let line = (account, postback_line(partner));
+    ) -> Result<(Vec<WebhookDelivery>, Option<DeliveryId>), ReadError> {
+        let line = (account, postback_endpoint_id(partner));
         store::delivery::list(self.store(), line, before, (limit, limit), |_| true).await
     }
 }

@@ -10,35 +10,35 @@ use tokio::sync::futures::OwnedNotified;
 /// Followers of one account.
 const PER_ACCOUNT_MAX: usize = 16;
 /// Followers in all.
-const ALL_MAX: usize = 1_024;
+const SUBSCRIBERS_MAX: usize = 1_024;
 
 #[derive(Debug, Default)]
-struct State {
+struct SubscriberState {
     by_account: HashMap<AccountId, (usize, Arc<Notify>)>,
     count: usize,
 }
 
 /// Who follows.
 #[derive(Debug, Clone, Default)]
-pub(crate) struct Followers(Arc<Mutex<State>>);
+pub(crate) struct StreamSubscribers(Arc<Mutex<SubscriberState>>);
 
 /// One who follows, until it is dropped.
 #[derive(Debug)]
-pub struct Follower {
+pub struct StreamSubscriber {
     account: AccountId,
-    told: Arc<Notify>,
-    all: Followers,
+    dispatched: Arc<Notify>,
+    subscribers: StreamSubscribers,
 }
 
-impl Followers {
-    fn lock(&self) -> MutexGuard<'_, State> {
+impl StreamSubscribers {
+    fn lock(&self) -> MutexGuard<'_, SubscriberState> {
         self.0.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
     /// One more; none when there are as many as there may be.
-    pub(crate) fn follow(&self, account: AccountId) -> Option<Follower> {
+    pub(crate) fn subscribe(&self, account: AccountId) -> Option<StreamSubscriber> {
         let mut state = self.lock();
-        if state.count >= ALL_MAX {
+        if state.count >= SUBSCRIBERS_MAX {
             return None;
         }
         let (count, told) = state.by_account.entry(account).or_default();
@@ -48,7 +48,7 @@ impl Followers {
         *count += 1;
         let told = Arc::clone(told);
         state.count += 1;
-        Some(Follower { account, told, all: self.clone() })
+        Some(StreamSubscriber { account, dispatched: told, subscribers: self.clone() })
     }
 
     /// Events of these accounts were told. Whether anybody listens.
@@ -66,16 +66,16 @@ impl Followers {
     }
 }
 
-impl Follower {
+impl StreamSubscriber {
     /// Ends when something is told, once this has been called.
-    pub fn told(&self) -> OwnedNotified {
-        Arc::clone(&self.told).notified_owned()
+    pub fn next_dispatch(&self) -> OwnedNotified {
+        Arc::clone(&self.dispatched).notified_owned()
     }
 }
 
-impl Drop for Follower {
+impl Drop for StreamSubscriber {
     fn drop(&mut self) {
-        let mut state = self.all.lock();
+        let mut state = self.subscribers.lock();
         state.count = state.count.saturating_sub(1);
         if let Some((count, _)) = state.by_account.get_mut(&self.account) {
             *count = count.saturating_sub(1);
@@ -93,11 +93,11 @@ mod tests {
 
     #[tokio::test]
     async fn followers_are_woken_bounded_and_forgotten() {
-        let (all, now) = (Followers::default(), Timestamp::UNIX_EPOCH);
+        let (all, now) = (StreamSubscribers::default(), Timestamp::UNIX_EPOCH);
         let account = AccountId::new(now, 1);
-        let some: Vec<Follower> = std::iter::from_fn(|| all.follow(account)).collect();
+        let some: Vec<StreamSubscriber> = std::iter::from_fn(|| all.subscribe(account)).collect();
         assert_eq!(some.len(), PER_ACCOUNT_MAX);
-        let heard = some[0].told();
+        let heard = some[0].next_dispatch();
         assert!(all.wake([account, AccountId::new(now, 2)].into_iter()));
         heard.await;
         drop(some);

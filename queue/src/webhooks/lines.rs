@@ -4,46 +4,46 @@ use std::collections::{BTreeSet, HashMap};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use jiff::Timestamp;
-use store::delivery::LineName;
+use store::delivery::EndpointQueueName;
 use tokio::sync::Notify;
 
 #[derive(Debug)]
-enum Line {
+enum EndpointQueue {
     /// Nobody serves it; its first delivery is due then.
-    Waits(Timestamp),
+    Waiting(Timestamp),
     /// A task serves it; then something is due that the task may not have seen.
-    Served(Option<Timestamp>, Arc<Notify>),
+    Serving(Option<Timestamp>, Arc<Notify>),
 }
 
 #[derive(Debug, Default)]
-struct State {
-    lines: HashMap<LineName, Line>,
+struct EndpointQueueState {
+    queues: HashMap<EndpointQueueName, EndpointQueue>,
     /// Those that wait, by when they are due.
-    by_due: BTreeSet<(Timestamp, LineName)>,
+    by_due: BTreeSet<(Timestamp, EndpointQueueName)>,
 }
 
 /// All lines of our partitions.
 #[derive(Debug, Default)]
-pub(crate) struct Lines {
-    state: Mutex<State>,
-    heard: Notify,
+pub(crate) struct EndpointQueues {
+    state: Mutex<EndpointQueueState>,
+    changed: Notify,
 }
 
-impl Lines {
-    fn lock(&self) -> MutexGuard<'_, State> {
+impl EndpointQueues {
+    fn lock(&self) -> MutexGuard<'_, EndpointQueueState> {
         self.state.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
     /// A delivery lies on disk and is due then.
-    pub(crate) fn note(&self, name: LineName, due: Timestamp) {
+    pub(crate) fn add(&self, name: EndpointQueueName, due: Timestamp) {
         let mut state = self.lock();
-        let State { lines, by_due } = &mut *state;
-        match lines.entry(name).or_insert(Line::Waits(Timestamp::MAX)) {
-            Line::Served(unseen, wake) => {
+        let EndpointQueueState { queues: lines, by_due } = &mut *state;
+        match lines.entry(name).or_insert(EndpointQueue::Waiting(Timestamp::MAX)) {
+            EndpointQueue::Serving(unseen, wake) => {
                 *unseen = Some(unseen.map_or(due, |seen| seen.min(due)));
                 wake.notify_one();
             }
-            Line::Waits(first) => {
+            EndpointQueue::Waiting(first) => {
                 if due < *first {
                     by_due.remove(&(*first, name));
                     by_due.insert((due, name));
@@ -51,12 +51,12 @@ impl Lines {
                 }
             }
         }
-        self.heard.notify_one();
+        self.changed.notify_one();
     }
 
     /// The lines that are due, to be served now, each with what says that something was noted; and when the next
     /// one is.
-    pub(super) fn due(&self, now: Timestamp) -> (Vec<(LineName, Arc<Notify>)>, Timestamp) {
+    pub(super) fn take_due(&self, now: Timestamp) -> (Vec<(EndpointQueueName, Arc<Notify>)>, Timestamp) {
         let mut state = self.lock();
         let mut due = Vec::new();
         while let Some((at, name)) = state.by_due.first().copied() {
@@ -65,46 +65,46 @@ impl Lines {
             }
             state.by_due.pop_first();
             let wake = Arc::<Notify>::default();
-            state.lines.insert(name, Line::Served(None, Arc::clone(&wake)));
+            state.queues.insert(name, EndpointQueue::Serving(None, Arc::clone(&wake)));
             due.push((name, wake));
         }
         (due, Timestamp::MAX)
     }
 
     /// Who serves a line has seen the disk as it is now: what is noted from here on, it may not know of.
-    pub(super) fn look(&self, name: LineName) {
-        if let Some(Line::Served(unseen, _)) = self.lock().lines.get_mut(&name) {
+    pub(super) fn mark_seen(&self, name: EndpointQueueName) {
+        if let Some(EndpointQueue::Serving(unseen, _)) = self.lock().queues.get_mut(&name) {
             *unseen = None;
         }
     }
 
     /// A line is served no more; on disk the next delivery is due then, if there is one.
-    pub(super) fn leave(&self, name: LineName, next: Option<Timestamp>) {
+    pub(super) fn finish_serving(&self, name: EndpointQueueName, next: Option<Timestamp>) {
         let mut state = self.lock();
-        let unseen = match state.lines.remove(&name) {
-            Some(Line::Served(unseen, _)) => unseen,
-            Some(Line::Waits(due)) => {
+        let unseen = match state.queues.remove(&name) {
+            Some(EndpointQueue::Serving(unseen, _)) => unseen,
+            Some(EndpointQueue::Waiting(due)) => {
                 state.by_due.remove(&(due, name));
                 Some(due)
             }
             None => None,
         };
         if let Some(due) = [unseen, next].into_iter().flatten().min() {
-            state.lines.insert(name, Line::Waits(due));
+            state.queues.insert(name, EndpointQueue::Waiting(due));
             state.by_due.insert((due, name));
-            self.heard.notify_one();
+            self.changed.notify_one();
         }
     }
 
     /// Returns when something was noted.
-    pub(super) async fn heard(&self) {
-        self.heard.notified().await;
+    pub(super) async fn changed(&self) {
+        self.changed.notified().await;
     }
 
     /// How many lines there are.
     #[cfg(test)]
     fn len(&self) -> usize {
-        self.lock().lines.len()
+        self.lock().queues.len()
     }
 }
 
@@ -115,27 +115,27 @@ mod tests {
 
     #[test]
     fn what_is_noted_while_a_line_is_served_is_not_lost() {
-        let lines = Lines::default();
+        let lines = EndpointQueues::default();
         let at = |s| Timestamp::from_second(s).unwrap();
         let name =
-            LineName { partition: 1, account: AccountId::new(at(0), 1), webhook: WebhookId::new(at(0), 1) };
-        lines.note(name, at(20));
-        lines.note(name, at(10));
+            EndpointQueueName { partition: 1, account: AccountId::new(at(0), 1), webhook: WebhookId::new(at(0), 1) };
+        lines.add(name, at(20));
+        lines.add(name, at(10));
         let due = |now: i64| {
-            let (due, next) = lines.due(at(now));
+            let (due, next) = lines.take_due(at(now));
             (due.into_iter().map(|(name, _)| name).collect::<Vec<_>>(), next)
         };
         assert_eq!(due(9), (vec![], at(10)));
         assert_eq!(due(10), (vec![name], Timestamp::MAX));
-        lines.look(name);
-        lines.note(name, at(11));
+        lines.mark_seen(name);
+        lines.add(name, at(11));
         assert_eq!(due(12), (vec![], Timestamp::MAX));
-        lines.leave(name, Some(at(30)));
+        lines.finish_serving(name, Some(at(30)));
         assert_eq!(due(12), (vec![name], Timestamp::MAX));
-        lines.leave(name, Some(at(30)));
+        lines.finish_serving(name, Some(at(30)));
         assert_eq!(due(12), (vec![], at(30)));
         assert_eq!(due(30), (vec![name], Timestamp::MAX));
-        lines.leave(name, None);
+        lines.finish_serving(name, None);
         assert_eq!(lines.len(), 0);
     }
 }

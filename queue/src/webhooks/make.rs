@@ -7,17 +7,17 @@ use std::sync::Arc;
 use bytes::Bytes;
 use jiff::Timestamp;
 use mail::affiliate::postback;
-use mail::delivery::{Delivery, DeliveryStatus};
+use mail::delivery::{WebhookDelivery, WebhookDeliveryStatus};
 use mail::email::Email;
 use mail::event::{Event, Subject};
 use mail::id::{AccountId, DeliveryId, EventId, PartnerId, WebhookId};
 use mail::payload;
-use mail::webhook::{AboutDomain, Webhook};
-use store::delivery::{Due, LineName};
+use mail::webhook::{EventDomain, Webhook};
+use store::delivery::{DueDelivery, EndpointQueueName};
 use store::engine::{Batch, ReadError};
 
-use super::destination::postback_line;
-use super::spread;
+use super::destination::postback_endpoint_id;
+use super::random_part;
 use crate::worker::Worker;
 
 /// Deliveries made in one commit, but for those of its first event.
@@ -25,19 +25,19 @@ const DELIVERIES_MAX: usize = 5_000;
 
 /// Who is told of events: the endpoints of the accounts that they are about, and partners who have an address.
 #[derive(Debug, Default)]
-pub(crate) struct Audience {
+pub(crate) struct Subscribers {
     endpoints: HashMap<AccountId, Arc<Vec<Webhook>>>,
     /// Whether the program shares the addresses of those whom they brought.
     partners: HashMap<PartnerId, bool>,
 }
 
-impl Audience {
+impl Subscribers {
     /// How many of the first events may be told in one commit: each makes at most a delivery for each endpoint.
-    pub(crate) fn room_for<'a>(&self, events: impl Iterator<Item = Option<&'a Event>>) -> usize {
+    pub(crate) fn events_that_fit<'a>(&self, events: impl Iterator<Item = Option<&'a Event>>) -> usize {
         let mut sum = 0_usize;
         let endpoints = |event: &Event| {
             self.endpoints.get(&event.account).map_or(0, |endpoints| endpoints.len())
-                + usize::from(self.partner(event).is_some())
+                + usize::from(self.subscribed_partner(event).is_some())
         };
         let fits = events.take_while(|event| {
             let first = sum == 0;
@@ -48,39 +48,39 @@ impl Audience {
     }
 
     /// The partner whom an event is told to, and whether with addresses.
-    fn partner(&self, event: &Event) -> Option<(PartnerId, bool)> {
-        let partner = postback::told_to(event)?;
+    fn subscribed_partner(&self, event: &Event) -> Option<(PartnerId, bool)> {
+        let partner = postback::partner_for_event(event)?;
         self.partners.get(&partner).map(|shares_email| (partner, *shares_email))
     }
 }
 
 /// What was made, once it is committed.
 #[derive(Debug, Default)]
-pub(crate) struct Made {
+pub(crate) struct NewDeliveries {
     /// The partitions that the commit must be fenced for.
     pub(crate) partitions: BTreeSet<u16>,
-    lines: BTreeSet<LineName>,
+    queues: BTreeSet<EndpointQueueName>,
     bodies: Vec<(EventId, Bytes)>,
     now: Timestamp,
 }
 
-impl Made {
-    fn deliver(&mut self, batch: &mut Batch, delivery: &Delivery, due: Due) {
-        self.partitions.insert(due.line.partition);
-        self.lines.insert(due.line);
+impl NewDeliveries {
+    fn add(&mut self, batch: &mut Batch, delivery: &WebhookDelivery, due: DueDelivery) {
+        self.partitions.insert(due.queue.partition);
+        self.queues.insert(due.queue);
         store::delivery::create(batch, delivery, &due);
     }
 }
 
 impl Worker {
     /// Who may ask for these events, which are about these accounts.
-    pub(crate) async fn audience<'a>(
+    pub(crate) async fn load_subscribers<'a>(
         &self,
         accounts: &[AccountId],
         events: impl Iterator<Item = &'a Event>,
-    ) -> Result<Audience, ReadError> {
-        let versions = store::webhook::versions(&self.store, accounts).await?;
-        let mut audience = Audience::default();
+    ) -> Result<Subscribers, ReadError> {
+        let versions = store::webhook::list_versions(&self.store, accounts).await?;
+        let mut audience = Subscribers::default();
         for (account, version) in accounts.iter().copied().zip(versions) {
             let endpoints = self.webhooks.endpoints(&self.store, account, &version).await?;
             if endpoints.iter().any(|endpoint| endpoint.enabled) {
@@ -98,7 +98,7 @@ impl Worker {
     ) -> Result<HashMap<PartnerId, bool>, ReadError> {
         let mut of: BTreeMap<AccountId, BTreeSet<PartnerId>> = BTreeMap::new();
         for event in events {
-            if let Some(partner) = postback::told_to(event) {
+            if let Some(partner) = postback::partner_for_event(event) {
                 of.entry(event.account).or_default().insert(partner);
             }
         }
@@ -123,71 +123,73 @@ impl Worker {
     }
 
     /// Writes the deliveries of events into the batch that tells them. None: we have no partition for them now.
-    pub(crate) fn make_deliveries<'a>(
+    pub(crate) fn create_deliveries<'a>(
         &self,
         batch: &mut Batch,
-        audience: &Audience,
+        audience: &Subscribers,
         events: impl Iterator<Item = (&'a Event, Option<&'a Email>)>,
-    ) -> Option<Made> {
+    ) -> Option<NewDeliveries> {
         let now = self.clock.now();
-        let mut made = Made { now, ..Made::default() };
+        let mut made = NewDeliveries { now, ..NewDeliveries::default() };
         for (event, email) in events {
             let endpoints = audience.endpoints.get(&event.account);
-            let asking = endpoints.map(|endpoints| asking(endpoints, event, email)).unwrap_or_default();
+            let asking = endpoints.map(|endpoints| subscribed_endpoints(endpoints, event, email)).unwrap_or_default();
             for endpoint in &asking {
-                let due = self.due((endpoint.account, endpoint.id), now)?;
-                made.deliver(batch, &of_event(endpoint.id, event, &due), due);
+                let due = self.new_due_delivery((endpoint.account, endpoint.id), now)?;
+                made.add(batch, &event_delivery(endpoint.id, event, &due), due);
             }
             if !asking.is_empty() {
                 // Made once, however many get it.
-                made.bodies.extend(payload::body_of(event, email).map(|body| (event.id, Bytes::from(body))));
-                self.webhooks.listen(now);
+                made.bodies.extend(payload::delivery_body(event, email).map(|body| (event.id, Bytes::from(body))));
+                self.webhooks.note_listener(now);
             }
-            if let Some((partner, shares_email)) = audience.partner(event) {
-                let (line, body) = (postback_line(partner), postback::body_of(event, shares_email));
-                let due = self.due((event.account, line), now)?;
+            if let Some((partner, shares_email)) = audience.subscribed_partner(event) {
+                let (line, body) = (postback_endpoint_id(partner), postback::postback_body(event, shares_email));
+                let due = self.new_due_delivery((event.account, line), now)?;
                 // What a partner may see is decided now, and the same however often it is tried.
-                let delivery = Delivery { body, subject: None, ..of_event(line, event, &due) };
-                made.deliver(batch, &delivery, due);
-                self.webhooks.listen(now);
+                let delivery = WebhookDelivery { body, subject: None, ..event_delivery(line, event, &due) };
+                made.add(batch, &delivery, due);
+                self.webhooks.note_listener(now);
             }
         }
         Some(made)
     }
 
     /// A delivery that is due now, in a partition of ours.
-    pub(super) fn due(&self, (account, webhook): (AccountId, WebhookId), now: Timestamp) -> Option<Due> {
-        let partition = self.leases.choose_by(spread(webhook))?;
-        let line = LineName { partition, account, webhook };
-        Some(Due { line, at: now, delivery: DeliveryId::new(now, self.entropy.id()) })
+    pub(super) fn new_due_delivery(
+        &self,
+        (account, webhook): (AccountId, WebhookId),
+        now: Timestamp,
+    ) -> Option<DueDelivery> {
+        let partition = self.leases.choose_by_hash(random_part(webhook))?;
+        let line = EndpointQueueName { partition, account, webhook };
+        Some(DueDelivery { queue: line, at: now, delivery: DeliveryId::new(now, self.entropy.unique_bits()) })
     }
 
     /// They are committed: they are sent.
-    pub(crate) fn deliveries_made(&self, made: Made) {
+    pub(crate) fn deliveries_committed(&self, made: NewDeliveries) {
         for (event, body) in made.bodies {
-            self.webhooks.payloads.keep(event, body);
+            self.webhooks.payloads.insert(event, body);
         }
-        for line in made.lines {
-            self.webhooks.lines.note(line, made.now);
+        for line in made.queues {
+            self.webhooks.endpoint_queues.add(line, made.now);
         }
     }
 
     /// Events of these accounts were told: who follows them hears of it.
-    pub(crate) fn wake_followers(&self, accounts: impl Iterator<Item = AccountId>) {
-        if self.webhooks.followers.wake(accounts) {
-            self.webhooks.listen(self.clock.now());
+    pub(crate) fn wake_subscribers(&self, accounts: impl Iterator<Item = AccountId>) {
+        if self.webhooks.subscribers.wake(accounts) {
+            self.webhooks.note_listener(self.clock.now());
         }
     }
 }
 
 /// The endpoints that an event goes to.
-fn asking<'a>(endpoints: &'a [Webhook], event: &Event, email: Option<&Email>) -> Vec<&'a Webhook> {
+fn subscribed_endpoints<'a>(endpoints: &'a [Webhook], event: &Event, email: Option<&Email>) -> Vec<&'a Webhook> {
     let domain = match event.subject {
-        Subject::Email(_) => {
-            email.and_then(|email| email.domain.as_ref()).map(|name| AboutDomain::Name(name.as_str()))
-        }
-        Subject::Domain(id) => Some(AboutDomain::Id(id)),
-        _ => event.detail.get("domain").and_then(|domain| domain.as_str()).map(AboutDomain::Name),
+        Subject::Email(_) => email.and_then(|email| email.domain.as_ref()).map(|name| EventDomain::Name(name.as_str())),
+        Subject::Domain(id) => Some(EventDomain::Id(id)),
+        _ => event.detail.get("domain").and_then(|domain| domain.as_str()).map(EventDomain::Name),
     };
     let received_for = match event.subject {
         Subject::Received(_) => event.recipient.as_ref(),
@@ -195,15 +197,15 @@ fn asking<'a>(endpoints: &'a [Webhook], event: &Event, email: Option<&Email>) ->
     };
     let asks = |one: &&Webhook| {
         one.enabled
-            && one.asks_for(event.kind)
-            && one.covers(domain)
-            && received_for.is_none_or(|address| one.routes(address))
+            && one.subscribes_to(event.kind)
+            && one.accepts_domain(domain)
+            && received_for.is_none_or(|address| one.accepts_received_for(address))
     };
     endpoints.iter().filter(asks).collect()
 }
 
-fn of_event(webhook: WebhookId, event: &Event, due: &Due) -> Delivery {
-    Delivery {
+fn event_delivery(webhook: WebhookId, event: &Event, due: &DueDelivery) -> WebhookDelivery {
+    WebhookDelivery {
         id: due.delivery,
         account: event.account,
         webhook,
@@ -211,7 +213,7 @@ fn of_event(webhook: WebhookId, event: &Event, due: &Due) -> Delivery {
         kind: event.kind.name().to_owned(),
         subject: Some(event.subject),
         body: None,
-        status: DeliveryStatus::Pending,
+        status: WebhookDeliveryStatus::Pending,
         attempts: 0,
         by_hand: false,
         next_attempt_at: Some(due.at),

@@ -8,45 +8,45 @@ use mail::id::AccountId;
 use tokio::sync::{OwnedSemaphorePermit, Semaphore};
 
 /// Accounts remembered; beyond it those that post nothing are forgotten.
-const KEPT_MAX: usize = 1_024;
+const ACCOUNTS_MAX: usize = 1_024;
 
 /// The places.
 #[derive(Debug)]
-pub(super) struct Places {
-    all: Arc<Semaphore>,
-    share: usize,
+pub(super) struct PostLimits {
+    total: Arc<Semaphore>,
+    per_account: usize,
     accounts: Mutex<HashMap<AccountId, Arc<Semaphore>>>,
 }
 
 /// A place, until it is dropped.
 #[derive(Debug)]
-pub(super) struct Place {
-    _of_all: OwnedSemaphorePermit,
-    _of_share: OwnedSemaphorePermit,
+pub(super) struct PostPermit {
+    _total_permit: OwnedSemaphorePermit,
+    _account_permit: OwnedSemaphorePermit,
 }
 
-impl Places {
+impl PostLimits {
     /// So many, of which one account has a share at most.
-    pub(super) fn new(all: usize, share: usize) -> Self {
-        Self { all: Arc::new(Semaphore::new(all)), share, accounts: Mutex::default() }
+    pub(super) fn new(all: usize, per_account: usize) -> Self {
+        Self { total: Arc::new(Semaphore::new(all)), per_account, accounts: Mutex::default() }
     }
 
     /// Waits for a place. Whoever waits for all waits with no more than its share in front of others.
-    pub(super) async fn take(&self, account: AccountId) -> Option<Place> {
-        let share = self.share_of(account);
+    pub(super) async fn acquire(&self, account: AccountId) -> Option<PostPermit> {
+        let share = self.account_semaphore(account);
         // They are never closed.
         let of_share = share.acquire_owned().await.ok()?;
-        let of_all = Arc::clone(&self.all).acquire_owned().await.ok()?;
-        Some(Place { _of_all: of_all, _of_share: of_share })
+        let of_all = Arc::clone(&self.total).acquire_owned().await.ok()?;
+        Some(PostPermit { _total_permit: of_all, _account_permit: of_share })
     }
 
-    fn share_of(&self, account: AccountId) -> Arc<Semaphore> {
+    fn account_semaphore(&self, account: AccountId) -> Arc<Semaphore> {
         let mut accounts = self.accounts.lock().unwrap_or_else(PoisonError::into_inner);
-        if accounts.len() >= KEPT_MAX {
+        if accounts.len() >= ACCOUNTS_MAX {
             // Who has a place, or waits for one, has a reference to it.
             accounts.retain(|_, share| Arc::strong_count(share) > 1);
         }
-        Arc::clone(accounts.entry(account).or_insert_with(|| Arc::new(Semaphore::new(self.share))))
+        Arc::clone(accounts.entry(account).or_insert_with(|| Arc::new(Semaphore::new(self.per_account))))
     }
 }
 
@@ -58,15 +58,15 @@ mod tests {
 
     #[tokio::test]
     async fn nobody_takes_more_than_a_share() {
-        let places = Places::new(4, 2);
+        let places = PostLimits::new(4, 2);
         let account = |n: u128| AccountId::new(Timestamp::UNIX_EPOCH, n);
-        let mut flood = vec![places.take(account(1)).await, places.take(account(1)).await];
-        let mut third = Box::pin(places.take(account(1)));
+        let mut flood = vec![places.acquire(account(1)).await, places.acquire(account(1)).await];
+        let mut third = Box::pin(places.acquire(account(1)));
         assert!(third.as_mut().now_or_never().is_none());
-        let others = [places.take(account(2)).now_or_never(), places.take(account(3)).now_or_never()];
+        let others = [places.acquire(account(2)).now_or_never(), places.acquire(account(3)).now_or_never()];
         assert!(others.iter().all(|other| matches!(other, Some(Some(_)))));
         // All are taken: who comes first goes first, and of the first no more than its share is before it.
-        let mut next = Box::pin(places.take(account(4)));
+        let mut next = Box::pin(places.acquire(account(4)));
         assert!(next.as_mut().now_or_never().is_none());
         flood.pop();
         assert!(third.as_mut().now_or_never().is_none());

@@ -1,54 +1,54 @@
 //! Replaying: what was delivered or given up goes to its endpoint once more, one attempt, as the same event.
 
 use jiff::Timestamp;
-use mail::delivery::{Delivery, DeliveryStatus};
+use mail::delivery::{WebhookDelivery, WebhookDeliveryStatus};
 use mail::id::{AccountId, DeliveryId, WebhookId};
 use mail::webhook::Webhook;
-use store::delivery::{Due, LineName};
+use store::delivery::{DueDelivery, EndpointQueueName};
 use store::engine::{Batch, CommitError};
 
 use super::desk::WebhookError;
-use crate::accept::Hall;
+use crate::accept::Intake;
 
 /// Deliveries looked at in one step.
-const SLICE: usize = 500;
+const PAGE_DELIVERIES: usize = 500;
 /// Deliveries looked at in one request.
-const LOOK_MAX: usize = 50_000;
+const SCANNED_MAX: usize = 50_000;
 /// Commits tried, when deliveries are changed meanwhile.
-const TRIES_MAX: usize = 5;
+const COMMIT_TRIES_MAX: usize = 5;
 
 /// Which deliveries of an endpoint are replayed.
 #[derive(Debug, Clone)]
-pub struct Range {
+pub struct ReplaySelection {
     /// Made at this time or later, …
     pub since: Timestamp,
     /// … and before this one.
     pub until: Timestamp,
     /// In this state.
-    pub status: DeliveryStatus,
+    pub status: WebhookDeliveryStatus,
     /// Of these events; of all, if none is named.
     pub events: Vec<String>,
 }
 
-impl Hall {
+impl Intake {
     /// Queues a delivery once more.
     ///
     /// # Errors
     /// [`WebhookError`].
-    pub async fn replay(
+    pub async fn replay_delivery(
         &self,
         account: AccountId,
         webhook: WebhookId,
         id: DeliveryId,
-    ) -> Result<Delivery, WebhookError> {
-        let endpoint = self.enabled(account, webhook).await?;
-        for _ in 0..TRIES_MAX {
+    ) -> Result<WebhookDelivery, WebhookError> {
+        let endpoint = self.enabled_endpoint(account, webhook).await?;
+        for _ in 0..COMMIT_TRIES_MAX {
             let found = store::delivery::get(self.store(), (account, webhook), id).await?;
             let before = found.ok_or(WebhookError::UnknownDelivery)?;
-            if before.status == DeliveryStatus::Pending {
+            if before.status == WebhookDeliveryStatus::Pending {
                 return Err(WebhookError::Pending);
             }
-            let replayed = self.queue_again(&endpoint, vec![before]).await?;
+            let replayed = self.requeue_together(&endpoint, vec![before]).await?;
             if let Some(delivery) = replayed.into_iter().next() {
                 return Ok(delivery);
             }
@@ -61,72 +61,72 @@ impl Hall {
     ///
     /// # Errors
     /// [`WebhookError`].
-    pub async fn replay_range(
+    pub async fn replay_deliveries(
         &self,
         account: AccountId,
         webhook: WebhookId,
-        range: &Range,
+        range: &ReplaySelection,
     ) -> Result<(u64, Option<Timestamp>), WebhookError> {
-        let endpoint = self.enabled(account, webhook).await?;
+        let endpoint = self.enabled_endpoint(account, webhook).await?;
         let (mut from, until) = (DeliveryId::new(range.since, 0), DeliveryId::new(range.until, 0));
-        let passes = |one: &Delivery| {
+        let passes = |one: &WebhookDelivery| {
             one.status == range.status && (range.events.is_empty() || range.events.contains(&one.kind))
         };
         let (mut queued, mut looked) = (0, 0);
         loop {
             let of = (account, webhook);
-            let slice = store::delivery::made_between(self.store(), of, (from, until), SLICE, passes);
+            let slice = store::delivery::list_created_between(self.store(), of, (from, until), PAGE_DELIVERIES, passes);
             let (found, next) = slice.await?;
             if !found.is_empty() {
-                queued += self.queue_each(&endpoint, found).await?;
+                queued += self.requeue_each(&endpoint, found).await?;
             }
-            looked += SLICE;
+            looked += PAGE_DELIVERIES;
             match next {
                 None => return Ok((queued, None)),
-                Some(next) if looked >= LOOK_MAX => return Ok((queued, Some(next.born_at()))),
+                Some(next) if looked >= SCANNED_MAX => return Ok((queued, Some(next.born_at()))),
                 Some(next) => from = next,
             }
         }
     }
 
     /// Together; or, when one of them was changed meanwhile, each by itself.
-    async fn queue_each(&self, endpoint: &Webhook, found: Vec<Delivery>) -> Result<u64, WebhookError> {
-        let queued = self.queue_again(endpoint, found.clone()).await?;
+    async fn requeue_each(&self, endpoint: &Webhook, found: Vec<WebhookDelivery>) -> Result<u64, WebhookError> {
+        let queued = self.requeue_together(endpoint, found.clone()).await?;
         if !queued.is_empty() {
             return Ok(queued.len() as u64);
         }
         let mut count = 0;
         for one in found {
-            count += self.queue_again(endpoint, vec![one]).await?.len() as u64;
+            count += self.requeue_together(endpoint, vec![one]).await?.len() as u64;
         }
         Ok(count)
     }
 
     /// Nothing: one of them was changed meanwhile.
-    async fn queue_again(
+    async fn requeue_together(
         &self,
         endpoint: &Webhook,
-        found: Vec<Delivery>,
-    ) -> Result<Vec<Delivery>, WebhookError> {
+        found: Vec<WebhookDelivery>,
+    ) -> Result<Vec<WebhookDelivery>, WebhookError> {
         let (worker, now) = (&self.worker, self.clock().now());
         let mut batch = Batch::progress();
-        let place = worker.due((endpoint.account, endpoint.id), now).ok_or(WebhookError::Unavailable)?;
-        let line: LineName = place.line;
+        let place = worker.new_due_delivery((endpoint.account, endpoint.id), now).ok_or(WebhookError::Unavailable)?;
+        let line: EndpointQueueName = place.queue;
         if !worker.leases.fence_partitions(&mut batch, std::iter::once(line.partition)) {
             return Err(WebhookError::Unavailable);
         }
         let mut queued = Vec::with_capacity(found.len());
         for before in found {
             let mut after = before.clone();
-            (after.status, after.by_hand) = (DeliveryStatus::Pending, true);
+            (after.status, after.by_hand) = (WebhookDeliveryStatus::Pending, true);
             after.next_attempt_at = Some(now);
-            store::delivery::change(&mut batch, &before, &after);
-            Due { line, at: now, delivery: after.id }.put(&mut batch);
+            store::delivery::update(&mut batch, &before, &after);
+            DueDelivery { queue: line, at: now, delivery: after.id }.put(&mut batch);
             queued.push(after);
         }
         match self.store().commit(batch).await {
             Ok(()) => {
-                worker.webhooks.lines.note(line, now);
+                worker.webhooks.endpoint_queues.add(line, now);
                 Ok(queued)
             }
             Err(CommitError::Conflict { .. }) => Ok(Vec::new()),
@@ -134,7 +134,7 @@ impl Hall {
         }
     }
 
-    async fn enabled(&self, account: AccountId, webhook: WebhookId) -> Result<Webhook, WebhookError> {
+    async fn enabled_endpoint(&self, account: AccountId, webhook: WebhookId) -> Result<Webhook, WebhookError> {
         let endpoint = self.webhook(account, webhook).await?;
         if endpoint.enabled { Ok(endpoint) } else { Err(WebhookError::Disabled) }
     }

@@ -11,59 +11,59 @@ use std::time::Duration;
 use futures_util::StreamExt as _;
 use futures_util::stream::FuturesUnordered;
 use jiff::Timestamp;
-use mail::delivery::{Delivery, DeliveryAttempt, RESPONSE_BYTES_MAX};
+use mail::delivery::{RESPONSE_BYTES_MAX, WebhookDelivery, WebhookDeliveryAttempt};
 use mail::id::DeliveryId;
 use mail::webhook::sign;
-use store::delivery::{Due, LineName};
+use store::delivery::{DueDelivery, EndpointQueueName};
 use store::engine::ReadError;
 use tokio::sync::Notify;
 use tokio::time::Instant;
 
-use super::Webhooks;
-use super::destination::Destination;
+use super::WebhookSender;
+use super::destination::DeliveryTarget;
 use crate::clock::Clock;
-use crate::courier::http::{Again, Post};
+use crate::courier::http::{HttpPost, RequestIdempotency};
 use crate::worker::Worker;
 
 /// Deliveries of one endpoint read at once.
-const SLICE: usize = 64;
+const PAGE_DELIVERIES: usize = 64;
 /// Posts to one endpoint side by side.
-const WIDTH_MAX: usize = 32;
+const CONCURRENCY_MAX: usize = 32;
 /// Those at first.
-const WIDTH_FIRST: usize = 8;
+const CONCURRENCY_FIRST: usize = 8;
 /// Deliveries of one endpoint that are posted or being booked: when the store is slow, posting waits for it.
-const UNDER_WAY_MAX: usize = 512;
+const IN_PROGRESS_MAX: usize = 512;
 /// How soon is looked again what the store could not read or take.
-const AGAIN: Duration = Duration::from_secs(1);
+const RETRY_DELAY: Duration = Duration::from_secs(1);
 
 /// An attempt that was made.
 #[derive(Debug)]
-pub(super) struct Tried {
-    pub(super) due: Due,
-    pub(super) delivery: Delivery,
-    pub(super) attempt: DeliveryAttempt,
+pub(super) struct EndpointAttempt {
+    pub(super) due: DueDelivery,
+    pub(super) delivery: WebhookDelivery,
+    pub(super) attempt: WebhookDeliveryAttempt,
     /// For how long the endpoint asked to be left alone.
     pub(super) retry_after: Option<Duration>,
 }
 
-impl Tried {
+impl EndpointAttempt {
     /// Whether the endpoint took it.
-    pub(super) fn is_taken(&self) -> bool {
+    pub(super) fn is_success(&self) -> bool {
         self.attempt.response_status.is_some_and(|status| (200..300).contains(&status))
     }
 }
 
 impl Worker {
     /// Keeps serving lines that are due until the worker stops.
-    pub(crate) async fn keep_sending(self: Arc<Self>) {
+    pub(crate) async fn run_webhook_sender(self: Arc<Self>) {
         while !self.stop.is_cancelled() {
-            let (due, next) = self.webhooks.lines.due(self.clock.now());
+            let (due, next) = self.webhooks.endpoint_queues.take_due(self.clock.now());
             for (line, wake) in due {
                 let worker = Arc::clone(&self);
-                self.spawn(async move { worker.serve(line, &wake).await });
+                self.spawn(async move { worker.serve_endpoint(line, &wake).await });
             }
             tokio::select! {
-                () = self.webhooks.lines.heard() => {}
+                () = self.webhooks.endpoint_queues.changed() => {}
                 () = self.clock.sleep_until(next) => {}
                 () = self.stop.cancelled() => return,
             }
@@ -71,47 +71,51 @@ impl Worker {
     }
 
     /// Finds the lines of a partition on disk: one look-up each.
-    pub(crate) async fn find_lines(&self, partition: u16) -> Result<(), ReadError> {
+    pub(crate) async fn load_endpoint_queues(&self, partition: u16) -> Result<(), ReadError> {
         let mut from = None;
-        while let Some((line, due, next)) = store::delivery::next_line(&self.store, partition, from).await? {
-            self.webhooks.lines.note(line, due);
+        while let Some((line, due, next)) = store::delivery::next_endpoint_queue(&self.store, partition, from).await? {
+            self.webhooks.endpoint_queues.add(line, due);
             from = Some(next);
         }
         Ok(())
     }
 
-    async fn serve(self: Arc<Self>, line: LineName, wake: &Notify) {
-        let next = match self.serve_due(line, wake).await {
+    async fn serve_endpoint(self: Arc<Self>, line: EndpointQueueName, wake: &Notify) {
+        let next = match self.serve_due_deliveries(line, wake).await {
             Ok(next) => next,
             Err(error) => {
                 store::warn_unless_away!(self.store, %error, webhook.id = %line.webhook, "deliveries cannot be read at the moment");
-                Some(self.later(AGAIN))
+                Some(self.after(RETRY_DELAY))
             }
         };
         // What is not ours any more, its new owner finds.
         let ours = self.leases.is_active(line.partition);
-        self.webhooks.lines.leave(line, next.filter(|_| ours));
+        self.webhooks.endpoint_queues.finish_serving(line, next.filter(|_| ours));
     }
 
     /// Tries all that is due; says when the next is.
-    async fn serve_due(&self, line: LineName, wake: &Notify) -> Result<Option<Timestamp>, ReadError> {
-        let mut service = Service { width: WIDTH_FIRST, ..Service::default() };
+    async fn serve_due_deliveries(
+        &self,
+        line: EndpointQueueName,
+        wake: &Notify,
+    ) -> Result<Option<Timestamp>, ReadError> {
+        let mut service = EndpointSession { concurrency: CONCURRENCY_FIRST, ..EndpointSession::default() };
         let (mut posting, mut settling) = (FuturesUnordered::new(), FuturesUnordered::new());
         loop {
             let goes_on = !self.stop.is_cancelled() && self.leases.is_active(line.partition);
             if goes_on && service.waiting.is_empty() && !service.is_done {
-                self.read_slice(line, &mut service).await?;
+                self.load_due_deliveries(line, &mut service).await?;
             }
-            while goes_on && posting.len() < service.width && service.under_way.len() < UNDER_WAY_MAX {
+            while goes_on && posting.len() < service.concurrency && service.in_progress.len() < IN_PROGRESS_MAX {
                 let Some((due, delivery)) = service.waiting.pop_front() else { break };
-                service.under_way.insert(due.delivery);
-                posting.push(self.post(service.destination.clone(), due, delivery));
+                service.in_progress.insert(due.delivery);
+                posting.push(self.post_delivery(service.destination.clone(), due, delivery));
             }
             if posting.is_empty() && settling.is_empty() {
                 if goes_on && !service.is_done {
                     continue;
                 }
-                return Ok(service.next.filter(|_| goes_on));
+                return Ok(service.next_due.filter(|_| goes_on));
             }
             tokio::select! {
                 Some(tried) = posting.next(), if !posting.is_empty() => {
@@ -120,18 +124,18 @@ impl Worker {
                     while let Some(Some(one)) = futures_util::FutureExt::now_or_never(posting.next()) {
                         tried.push(one);
                     }
-                    tried.iter().for_each(|one| service.learn(one.is_taken()));
-                    settling.push(self.settle_deliveries(line, tried));
+                    tried.iter().for_each(|one| service.adjust_concurrency(one.is_success()));
+                    settling.push(self.commit_attempts(line, tried));
                 }
                 Some(settled) = settling.next(), if !settling.is_empty() => {
                     for id in settled {
-                        service.under_way.remove(&id);
+                        service.in_progress.remove(&id);
                     }
                     // Something may be due again.
                     service.is_done = false;
                 }
                 () = wake.notified() => service.is_done = false,
-                () = self.clock.sleep_until(service.next.unwrap_or(Timestamp::MAX)), if service.is_done => {
+                () = self.clock.sleep_until(service.next_due.unwrap_or(Timestamp::MAX)), if service.is_done => {
                     service.is_done = false;
                 }
             }
@@ -139,18 +143,21 @@ impl Worker {
     }
 
     /// Reads what is due and not under way.
-    async fn read_slice(&self, line: LineName, service: &mut Service) -> Result<(), ReadError> {
-        self.webhooks.lines.look(line);
-        let limit = service.under_way.len() + SLICE;
-        let (due, next) = store::delivery::due(&self.store, line, self.clock.now(), limit).await?;
-        let fresh: Vec<_> =
-            due.into_iter().filter(|(due, _)| !service.under_way.contains(&due.delivery)).collect();
-        (service.next, service.is_done) = (next, fresh.is_empty());
+    async fn load_due_deliveries(
+        &self,
+        line: EndpointQueueName,
+        service: &mut EndpointSession,
+    ) -> Result<(), ReadError> {
+        self.webhooks.endpoint_queues.mark_seen(line);
+        let limit = service.in_progress.len() + PAGE_DELIVERIES;
+        let (due, next) = store::delivery::list_due(&self.store, line, self.clock.now(), limit).await?;
+        let fresh: Vec<_> = due.into_iter().filter(|(due, _)| !service.in_progress.contains(&due.delivery)).collect();
+        (service.next_due, service.is_done) = (next, fresh.is_empty());
         if fresh.is_empty() {
             return Ok(());
         }
-        match Destination::of(&self.store, line).await? {
-            Some(destination) if destination.is_open() => {
+        match DeliveryTarget::load(&self.store, line).await? {
+            Some(destination) if destination.is_enabled() => {
                 service.destination = Some(Arc::new(destination));
                 let mut orphans = Vec::new();
                 for (due, delivery) in fresh {
@@ -160,32 +167,35 @@ impl Worker {
                     }
                 }
                 if !orphans.is_empty() && !self.drop_deliveries(line, orphans, true).await {
-                    (service.next, service.is_done) = (Some(self.later(AGAIN)), true);
+                    (service.next_due, service.is_done) = (Some(self.after(RETRY_DELAY)), true);
                 }
             }
             found => {
                 let dropped = self.drop_deliveries(line, fresh, found.is_none()).await;
                 if !dropped {
-                    (service.next, service.is_done) = (Some(self.later(AGAIN)), true);
+                    (service.next_due, service.is_done) = (Some(self.after(RETRY_DELAY)), true);
                 }
             }
         }
         Ok(())
     }
 
-    async fn post(&self, to: Option<Arc<Destination>>, due: Due, delivery: Delivery) -> Tried {
+    async fn post_delivery(
+        &self,
+        to: Option<Arc<DeliveryTarget>>,
+        due: DueDelivery,
+        delivery: WebhookDelivery,
+    ) -> EndpointAttempt {
         let at = self.clock.now();
         let (mut answer, mut duration_ms) = (Err("the endpoint is gone".to_owned()), 0);
         if let Some(destination) = to {
-            let _place = self.webhooks.posts.take(destination.account()).await;
+            let _place = self.webhooks.post_limits.acquire(destination.account()).await;
             let begun = Instant::now();
             answer = match self.webhooks.body(&self.store, &delivery).await {
                 Ok(Some(body)) => {
-                    let post = self.webhooks.signed(&destination, &delivery, body, &self.clock);
+                    let post = self.webhooks.signed_post(&destination, &delivery, body, &self.clock);
                     match post {
-                        Some(post) => {
-                            self.webhooks.poster.post(post).await.map_err(|error| error.to_string())
-                        }
+                        Some(post) => self.webhooks.client.post(post).await.map_err(|error| error.to_string()),
                         None => Err("the endpoint's secret cannot be opened".to_owned()),
                     }
                 }
@@ -202,40 +212,40 @@ impl Worker {
                 let pause = answer.retry_after_s.filter(|_| matches!(answer.status, 429 | 503));
                 let response_status = Some(answer.status);
                 (
-                    DeliveryAttempt { number, at, response_status, response_body, duration_ms, error: None },
+                    WebhookDeliveryAttempt { number, at, response_status, response_body, duration_ms, error: None },
                     pause.map(Duration::from_secs),
                 )
             }
             Err(error) => {
                 let (response_status, response_body) = (None, String::new());
                 let error = Some(error);
-                (DeliveryAttempt { number, at, response_status, response_body, duration_ms, error }, None)
+                (WebhookDeliveryAttempt { number, at, response_status, response_body, duration_ms, error }, None)
             }
         };
-        Tried { due, delivery, attempt, retry_after }
+        EndpointAttempt { due, delivery, attempt, retry_after }
     }
 }
 
-impl Webhooks {
+impl WebhookSender {
     /// A delivery, signed now: at the machine's time, for receivers compare it with theirs, and know nothing of a clock
     /// that was moved for a test.
-    fn signed(
+    fn signed_post(
         &self,
-        destination: &Destination,
-        delivery: &Delivery,
+        destination: &DeliveryTarget,
+        delivery: &WebhookDelivery,
         body: bytes::Bytes,
         clock: &Clock,
-    ) -> Option<Post> {
+    ) -> Option<HttpPost> {
         let now = clock.now();
         let (row, secret) = destination.secret();
-        let mut secrets = vec![self.open(row, &secret.0)?];
-        if let Destination::Endpoint(endpoint, _) = destination {
+        let mut secrets = vec![self.unseal_secret(row, &secret.0)?];
+        if let DeliveryTarget::Endpoint(endpoint, _) = destination {
             let former = endpoint.former_secrets.iter().filter(|former| former.until > now);
-            secrets.extend(former.filter_map(|former| self.open_former(endpoint.id, &former.sealed.0)));
+            secrets.extend(former.filter_map(|former| self.unseal_former_secret(endpoint.id, &former.sealed.0)));
         }
         let id = delivery.event.to_string();
         let signed = sign(secrets.iter().map(AsRef::as_ref), &id, clock.machine_now(), &body);
-        Some(Post {
+        Some(HttpPost {
             url: destination.url().to_owned(),
             headers: vec![
                 ("service-signature", signed.service_signature),
@@ -246,29 +256,30 @@ impl Webhooks {
             body,
             timeout: destination.attempt_max(),
             // By `webhook-id`.
-            again: Again::Harmless,
+            idempotency: RequestIdempotency::Idempotent,
         })
     }
 }
 
 /// One line while it is served.
 #[derive(Debug, Default)]
-struct Service {
-    destination: Option<Arc<Destination>>,
+struct EndpointSession {
+    destination: Option<Arc<DeliveryTarget>>,
     /// Read and not begun.
-    waiting: VecDeque<(Due, Delivery)>,
+    waiting: VecDeque<(DueDelivery, WebhookDelivery)>,
     /// Begun and not booked.
-    under_way: HashSet<DeliveryId>,
+    in_progress: HashSet<DeliveryId>,
     /// How many are posted side by side.
-    width: usize,
+    concurrency: usize,
     /// Nothing more is due, as of the last look.
     is_done: bool,
     /// When the next is due, as of the last look.
-    next: Option<Timestamp>,
+    next_due: Option<Timestamp>,
 }
 
-impl Service {
-    fn learn(&mut self, is_taken: bool) {
-        self.width = if is_taken { (self.width + 1).min(WIDTH_MAX) } else { (self.width / 2).max(1) };
+impl EndpointSession {
+    fn adjust_concurrency(&mut self, is_taken: bool) {
+        self.concurrency =
+            if is_taken { (self.concurrency + 1).min(CONCURRENCY_MAX) } else { (self.concurrency / 2).max(1) };
     }
 }

@@ -6,44 +6,48 @@
 use std::time::Duration;
 
 use jiff::Timestamp;
-use mail::delivery::{Delivery, DeliveryAttempt, DeliveryStatus};
+use mail::delivery::{WebhookDelivery, WebhookDeliveryAttempt, WebhookDeliveryStatus};
 use mail::event::{Event, EventKind};
 use mail::id::{DeliveryId, EventId};
 use mail::moment;
-use mail::owner_notice::{About, OwnerNotice, What};
+use mail::owner_notice::{AlertSubject, OwnerAlert, WebhookAlert};
 use mail::webhook::{DisabledReason, FAILING_MAX, Webhook};
 use serde_json::json;
-use store::delivery::{Due, LineName};
+use store::delivery::{DueDelivery, EndpointQueueName};
 use store::engine::{Batch, CommitError, ReadError};
-use store::webhook::Version;
+use store::webhook::WebhookSetVersion;
 
-use super::destination::Destination;
-use super::send::Tried;
+use super::destination::DeliveryTarget;
+use super::send::EndpointAttempt;
 use crate::worker::Worker;
 
 /// Commits tried, when the endpoint is changed meanwhile.
-const TRIES_MAX: usize = 5;
+const COMMIT_TRIES_MAX: usize = 5;
 /// What an endpoint answers that wants nothing more (completions-email.md 2.11).
-const GONE: u16 = 410;
+const STATUS_GONE: u16 = 410;
 
 impl Worker {
     /// Books attempts of one endpoint. Those that could not be booked are due as before.
-    pub(super) async fn settle_deliveries(&self, line: LineName, tried: Vec<Tried>) -> Vec<DeliveryId> {
+    pub(super) async fn commit_attempts(
+        &self,
+        line: EndpointQueueName,
+        tried: Vec<EndpointAttempt>,
+    ) -> Vec<DeliveryId> {
         let ids: Vec<DeliveryId> = tried.iter().map(|one| one.due.delivery).collect();
-        match self.settle_together(line, &tried).await {
+        match self.try_commit_attempts(line, &tried).await {
             Ok(true) => {}
             Ok(false) if tried.len() > 1 => {
                 // One of them was booked by somebody else: the others are not.
                 for one in tried {
-                    let booked = self.settle_together(line, std::slice::from_ref(&one)).await;
+                    let booked = self.try_commit_attempts(line, std::slice::from_ref(&one)).await;
                     if let Err(error) = booked {
-                        warn(&error, line);
+                        log_commit_error(&error, line);
                     }
                 }
             }
             Ok(false) => {}
             Err(error) => {
-                warn(&error, line);
+                log_commit_error(&error, line);
                 // They would be posted again at once.
                 tokio::time::sleep(Duration::from_secs(1)).await;
             }
@@ -52,28 +56,32 @@ impl Worker {
     }
 
     /// False: something is not as it was read.
-    async fn settle_together(&self, line: LineName, tried: &[Tried]) -> Result<bool, CommitError> {
+    async fn try_commit_attempts(
+        &self,
+        line: EndpointQueueName,
+        tried: &[EndpointAttempt],
+    ) -> Result<bool, CommitError> {
         let unread = |error: ReadError| CommitError::Unknown(error.to_string().into());
-        for _ in 0..TRIES_MAX {
-            let found = Destination::of(&self.store, line).await.map_err(unread)?;
+        for _ in 0..COMMIT_TRIES_MAX {
+            let found = DeliveryTarget::load(&self.store, line).await.map_err(unread)?;
             let mut batch = Batch::progress();
             if !self.leases.fence_partitions(&mut batch, std::iter::once(line.partition)) {
                 return Ok(false);
             }
-            let ladder = found.as_ref().map(|found| self.webhooks.ladder_of(found)).unwrap_or_default();
-            let mut books = Books::open(found, ladder, self.clock.now());
+            let ladder = found.as_ref().map(|found| self.webhooks.retry_schedule_for(found)).unwrap_or_default();
+            let mut books = EndpointOutcome::new(found, ladder, self.clock.now());
             let mut next = Vec::new();
             for one in tried {
-                next.extend(self.settle_one(&mut batch, one, &mut books));
+                next.extend(self.write_attempt(&mut batch, one, &mut books));
             }
-            let notice = self.close_books(&mut batch, line, books);
+            let notice = self.write_endpoint_outcome(&mut batch, line, books);
             match self.store.commit(batch).await {
                 Ok(()) => {
                     for due in next {
-                        self.webhooks.lines.note(line, due);
+                        self.webhooks.endpoint_queues.add(line, due);
                     }
-                    self.attempts_booked(tried, line, notice);
-                    self.settled.notify_waiters();
+                    self.attempts_committed(tried, line, notice);
+                    self.outcome_recorded.notify_waiters();
                     return Ok(true);
                 }
                 Err(CommitError::Conflict { .. }) => {}
@@ -84,81 +92,91 @@ impl Worker {
     }
 
     /// Books one attempt; when the next is due, if there is one.
-    fn settle_one(&self, batch: &mut Batch, tried: &Tried, books: &mut Books<'_>) -> Option<Timestamp> {
-        let Tried { due, delivery, attempt, .. } = tried;
+    fn write_attempt(
+        &self,
+        batch: &mut Batch,
+        tried: &EndpointAttempt,
+        books: &mut EndpointOutcome<'_>,
+    ) -> Option<Timestamp> {
+        let EndpointAttempt { due, delivery, attempt, .. } = tried;
         let now = books.now;
         let mut after = delivery.clone();
         after.attempts = attempt.number;
         after.response_status = attempt.response_status;
         after.next_attempt_at = None;
-        due.take(batch);
+        due.complete(batch);
         store::delivery::put_attempt(batch, delivery, attempt);
         let mut next = None;
-        if tried.is_taken() {
-            (after.status, after.delivered_at) = (DeliveryStatus::Delivered, Some(now));
-            books.arrived();
-        } else if attempt.response_status == Some(GONE) {
-            after.status = DeliveryStatus::Failed;
-            books.disable(DisabledReason::Gone);
+        if tried.is_success() {
+            (after.status, after.delivered_at) = (WebhookDeliveryStatus::Delivered, Some(now));
+            books.record_success();
+        } else if attempt.response_status == Some(STATUS_GONE) {
+            after.status = WebhookDeliveryStatus::Failed;
+            books.disable_endpoint(DisabledReason::Gone);
         } else {
-            next = next_attempt(books.ladder, tried, now);
+            next = next_attempt_at(books.ladder, tried, now);
             after.next_attempt_at = next;
             if next.is_none() {
                 // One that arrived before has arrived, whatever came of asking for it again.
                 let arrived = after.delivered_at.is_some();
-                after.status = if arrived { DeliveryStatus::Delivered } else { DeliveryStatus::Failed };
+                after.status = if arrived { WebhookDeliveryStatus::Delivered } else { WebhookDeliveryStatus::Failed };
                 if !delivery.by_hand {
-                    books.exhausted();
+                    books.record_exhausted();
                 }
             }
         }
         if let Some(at) = next {
-            Due { at, ..*due }.put(batch);
+            DueDelivery { at, ..*due }.put(batch);
         }
         store::delivery::put(batch, &after);
         next
     }
 
     /// Writes what became of the endpoint, and the notice of it for its owner. That notice.
-    fn close_books(&self, batch: &mut Batch, line: LineName, books: Books<'_>) -> Option<OwnerNotice> {
+    fn write_endpoint_outcome(
+        &self,
+        batch: &mut Batch,
+        line: EndpointQueueName,
+        books: EndpointOutcome<'_>,
+    ) -> Option<OwnerAlert> {
         let ((before, version), after, now) = (books.endpoint?, books.after?, books.now);
         if after == before {
             return None;
         }
         let what = match (after.disabled_reason, before.failing_since, after.failing_since) {
             (Some(reason), since, _) => {
-                let event = disabled(&after, reason, since, EventId::new(now, self.entropy.id()), now);
+                let event = disabled_event(&after, reason, since, EventId::new(now, self.entropy.unique_bits()), now);
                 store::event::record(batch, &event, line.partition);
-                Some(What::disabled(reason))
+                Some(WebhookAlert::from_disabled_reason(reason))
             }
-            (None, None, Some(_)) => Some(What::Failing),
+            (None, None, Some(_)) => Some(WebhookAlert::Failing),
             _ => None,
         };
         store::webhook::update(batch, &before, &after, &version);
-        let id = EventId::new(now, self.entropy.id());
-        let about = About::Endpoint { webhook: after.id, url: after.url, what: what? };
-        let notice = OwnerNotice { id, account: after.account, about, since: now };
-        store::owner_notice::put(batch, line.partition, &notice);
+        let id = EventId::new(now, self.entropy.unique_bits());
+        let about = AlertSubject::Endpoint { webhook: after.id, url: after.url, what: what? };
+        let notice = OwnerAlert { id, account: after.account, about, since: now };
+        store::owner_notice::enqueue(batch, line.partition, &notice);
         Some(notice)
     }
 
-    fn attempts_booked(&self, tried: &[Tried], line: LineName, notice: Option<OwnerNotice>) {
+    fn attempts_committed(&self, tried: &[EndpointAttempt], line: EndpointQueueName, notice: Option<OwnerAlert>) {
         for one in tried {
-            let outcome = if one.is_taken() { "delivered" } else { "failed" };
+            let outcome = if one.is_success() { "delivered" } else { "failed" };
             metrics::counter!("postrider_webhook_attempts_total", "outcome" => outcome).increment(1);
         }
         if let Some(notice) = notice {
-            self.owner_notices.note(line.partition, notice.since);
+            self.owner_alert_timers.schedule(line.partition, notice.since);
             // The event of an endpoint that was disabled.
-            self.untold.notify_one();
+            self.outbox_wakeup.notify_one();
         }
     }
 
     /// Takes deliveries away whose endpoint is gone, or fails them, as it is disabled. False: not now.
     pub(super) async fn drop_deliveries(
         &self,
-        line: LineName,
-        due: Vec<(Due, Option<Delivery>)>,
+        line: EndpointQueueName,
+        due: Vec<(DueDelivery, Option<WebhookDelivery>)>,
         is_gone: bool,
     ) -> bool {
         let mut batch = Batch::progress();
@@ -167,10 +185,10 @@ impl Worker {
         }
         let now = self.clock.now();
         for (due, delivery) in due {
-            due.take(&mut batch);
+            due.complete(&mut batch);
             match delivery {
-                Some(delivery) if is_gone => store::delivery::forget(&mut batch, &delivery),
-                Some(delivery) => fail(&mut batch, delivery, now),
+                Some(delivery) if is_gone => store::delivery::delete(&mut batch, &delivery),
+                Some(delivery) => fail_delivery(&mut batch, delivery, now),
                 None => {}
             }
         }
@@ -179,7 +197,7 @@ impl Worker {
 }
 
 /// When a delivery is tried again; none when its ladder is at its end.
-fn next_attempt(ladder: &[Duration], tried: &Tried, now: Timestamp) -> Option<Timestamp> {
+fn next_attempt_at(ladder: &[Duration], tried: &EndpointAttempt, now: Timestamp) -> Option<Timestamp> {
     if tried.delivery.by_hand {
         return None;
     }
@@ -192,7 +210,7 @@ fn next_attempt(ladder: &[Duration], tried: &Tried, now: Timestamp) -> Option<Ti
     now.checked_add(wait).ok()
 }
 
-fn warn(error: &CommitError, line: LineName) {
+fn log_commit_error(error: &CommitError, line: EndpointQueueName) {
     if error.is_away() {
         return;
     }
@@ -200,9 +218,9 @@ fn warn(error: &CommitError, line: LineName) {
 }
 
 /// A delivery that is not tried, as its endpoint is disabled.
-fn fail(batch: &mut Batch, mut delivery: Delivery, now: Timestamp) {
+fn fail_delivery(batch: &mut Batch, mut delivery: WebhookDelivery, now: Timestamp) {
     delivery.attempts = delivery.attempts.saturating_add(1);
-    let attempt = DeliveryAttempt {
+    let attempt = WebhookDeliveryAttempt {
         number: delivery.attempts,
         at: now,
         response_status: None,
@@ -210,12 +228,12 @@ fn fail(batch: &mut Batch, mut delivery: Delivery, now: Timestamp) {
         duration_ms: 0,
         error: Some("not tried: the endpoint is disabled".to_owned()),
     };
-    (delivery.status, delivery.next_attempt_at) = (DeliveryStatus::Failed, None);
+    (delivery.status, delivery.next_attempt_at) = (WebhookDeliveryStatus::Failed, None);
     store::delivery::put_attempt(batch, &delivery, &attempt);
     store::delivery::put(batch, &delivery);
 }
 
-fn disabled(
+fn disabled_event(
     webhook: &Webhook,
     reason: DisabledReason,
     since: Option<Timestamp>,
@@ -231,52 +249,52 @@ fn disabled(
         created_at: now,
         detail: json!({
             "webhook_id": webhook.id, "url": webhook.url, "disabled_reason": reason.word(),
-            "failing_since": since.map(moment::write),
+            "failing_since": since.map(moment::to_rfc3339),
         }),
     }
 }
 
 /// What attempts mean for their endpoint.
-struct Books<'w> {
+struct EndpointOutcome<'w> {
     /// None: it is gone, or a partner's address, of which nothing is booked.
-    endpoint: Option<(Webhook, Version)>,
+    endpoint: Option<(Webhook, WebhookSetVersion)>,
     after: Option<Webhook>,
     ladder: &'w [Duration],
     now: Timestamp,
 }
 
-impl<'w> Books<'w> {
-    fn open(found: Option<Destination>, ladder: &'w [Duration], now: Timestamp) -> Self {
+impl<'w> EndpointOutcome<'w> {
+    fn new(found: Option<DeliveryTarget>, ladder: &'w [Duration], now: Timestamp) -> Self {
         let endpoint = match found {
-            Some(Destination::Endpoint(endpoint, version)) => Some((*endpoint, version)),
-            Some(Destination::Postback(_)) | None => None,
+            Some(DeliveryTarget::Endpoint(endpoint, version)) => Some((*endpoint, version)),
+            Some(DeliveryTarget::Postback(_)) | None => None,
         };
         let after = endpoint.as_ref().map(|(endpoint, _)| endpoint.clone());
         Self { endpoint, after, ladder, now }
     }
 
-    fn arrived(&mut self) {
+    fn record_success(&mut self) {
         if let Some(after) = &mut self.after {
             after.failing_since = None;
         }
     }
 
     /// A delivery was given up.
-    fn exhausted(&mut self) {
+    fn record_exhausted(&mut self) {
         let now = self.now;
         let Some(after) = self.after.as_mut().filter(|after| after.enabled) else { return };
         match after.failing_since {
             None => after.failing_since = Some(now),
             Some(since) if now.duration_since(since).unsigned_abs() >= FAILING_MAX => {
-                self.disable(DisabledReason::Failing);
+                self.disable_endpoint(DisabledReason::Failing);
             }
             Some(_) => {}
         }
     }
 
-    fn disable(&mut self, reason: DisabledReason) {
+    fn disable_endpoint(&mut self, reason: DisabledReason) {
         if let Some(after) = self.after.as_mut().filter(|after| after.enabled) {
-            after.switch(Some(reason));
+            after.set_disabled(Some(reason));
             after.updated_at = self.now;
         }
     }

@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use mail::dane::Tlsa;
-use queue::courier::smtp::{Connection, DialFailure, DialReason, Target, TlsMode};
+use queue::courier::smtp::{DialFailure, DialReason, DialTarget, SmtpConnection, TlsSecurityLevel};
 use rcgen::{BasicConstraints, CertificateParams, IsCa, Issuer, KeyPair, date_time_ymd};
 use rustls::pki_types::{CertificateDer, PrivateKeyDer, PrivatePkcs8KeyDer};
 use rustls::server::ParsedCertificate;
@@ -56,14 +56,14 @@ fn record(usage: u8, selector: u8, matching: u8, certificate: &CertificateDer<'_
         1 => Sha256::digest(part).to_vec(),
         _ => Sha512::digest(part).to_vec(),
     };
-    Tlsa::usable(usage, selector, matching, data).unwrap()
+    Tlsa::from_fields(usage, selector, matching, data).unwrap()
 }
 
 async fn dial(
     acceptor: &TlsAcceptor,
-    tls: TlsMode,
+    tls: TlsSecurityLevel,
     records: Option<Vec<Tlsa>>,
-) -> Result<Connection, DialFailure> {
+) -> Result<SmtpConnection, DialFailure> {
     let host = Script::offering(&["STARTTLS"])
         .hears("STARTTLS\r\n")
         .says("220 go\r\n")
@@ -71,8 +71,8 @@ async fn dial(
         .ehlo(&["DSN"])
         .start()
         .await;
-    let target = Target { dane: records.map(Into::into), ..host.target(tls) };
-    dialer().dial(&target).await
+    let target = DialTarget { dane: records.map(Into::into), ..host.target(tls) };
+    dialer().connect(&target).await
 }
 
 #[tokio::test]
@@ -81,7 +81,7 @@ async fn a_host_is_believed_about_its_own_key() {
     let chain = chain(&["other.example"], true, false);
     for (selector, matching) in [(0, 0), (0, 1), (0, 2), (1, 0), (1, 1), (1, 2)] {
         let records = vec![record(3, 1, 1, &chain.authority), record(3, selector, matching, &chain.own)];
-        let connection = dial(&chain.acceptor, TlsMode::Opportunistic, Some(records)).await.unwrap();
+        let connection = dial(&chain.acceptor, TlsSecurityLevel::Opportunistic, Some(records)).await.unwrap();
         assert!(connection.tls().unwrap().verified, "3 {selector} {matching}");
     }
 }
@@ -89,13 +89,15 @@ async fn a_host_is_believed_about_its_own_key() {
 #[tokio::test]
 async fn another_key_than_the_one_named_gets_no_mail() {
     let (one, other) = (chain(&["mx.example"], false, true), chain(&["mx.example"], false, true));
-    for tls in [TlsMode::Opportunistic, TlsMode::Testing, TlsMode::Required, TlsMode::Verified] {
+    for tls in [
+        TlsSecurityLevel::Opportunistic,
+        TlsSecurityLevel::Testing,
+        TlsSecurityLevel::Required,
+        TlsSecurityLevel::Verified,
+    ] {
         for records in [vec![record(3, 1, 1, &other.own)], vec![record(2, 0, 1, &other.authority)]] {
             let failure = dial(&one.acceptor, tls, Some(records)).await.err().unwrap();
-            assert!(
-                matches!(&failure.reason, DialReason::Tls(why) if why.reason.contains("TLSA")),
-                "{failure}"
-            );
+            assert!(matches!(&failure.reason, DialReason::Tls(why) if why.reason.contains("TLSA")), "{failure}");
         }
     }
 }
@@ -105,22 +107,21 @@ async fn an_authority_that_is_named_vouches_for_the_name_and_its_time() {
     let good = chain(&["mx.example"], false, true);
     for (selector, matching) in [(0, 0), (0, 1), (1, 1), (1, 2)] {
         let records = vec![record(2, selector, matching, &good.authority)];
-        let connection = dial(&good.acceptor, TlsMode::Opportunistic, Some(records)).await.unwrap();
+        let connection = dial(&good.acceptor, TlsSecurityLevel::Opportunistic, Some(records)).await.unwrap();
         assert!(connection.tls().unwrap().verified, "2 {selector} {matching}");
     }
     // It stands in the record alone.
     let bare = chain(&["mx.example"], false, false);
     assert!(
-        dial(&bare.acceptor, TlsMode::Opportunistic, Some(vec![record(2, 0, 0, &bare.authority)]))
+        dial(&bare.acceptor, TlsSecurityLevel::Opportunistic, Some(vec![record(2, 0, 0, &bare.authority)]))
             .await
             .is_ok()
     );
-    for (chain, said) in [
-        (chain(&["other.example"], false, true), "another name"),
-        (chain(&["mx.example"], true, true), "expired"),
-    ] {
+    for (chain, said) in
+        [(chain(&["other.example"], false, true), "another name"), (chain(&["mx.example"], true, true), "expired")]
+    {
         let records = vec![record(2, 0, 1, &chain.authority)];
-        let failure = dial(&chain.acceptor, TlsMode::Opportunistic, Some(records)).await.err().unwrap();
+        let failure = dial(&chain.acceptor, TlsSecurityLevel::Opportunistic, Some(records)).await.err().unwrap();
         assert!(matches!(&failure.reason, DialReason::Tls(why) if why.reason.contains(said)), "{failure}");
     }
 }
@@ -129,8 +130,8 @@ async fn an_authority_that_is_named_vouches_for_the_name_and_its_time() {
 async fn where_a_key_is_named_nothing_goes_in_the_clear() {
     let record = record(3, 1, 1, &chain(&["mx.example"], false, false).own);
     let host = Script::offering(&["DSN"]).start().await;
-    let target = Target { dane: Some(vec![record].into()), ..host.target(TlsMode::Opportunistic) };
-    let failure = dialer().dial(&target).await.err().unwrap();
+    let target = DialTarget { dane: Some(vec![record].into()), ..host.target(TlsSecurityLevel::Opportunistic) };
+    let failure = dialer().connect(&target).await.err().unwrap();
     assert!(matches!(failure.reason, DialReason::NoTls), "{failure}");
     host.done().await;
 }
@@ -147,10 +148,10 @@ async fn what_is_tested_is_noted_and_goes_all_the_same() {
             .start()
             .await
     };
-    for (dialer, holds) in [(dialer().roots(roots).unwrap(), true), (dialer(), false)] {
-        let connection = dialer.dial(&host().await.target(TlsMode::Testing)).await.unwrap();
+    for (dialer, holds) in [(dialer().with_roots(roots).unwrap(), true), (dialer(), false)] {
+        let connection = dialer.connect(&host().await.target(TlsSecurityLevel::Testing)).await.unwrap();
         assert_eq!(connection.tls().unwrap().verified, holds);
     }
     let bare = Script::offering(&["DSN"]).start().await;
-    assert!(dialer().dial(&bare.target(TlsMode::Testing)).await.unwrap().tls().is_none());
+    assert!(dialer().connect(&bare.target(TlsSecurityLevel::Testing)).await.unwrap().tls().is_none());
 }

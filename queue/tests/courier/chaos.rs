@@ -13,7 +13,7 @@ use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
 use proptest::prelude::*;
-use queue::courier::smtp::{Dialer, Shipment, Target, TlsMode, Verdict};
+use queue::courier::smtp::{DialTarget, OutgoingMessage, SmtpDialer, TlsSecurityLevel, TransactionVerdict};
 use tokio::io::{AsyncBufReadExt as _, AsyncReadExt as _, AsyncWriteExt as _, BufReader};
 use tokio::net::{TcpListener, TcpStream};
 
@@ -198,13 +198,18 @@ fn whims() -> impl Strategy<Value = VecDeque<Whim>> {
 }
 
 /// What the courier says of each shipment.
-async fn send_all(dialer: &Dialer, target: &Target, shipments: &[Shipment], ahead: &[bool]) -> Vec<Verdict> {
+async fn send_all(
+    dialer: &SmtpDialer,
+    target: &DialTarget,
+    shipments: &[OutgoingMessage],
+    ahead: &[bool],
+) -> Vec<TransactionVerdict> {
     let mut verdicts = Vec::new();
     let mut kept = None;
     for (at, this) in shipments.iter().enumerate() {
         let mut connection = match kept.take() {
             Some(connection) => connection,
-            None => dialer.dial(target).await.expect("the host greets"),
+            None => dialer.connect(target).await.expect("the host greets"),
         };
         let next = shipments.get(at + 1).filter(|_| ahead.get(at).copied().unwrap_or(true));
         verdicts.push(connection.deliver(this, next).await.verdict);
@@ -216,13 +221,17 @@ async fn send_all(dialer: &Dialer, target: &Target, shipments: &[Shipment], ahea
     verdicts
 }
 
-fn compare(shipments: &[Shipment], verdicts: &[Verdict], taken: &[Taken]) -> Result<(), TestCaseError> {
+fn compare(
+    shipments: &[OutgoingMessage],
+    verdicts: &[TransactionVerdict],
+    taken: &[Taken],
+) -> Result<(), TestCaseError> {
     for (shipment, verdict) in shipments.iter().zip(verdicts) {
         let recipient = shipment.recipient.to_string();
         let found: Vec<&Taken> = taken.iter().filter(|taken| taken.recipient == recipient).collect();
         let times = match verdict {
-            Verdict::Accepted => 1..=1,
-            Verdict::Unconfirmed => 0..=1,
+            TransactionVerdict::Accepted => 1..=1,
+            TransactionVerdict::Unconfirmed => 0..=1,
             _ => 0..=0,
         };
         prop_assert!(times.contains(&found.len()), "{recipient}: {verdict:?}, taken {} times", found.len());
@@ -233,9 +242,7 @@ fn compare(shipments: &[Shipment], verdicts: &[Verdict], taken: &[Taken]) -> Res
             prop_assert_eq!(&taken.sender, &shipment.sender.as_ref().unwrap().to_string());
         }
     }
-    prop_assert!(
-        taken.iter().all(|taken| shipments.iter().any(|s| s.recipient.to_string() == taken.recipient))
-    );
+    prop_assert!(taken.iter().all(|taken| shipments.iter().any(|s| s.recipient.to_string() == taken.recipient)));
     Ok(())
 }
 
@@ -260,17 +267,17 @@ proptest! {
             keywords: keywords[offered],
         });
         let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().unwrap();
-        let shipments: Vec<Shipment> =
+        let shipments: Vec<OutgoingMessage> =
             (0..12).map(|n| shipment(n, BODIES[n as usize % BODIES.len()])).collect();
         let verdicts = runtime.block_on(async {
             let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
-            let target = Target {
+            let target = DialTarget {
                 host: "moody.example".parse().unwrap(),
                 address: listener.local_addr().unwrap(),
                 is_trusted: false,
                 source: None,
             helo: None,
-                tls: TlsMode::Off,
+                tls: TlsSecurityLevel::Off,
                 dane: None,
                 credentials: None,
             };

@@ -2,23 +2,27 @@
 
 use std::net::SocketAddr;
 
-use queue::courier::smtp::{Credentials, DialReason, Dialer, Fault, Phase, Target, TlsMode, Verdict};
+use queue::courier::smtp::{
+    DialReason, DialTarget, SmarthostCredentials, SmtpDialer, SmtpFault, TlsSecurityLevel, TransactionPhase,
+    TransactionVerdict,
+};
 
 use super::script::{Script, certificate, dead_end, dialer, envelope, hasty, shipment};
 
-const ALL_TLS: [TlsMode; 4] = [TlsMode::Opportunistic, TlsMode::Required, TlsMode::Verified, TlsMode::Off];
+const ALL_TLS: [TlsSecurityLevel; 4] =
+    [TlsSecurityLevel::Opportunistic, TlsSecurityLevel::Required, TlsSecurityLevel::Verified, TlsSecurityLevel::Off];
 
 #[tokio::test]
 async fn private_addresses_are_not_dialled() {
-    let guarded = Dialer::new("out.example".parse().unwrap()).unwrap();
+    let guarded = SmtpDialer::new("out.example".parse().unwrap()).unwrap();
     let host = Script::default().start().await;
     for address in ["[::ffff:127.0.0.1]:25", "169.254.169.254:25", "[::1]:25", "10.0.0.1:25"]
         .map(|text| text.parse::<SocketAddr>().unwrap())
         .into_iter()
         .chain([host.address])
     {
-        let target = Target { address, ..host.target(TlsMode::Off) };
-        let failure = guarded.dial(&target).await.err().unwrap();
+        let target = DialTarget { address, ..host.target(TlsSecurityLevel::Off) };
+        let failure = guarded.connect(&target).await.err().unwrap();
         assert_eq!(failure.reason, DialReason::Private(address.ip()));
     }
 }
@@ -27,11 +31,11 @@ async fn private_addresses_are_not_dialled() {
 async fn nobody_there_or_nobody_speaks() {
     let address = dead_end().await;
     let host = Script::default().hears_end().start().await;
-    let target = Target { address, ..host.target(TlsMode::Off) };
-    let failure = dialer().dial(&target).await.err().unwrap();
-    assert!(matches!(failure.reason, DialReason::Connect(Fault::Io(_))), "{failure}");
-    let failure = hasty().dial(&host.target(TlsMode::Off)).await.err().unwrap();
-    assert_eq!(failure.reason, DialReason::Lost(Fault::TimedOut));
+    let target = DialTarget { address, ..host.target(TlsSecurityLevel::Off) };
+    let failure = dialer().connect(&target).await.err().unwrap();
+    assert!(matches!(failure.reason, DialReason::Connect(SmtpFault::Io(_))), "{failure}");
+    let failure = hasty().connect(&host.target(TlsSecurityLevel::Off)).await.err().unwrap();
+    assert_eq!(failure.reason, DialReason::ConnectionLost(SmtpFault::TimedOut));
     host.done().await;
 }
 
@@ -39,7 +43,7 @@ async fn nobody_there_or_nobody_speaks() {
 async fn a_refusing_greeting_is_kept() {
     for (said, code) in [("421-4.7.0 slow\r\n421 4.7.0 down\r\n", 421), ("554 5.7.1 no\r\n", 554)] {
         let host = Script::default().says(said).start().await;
-        let failure = dialer().dial(&host.target(TlsMode::Off)).await.err().unwrap();
+        let failure = dialer().connect(&host.target(TlsSecurityLevel::Off)).await.err().unwrap();
         assert_eq!(failure.reason, DialReason::Greeting);
         assert_eq!(failure.reply.unwrap().code, code);
         assert!(failure.transcript.to_string().contains(&format!("< {code}")));
@@ -59,8 +63,8 @@ async fn helo_when_ehlo_is_unknown() {
         .start()
         .await;
     let mut connection = host.connect().await;
-    assert_eq!(connection.name(), "old.example");
-    assert_eq!(connection.deliver(&shipment(1, "x"), None).await.phase, Phase::Mail);
+    assert_eq!(connection.ehlo_name(), "old.example");
+    assert_eq!(connection.deliver(&shipment(1, "x"), None).await.phase, TransactionPhase::Mail);
     host.done().await;
 
     let host = Script::default()
@@ -71,7 +75,7 @@ async fn helo_when_ehlo_is_unknown() {
         .says("550 5.7.1 still no\r\n")
         .start()
         .await;
-    let failure = dialer().dial(&host.target(TlsMode::Off)).await.err().unwrap();
+    let failure = dialer().connect(&host.target(TlsSecurityLevel::Off)).await.err().unwrap();
     assert_eq!(failure.reason, DialReason::Hello);
     assert_eq!(failure.reply.unwrap().to_string(), "550 5.7.1 still no");
     host.done().await;
@@ -80,7 +84,7 @@ async fn helo_when_ehlo_is_unknown() {
 #[tokio::test]
 async fn starttls_then_everything_anew() {
     let (acceptor, roots) = certificate();
-    for mode in [TlsMode::Opportunistic, TlsMode::Required, TlsMode::Verified] {
+    for mode in [TlsSecurityLevel::Opportunistic, TlsSecurityLevel::Required, TlsSecurityLevel::Verified] {
         // What was offered in the clear counts for nothing.
         let host = Script::offering(&["STARTTLS", "PIPELINING", "SMTPUTF8", "SIZE 1"])
             .hears("STARTTLS\r\n")
@@ -95,17 +99,17 @@ async fn starttls_then_everything_anew() {
             .says("250 ok\r\n")
             .start()
             .await;
-        let trusting = dialer().roots(roots.clone()).unwrap();
-        let mut connection = trusting.dial(&host.target(mode)).await.unwrap();
-        assert!(!connection.capabilities().smtputf8 && connection.tls_failure().is_none());
+        let trusting = dialer().with_roots(roots.clone()).unwrap();
+        let mut connection = trusting.connect(&host.target(mode)).await.unwrap();
+        assert!(!connection.capabilities().smtputf8 && connection.plaintext_reason().is_none());
         let (one, two) = (shipment(1, "one"), shipment(2, "two"));
         let delivery = connection.deliver(&one, Some(&two)).await;
-        assert_eq!(delivery.verdict, Verdict::Accepted);
+        assert_eq!(delivery.verdict, TransactionVerdict::Accepted);
         let tls = delivery.tls.unwrap();
-        assert_eq!((tls.version, tls.verified), ("TLSv1.3", mode == TlsMode::Verified));
+        assert_eq!((tls.version, tls.verified), ("TLSv1.3", mode == TlsSecurityLevel::Verified));
         assert!(tls.cipher.starts_with("TLS13_"), "{}", tls.cipher);
         assert!(delivery.transcript.to_string().contains("* TLSv1.3 TLS13_"));
-        assert_eq!(connection.deliver(&two, None).await.verdict, Verdict::Accepted);
+        assert_eq!(connection.deliver(&two, None).await.verdict, TransactionVerdict::Accepted);
         host.done().await;
     }
 }
@@ -122,32 +126,33 @@ async fn sessions_are_resumed() {
             .starts_tls(acceptor.clone())
             .ehlo(&["DSN"])
     };
-    let host =
-        ready(ready(Script::default()).hears("QUIT\r\n").says("221 bye\r\n").next_connection()).start().await;
+    let host = ready(ready(Script::default()).hears("QUIT\r\n").says("221 bye\r\n").next_connection()).start().await;
     let dialer = dialer();
-    let target = host.target(TlsMode::Required);
-    let first = dialer.dial(&target).await.unwrap();
+    let target = host.target(TlsSecurityLevel::Required);
+    let first = dialer.connect(&target).await.unwrap();
     assert!(!first.tls().unwrap().resumed);
     first.quit().await;
-    assert!(dialer.dial(&target).await.unwrap().tls().unwrap().resumed);
+    assert!(dialer.connect(&target).await.unwrap().tls().unwrap().resumed);
     host.done().await;
 }
 
 #[tokio::test]
 async fn requiretls_needs_a_verified_certificate() {
     let (acceptor, roots) = certificate();
-    for (mode, phase) in [(TlsMode::Required, Phase::Local), (TlsMode::Verified, Phase::Mail)] {
+    for (mode, phase) in
+        [(TlsSecurityLevel::Required, TransactionPhase::Local), (TlsSecurityLevel::Verified, TransactionPhase::Mail)]
+    {
         let mut script = Script::offering(&["STARTTLS"])
             .hears("STARTTLS\r\n")
             .says("220 go\r\n")
             .starts_tls(acceptor.clone())
             .ehlo(&["REQUIRETLS"]);
-        if phase == Phase::Mail {
+        if phase == TransactionPhase::Mail {
             script = script.hears("MAIL FROM:<v1@rp.example> REQUIRETLS\r\n").says("451 later\r\n");
         }
         let host = script.start().await;
-        let trusting = dialer().roots(roots.clone()).unwrap();
-        let mut connection = trusting.dial(&host.target(mode)).await.unwrap();
+        let trusting = dialer().with_roots(roots.clone()).unwrap();
+        let mut connection = trusting.connect(&host.target(mode)).await.unwrap();
         let mut secret = shipment(1, "x");
         secret.require_tls = true;
         assert_eq!(connection.deliver(&secret, None).await.phase, phase);
@@ -158,13 +163,9 @@ async fn requiretls_needs_a_verified_certificate() {
 #[tokio::test]
 async fn an_unknown_certificate_is_not_verified() {
     let (acceptor, _) = certificate();
-    let host = Script::offering(&["STARTTLS"])
-        .hears("STARTTLS\r\n")
-        .says("220 go\r\n")
-        .starts_tls(acceptor)
-        .start()
-        .await;
-    let failure = dialer().dial(&host.target(TlsMode::Verified)).await.err().unwrap();
+    let host =
+        Script::offering(&["STARTTLS"]).hears("STARTTLS\r\n").says("220 go\r\n").starts_tls(acceptor).start().await;
+    let failure = dialer().connect(&host.target(TlsSecurityLevel::Verified)).await.err().unwrap();
     assert!(matches!(failure.reason, DialReason::Tls(_)), "{failure}");
     host.done().await;
 }
@@ -173,21 +174,21 @@ async fn an_unknown_certificate_is_not_verified() {
 async fn tls_not_offered_or_refused() {
     for mode in ALL_TLS {
         let host = Script::offering(&["DSN"]).hears_end().start().await;
-        let dialled = dialer().dial(&host.target(mode)).await;
-        let may_be_clear = matches!(mode, TlsMode::Opportunistic | TlsMode::Off);
+        let dialled = dialer().connect(&host.target(mode)).await;
+        let may_be_clear = matches!(mode, TlsSecurityLevel::Opportunistic | TlsSecurityLevel::Off);
         assert_eq!(dialled.is_ok(), may_be_clear, "{mode:?}");
         assert!(dialled.err().is_none_or(|failure| failure.reason == DialReason::NoTls));
         host.done().await;
     }
-    for mode in [TlsMode::Opportunistic, TlsMode::Required] {
+    for mode in [TlsSecurityLevel::Opportunistic, TlsSecurityLevel::Required] {
         let host = Script::offering(&["STARTTLS"])
             .hears("STARTTLS\r\n")
             .says("454 4.7.0 not now\r\n")
             .hears_end()
             .start()
             .await;
-        let dialled = dialer().dial(&host.target(mode)).await;
-        assert_eq!(dialled.is_ok(), mode == TlsMode::Opportunistic);
+        let dialled = dialer().connect(&host.target(mode)).await;
+        assert_eq!(dialled.is_ok(), mode == TlsSecurityLevel::Opportunistic);
         drop(dialled);
         host.done().await;
     }
@@ -206,7 +207,7 @@ async fn a_failed_handshake_is_followed_by_one_try_in_the_clear() {
         .start()
         .await;
     let mut connection = host.connect().await;
-    assert!(connection.tls_failure().is_some() && connection.tls().is_none());
+    assert!(connection.plaintext_reason().is_some() && connection.tls().is_none());
     let delivery = connection.deliver(&shipment(1, "x"), None).await;
     assert!(delivery.transcript.to_string().contains("once more in the clear"));
     host.done().await;
@@ -221,7 +222,7 @@ async fn a_host_that_hangs_up_on_starttls_is_met_in_the_clear() {
         .ehlo(&["DSN"])
         .start()
         .await;
-    assert!(host.connect().await.tls_failure().is_some());
+    assert!(host.connect().await.plaintext_reason().is_some());
     host.done().await;
 }
 
@@ -229,10 +230,10 @@ async fn a_host_that_hangs_up_on_starttls_is_met_in_the_clear() {
 async fn who_says_good_bye_to_starttls_closes_and_has_no_lack_of_tls() {
     let script = || Script::offering(&["STARTTLS"]).hears("STARTTLS\r\n").says("421 4.3.2 shutting down\r\n");
     for (mode, wanted) in
-        [(TlsMode::Opportunistic, DialReason::Closing), (TlsMode::Required, DialReason::NoTls)]
+        [(TlsSecurityLevel::Opportunistic, DialReason::Closing), (TlsSecurityLevel::Required, DialReason::NoTls)]
     {
         let host = script().start().await;
-        let failure = dialer().dial(&host.target(mode)).await.err().unwrap();
+        let failure = dialer().connect(&host.target(mode)).await.err().unwrap();
         assert_eq!(failure.fault.is_some(), wanted == DialReason::NoTls);
         assert_eq!((failure.reason, failure.reply.unwrap().code), (wanted, 421));
         host.done().await;
@@ -249,8 +250,8 @@ async fn what_is_lost_after_tls_says_by_which() {
         .hears("EHLO out.example\r\n")
         .start()
         .await;
-    let failure = dialer().dial(&host.target(TlsMode::Required)).await.err().unwrap();
-    assert!(matches!(failure.reason, DialReason::LostAfterGreeting(_)), "{failure}");
+    let failure = dialer().connect(&host.target(TlsSecurityLevel::Required)).await.err().unwrap();
+    assert!(matches!(failure.reason, DialReason::ConnectionLostAfterGreeting(_)), "{failure}");
     assert_eq!((failure.tls.unwrap().version, failure.fault), ("TLSv1.3", None));
     assert!(failure.local.unwrap().is_loopback());
     host.done().await;
@@ -262,14 +263,14 @@ async fn what_is_lost_after_tls_says_by_which() {
 async fn plaintext_behind_starttls_is_a_failure() {
     let injected = "220 go\r\n250-mx.example\r\n250 AUTH PLAIN\r\n";
     let (acceptor, _) = certificate();
-    for mode in [TlsMode::Required, TlsMode::Verified] {
+    for mode in [TlsSecurityLevel::Required, TlsSecurityLevel::Verified] {
         let host = Script::offering(&["STARTTLS"])
             .hears("STARTTLS\r\n")
             .says(injected)
             .start_broken_tls(acceptor.clone())
             .start()
             .await;
-        let failure = dialer().dial(&host.target(mode)).await.err().unwrap();
+        let failure = dialer().connect(&host.target(mode)).await.err().unwrap();
         assert!(matches!(failure.reason, DialReason::Tls(_)), "{failure}");
         host.done().await;
     }
@@ -278,7 +279,7 @@ async fn plaintext_behind_starttls_is_a_failure() {
 #[tokio::test]
 async fn credentials_go_over_tls_only_and_leave_no_trace() {
     let (acceptor, _) = certificate();
-    let who = || Some(Credentials { username: "me".into(), password: "geheim".into() });
+    let who = || Some(SmarthostCredentials { username: "me".into(), password: "geheim".into() });
     let host = Script::offering(&["STARTTLS", "AUTH PLAIN"])
         .hears("STARTTLS\r\n")
         .says("220 go\r\n")
@@ -289,17 +290,17 @@ async fn credentials_go_over_tls_only_and_leave_no_trace() {
         .hears("MAIL FROM:<v1@rp.example>\r\n")
         .start()
         .await;
-    let target = Target { credentials: who(), ..host.target(TlsMode::Required) };
+    let target = DialTarget { credentials: who(), ..host.target(TlsSecurityLevel::Required) };
     assert!(!format!("{target:?}").contains("geheim"));
-    let mut connection = dialer().dial(&target).await.unwrap();
+    let mut connection = dialer().connect(&target).await.unwrap();
     let delivery = connection.deliver(&shipment(1, "x"), None).await;
     let shown = delivery.transcript.to_string();
     assert!(shown.contains("> AUTH PLAIN [secret]") && !shown.contains("AG1l"), "{shown}");
     host.done().await;
 
     let host = Script::offering(&["AUTH PLAIN"]).hears_end().start().await;
-    let target = Target { credentials: who(), ..host.target(TlsMode::Opportunistic) };
-    assert_eq!(dialer().dial(&target).await.err().unwrap().reason, DialReason::NoAuth);
+    let target = DialTarget { credentials: who(), ..host.target(TlsSecurityLevel::Opportunistic) };
+    assert_eq!(dialer().connect(&target).await.err().unwrap().reason, DialReason::NoAuth);
     host.done().await;
 
     let host = Script::offering(&["AUTH PLAIN"])
@@ -307,8 +308,8 @@ async fn credentials_go_over_tls_only_and_leave_no_trace() {
         .says("535 5.7.8 who?\r\n")
         .start()
         .await;
-    let target = Target { credentials: who(), ..host.target(TlsMode::Off) };
-    let failure = dialer().dial(&target).await.err().unwrap();
+    let target = DialTarget { credentials: who(), ..host.target(TlsSecurityLevel::Off) };
+    let failure = dialer().connect(&target).await.err().unwrap();
     assert_eq!((failure.reason, failure.reply.unwrap().code), (DialReason::Auth, 535));
     host.done().await;
 }

@@ -1,6 +1,8 @@
 //! Hosts that hang up, fall silent, talk nonsense or out of turn.
 
-use queue::courier::smtp::{Connection, Fault, Phase, ReplyFault, TlsMode, Verdict};
+use queue::courier::smtp::{
+    ReplyParseError, SmtpConnection, SmtpFault, TlsSecurityLevel, TransactionPhase, TransactionVerdict,
+};
 
 use super::script::{Host, Script, envelope, hasty, shipment};
 
@@ -12,12 +14,12 @@ fn flying() -> Script {
     Script::offering(&["PIPELINING", "CHUNKING"]).hears(envelope(1) + "BDAT 5 LAST\r\none\r\n")
 }
 
-async fn hasty_connection(host: &Host) -> Connection {
-    hasty().dial(&host.target(TlsMode::Off)).await.unwrap()
+async fn hasty_connection(host: &Host) -> SmtpConnection {
+    hasty().connect(&host.target(TlsSecurityLevel::Off)).await.unwrap()
 }
 
 /// Delivers message 1 and says how it ended and whether the connection lives.
-async fn outcome(script: Script) -> (Verdict, Phase, Option<Fault>, bool) {
+async fn outcome(script: Script) -> (TransactionVerdict, TransactionPhase, Option<SmtpFault>, bool) {
     let host = script.start().await;
     let mut connection = hasty_connection(&host).await;
     let delivery = connection.deliver(&shipment(1, "one"), None).await;
@@ -29,79 +31,79 @@ async fn outcome(script: Script) -> (Verdict, Phase, Option<Fault>, bool) {
 
 #[tokio::test]
 async fn hung_up() {
-    use {Fault::Closed, Phase::*, Verdict::*};
+    use {SmtpFault::Closed, TransactionPhase::*, TransactionVerdict::*};
     let go = "250 a\r\n250 b\r\n354 c\r\n";
-    assert_eq!(outcome(pipelined()).await, (Broken, Mail, Some(Closed), false));
-    assert_eq!(outcome(pipelined().says("250 a\r\n")).await, (Broken, Rcpt, Some(Closed), false));
-    assert_eq!(outcome(pipelined().says("250 a\r\n250 b\r\n")).await, (Broken, Data, Some(Closed), false));
+    assert_eq!(outcome(pipelined()).await, (ConnectionLost, Mail, Some(Closed), false));
+    assert_eq!(outcome(pipelined().says("250 a\r\n")).await, (ConnectionLost, Rcpt, Some(Closed), false));
+    assert_eq!(outcome(pipelined().says("250 a\r\n250 b\r\n")).await, (ConnectionLost, Data, Some(Closed), false));
     let all_heard = pipelined().says(go).hears("one\r\n.\r\n");
     assert_eq!(outcome(all_heard).await, (Unconfirmed, Content, Some(Closed), false));
     let half_said = pipelined().says(go).hears("one\r\n.\r\n").says("250-ok\r\n250 o");
     assert_eq!(outcome(half_said).await, (Unconfirmed, Content, Some(Closed), false));
     // The recipient was refused for good before the line went dead: that much is known.
     let refused = pipelined().says("250 a\r\n550 nobody\r\n");
-    assert_eq!(outcome(refused).await, (Refused5, Rcpt, None, false));
+    assert_eq!(outcome(refused).await, (PermanentFailure, Rcpt, None, false));
 }
 
 #[tokio::test]
 async fn hung_up_on_a_flight() {
-    use {Fault::Closed, Phase::*, Verdict::*};
+    use {SmtpFault::Closed, TransactionPhase::*, TransactionVerdict::*};
     assert_eq!(outcome(flying()).await, (Unconfirmed, Mail, Some(Closed), false));
-    assert_eq!(
-        outcome(flying().says("250 a\r\n250 b\r\n")).await,
-        (Unconfirmed, Content, Some(Closed), false)
-    );
-    assert_eq!(outcome(flying().says("250 a\r\n550 b\r\n")).await, (Refused5, Rcpt, None, false));
-    assert_eq!(outcome(flying().says("421 a\r\n")).await, (Refused4, Mail, None, false));
+    assert_eq!(outcome(flying().says("250 a\r\n250 b\r\n")).await, (Unconfirmed, Content, Some(Closed), false));
+    assert_eq!(outcome(flying().says("250 a\r\n550 b\r\n")).await, (PermanentFailure, Rcpt, None, false));
+    assert_eq!(outcome(flying().says("421 a\r\n")).await, (TransientFailure, Mail, None, false));
 }
 
 #[tokio::test]
 async fn fell_silent() {
-    use {Fault::TimedOut, Phase::*, Verdict::*};
+    use {SmtpFault::TimedOut, TransactionPhase::*, TransactionVerdict::*};
     let go = "250 a\r\n250 b\r\n354 c\r\n";
-    assert_eq!(outcome(pipelined().hears_end()).await, (Broken, Mail, Some(TimedOut), false));
+    assert_eq!(outcome(pipelined().hears_end()).await, (ConnectionLost, Mail, Some(TimedOut), false));
     let silent = pipelined().says("250 a\r\n25").hears_end();
-    assert_eq!(outcome(silent).await, (Broken, Rcpt, Some(TimedOut), false));
+    assert_eq!(outcome(silent).await, (ConnectionLost, Rcpt, Some(TimedOut), false));
     let silent = pipelined().says(go).hears("one\r\n.\r\n").hears_end();
     assert_eq!(outcome(silent).await, (Unconfirmed, Content, Some(TimedOut), false));
 }
 
 #[tokio::test]
 async fn said_421() {
-    use {Phase::*, Verdict::*};
+    use {TransactionPhase::*, TransactionVerdict::*};
     let go = "250 a\r\n250 b\r\n354 c\r\n";
-    assert_eq!(outcome(pipelined().says("421 a\r\n")).await, (Refused4, Mail, None, false));
-    assert_eq!(outcome(pipelined().says("250 a\r\n421 b\r\n")).await, (Refused4, Rcpt, None, false));
-    assert_eq!(outcome(pipelined().says("250 a\r\n250 b\r\n421 c\r\n")).await, (Refused4, Data, None, false));
+    assert_eq!(outcome(pipelined().says("421 a\r\n")).await, (TransientFailure, Mail, None, false));
+    assert_eq!(outcome(pipelined().says("250 a\r\n421 b\r\n")).await, (TransientFailure, Rcpt, None, false));
+    assert_eq!(outcome(pipelined().says("250 a\r\n250 b\r\n421 c\r\n")).await, (TransientFailure, Data, None, false));
     let at_the_end = pipelined().says(go).hears("one\r\n.\r\n").says("421 d\r\n");
-    assert_eq!(outcome(at_the_end).await, (Refused4, Content, None, false));
+    assert_eq!(outcome(at_the_end).await, (TransientFailure, Content, None, false));
     let behind_a_refusal = pipelined().says("250 a\r\n550 b\r\n421 c\r\n");
-    assert_eq!(outcome(behind_a_refusal).await, (Refused5, Rcpt, None, false));
+    assert_eq!(outcome(behind_a_refusal).await, (PermanentFailure, Rcpt, None, false));
 }
 
 #[tokio::test]
 async fn talked_nonsense() {
-    use {Phase::*, Verdict::*};
+    use {TransactionPhase::*, TransactionVerdict::*};
     let go = "250 a\r\n250 b\r\n354 c\r\n";
-    let no_code = Some(Fault::Malformed(ReplyFault::NoCode));
-    assert_eq!(outcome(pipelined().says("hello\r\n")).await, (Broken, Mail, no_code, false));
+    let no_code = Some(SmtpFault::Malformed(ReplyParseError::NoCode));
+    assert_eq!(outcome(pipelined().says("hello\r\n")).await, (ConnectionLost, Mail, no_code, false));
     let after_the_dot = pipelined().says(go).hears("one\r\n.\r\n").says("thanks\r\n");
     assert_eq!(outcome(after_the_dot).await, (Unconfirmed, Content, no_code, false));
     let two_codes = pipelined().says("250-a\r\n550 b\r\n");
-    let fault = Some(Fault::Malformed(ReplyFault::TwoCodes));
-    assert_eq!(outcome(two_codes).await, (Broken, Mail, fault, false));
+    let fault = Some(SmtpFault::Malformed(ReplyParseError::TwoCodes));
+    assert_eq!(outcome(two_codes).await, (ConnectionLost, Mail, fault, false));
     let endless = pipelined().says("250-".to_owned() + &"x".repeat(5_000)).hears_end();
-    assert_eq!(outcome(endless).await, (Broken, Mail, Some(Fault::Malformed(ReplyFault::TooLong)), false));
+    assert_eq!(
+        outcome(endless).await,
+        (ConnectionLost, Mail, Some(SmtpFault::Malformed(ReplyParseError::TooLong)), false)
+    );
     for (said, phase, code) in [
         ("354 go\r\n", Mail, 354),
         ("250 a\r\n354 go\r\n", Rcpt, 354),
         ("250 a\r\n250 b\r\n250 not 354\r\n", Data, 250),
     ] {
-        let fault = Some(Fault::Unexpected(code));
-        assert_eq!(outcome(pipelined().says(said)).await, (Broken, phase, fault, false), "{said}");
+        let fault = Some(SmtpFault::UnexpectedReply(code));
+        assert_eq!(outcome(pipelined().says(said)).await, (ConnectionLost, phase, fault, false), "{said}");
     }
     let twice = pipelined().says(go).hears("one\r\n.\r\n").says("354 more\r\n");
-    assert_eq!(outcome(twice).await, (Unconfirmed, Content, Some(Fault::Unexpected(354)), false));
+    assert_eq!(outcome(twice).await, (Unconfirmed, Content, Some(SmtpFault::UnexpectedReply(354)), false));
 }
 
 /// One reply too many must never be taken for the reply to the next command.
@@ -115,11 +117,11 @@ async fn one_reply_too_many() {
         .start()
         .await;
     let mut connection = host.connect().await;
-    assert_eq!(connection.deliver(&shipment(1, "one"), None).await.verdict, Verdict::Accepted);
+    assert_eq!(connection.deliver(&shipment(1, "one"), None).await.verdict, TransactionVerdict::Accepted);
     let second = connection.deliver(&shipment(2, "two"), None).await;
     assert_eq!(
         (second.verdict, second.phase, second.fault),
-        (Verdict::Broken, Phase::Idle, Some(Fault::Unasked))
+        (TransactionVerdict::ConnectionLost, TransactionPhase::Idle, Some(SmtpFault::UnsolicitedData))
     );
     assert!(second.transcript.to_string().contains("< 250 ok again"));
     drop(connection);
@@ -134,9 +136,9 @@ async fn one_reply_too_many() {
         .await;
     let mut connection = host.connect().await;
     let (one, two) = (shipment(1, "one"), shipment(2, "two"));
-    assert_eq!(connection.deliver(&one, Some(&two)).await.verdict, Verdict::Accepted);
+    assert_eq!(connection.deliver(&one, Some(&two)).await.verdict, TransactionVerdict::Accepted);
     let second = connection.deliver(&two, None).await;
-    assert_eq!((second.verdict, second.phase), (Verdict::Broken, Phase::Data));
+    assert_eq!((second.verdict, second.phase), (TransactionVerdict::ConnectionLost, TransactionPhase::Data));
     assert!(!connection.is_usable());
     drop(connection);
     host.done().await;
@@ -151,14 +153,14 @@ async fn hung_up_while_it_waited() {
         .start()
         .await;
     let mut connection = host.connect().await;
-    assert_eq!(connection.deliver(&shipment(1, "one"), None).await.verdict, Verdict::Accepted);
+    assert_eq!(connection.deliver(&shipment(1, "one"), None).await.verdict, TransactionVerdict::Accepted);
     host.done().await;
     let second = connection.deliver(&shipment(2, "two"), None).await;
-    assert_eq!((second.verdict, second.phase), (Verdict::Broken, Phase::Idle));
+    assert_eq!((second.verdict, second.phase), (TransactionVerdict::ConnectionLost, TransactionPhase::Idle));
     assert_eq!(second.reply.unwrap().code, 421);
     assert!(!connection.is_usable());
     let third = connection.deliver(&shipment(3, "three"), None).await;
-    assert_eq!((third.verdict, third.fault), (Verdict::Broken, Some(Fault::Ended)));
+    assert_eq!((third.verdict, third.fault), (TransactionVerdict::ConnectionLost, Some(SmtpFault::ConnectionEnded)));
 }
 
 /// 503 to a MAIL that follows another transaction is about the sequence, not about the message.
@@ -173,14 +175,17 @@ async fn out_of_sequence() {
         .await;
     let mut connection = host.connect().await;
     let (one, two) = (shipment(1, "one"), shipment(2, "two"));
-    assert_eq!(connection.deliver(&one, Some(&two)).await.verdict, Verdict::Refused4);
+    assert_eq!(connection.deliver(&one, Some(&two)).await.verdict, TransactionVerdict::TransientFailure);
     let second = connection.deliver(&two, None).await;
-    assert_eq!((second.verdict, second.fault), (Verdict::Broken, Some(Fault::Unexpected(503))));
+    assert_eq!(
+        (second.verdict, second.fault),
+        (TransactionVerdict::ConnectionLost, Some(SmtpFault::UnexpectedReply(503)))
+    );
     drop(connection);
     host.done().await;
     assert_eq!(
         outcome(pipelined().says("503 say HELO first\r\n503 x\r\n503 y\r\n")).await,
-        (Verdict::Refused5, Phase::Mail, None, true)
+        (TransactionVerdict::PermanentFailure, TransactionPhase::Mail, None, true)
     );
 }
 
@@ -198,7 +203,7 @@ async fn not_the_one_whose_envelope_went_ahead() {
     let (one, two) = (shipment(1, "one"), shipment(2, "two"));
     connection.deliver(&one, Some(&two)).await;
     let wrong = connection.deliver(&shipment(3, "three"), None).await;
-    assert_eq!((wrong.verdict, wrong.fault), (Verdict::Broken, Some(Fault::NotTheNext)));
+    assert_eq!((wrong.verdict, wrong.fault), (TransactionVerdict::ConnectionLost, Some(SmtpFault::WrongEnvelope)));
     assert!(!connection.is_usable());
     drop(connection);
     host.done().await;
@@ -218,8 +223,12 @@ async fn cut_off_in_the_content() {
     vast.body = vec![bytes::Bytes::from("0123456789\r\n".repeat(4_000_000))];
     let delivery = connection.deliver(&vast, None).await;
     // The reset may overtake the reply; what is certain is that it did not arrive.
-    assert!(matches!(delivery.verdict, Verdict::Refused5 | Verdict::Broken), "{:?}", delivery.verdict);
-    assert_eq!(delivery.phase, Phase::Content);
+    assert!(
+        matches!(delivery.verdict, TransactionVerdict::PermanentFailure | TransactionVerdict::ConnectionLost),
+        "{:?}",
+        delivery.verdict
+    );
+    assert_eq!(delivery.phase, TransactionPhase::Content);
     assert!(!connection.is_usable());
     host.done().await;
 }

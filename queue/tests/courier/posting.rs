@@ -6,15 +6,14 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::Duration;
 
 use bytes::Bytes;
-use dns::lookup::{Resolver, Settings};
+use dns::lookup::{Resolver, ResolverSettings};
 use queue::courier::http::{
-    ANSWER_BYTES_MAX, Again, Answer, Post, PostError, Poster, PosterSettings, UrlRules,
+    HttpClient, HttpClientError, HttpClientSettings, HttpPost, HttpResponse, RESPONSE_BYTES_MAX, RequestIdempotency,
+    UrlRules,
 };
 use rustls::{RootCertStore, ServerConfig};
 use rustls_pki_types::PrivateKeyDer;
-use tokio::io::{
-    AsyncBufReadExt as _, AsyncRead, AsyncReadExt as _, AsyncWrite, AsyncWriteExt as _, BufReader,
-};
+use tokio::io::{AsyncBufReadExt as _, AsyncRead, AsyncReadExt as _, AsyncWrite, AsyncWriteExt as _, BufReader};
 use tokio::net::{TcpListener, TcpStream};
 use tokio_rustls::TlsAcceptor;
 
@@ -24,20 +23,20 @@ const OPEN: UrlRules = UrlRules { allow_private: true, allow_http: true };
 /// Long enough for loopback, however busy the machine.
 const AMPLE: Duration = Duration::from_secs(30);
 
-async fn poster(zone: &str, rules: UrlRules, roots: Option<RootCertStore>) -> (NameServer, Poster) {
+async fn poster(zone: &str, rules: UrlRules, roots: Option<RootCertStore>) -> (NameServer, HttpClient) {
     let server = NameServer::start(zone).await;
-    let settings = Settings { servers: vec![server.address], ..Settings::default() };
+    let settings = ResolverSettings { servers: vec![server.address], ..ResolverSettings::default() };
     let resolver = Resolver::new(&settings).unwrap();
-    (server, Poster::new(resolver, PosterSettings { rules, roots, ..PosterSettings::default() }).unwrap())
+    (server, HttpClient::new(resolver, HttpClientSettings { rules, roots, ..HttpClientSettings::default() }).unwrap())
 }
 
-fn post(url: String, timeout: Duration) -> Post {
-    Post {
+fn post(url: String, timeout: Duration) -> HttpPost {
+    HttpPost {
         url,
         headers: vec![("service-signature", "t=1,v1=00".to_owned())],
         body: Bytes::from_static(b"{\"type\":\"email.sent\"}"),
         timeout,
-        again: Again::Harmless,
+        idempotency: RequestIdempotency::Idempotent,
     }
 }
 
@@ -78,7 +77,7 @@ where
 }
 
 /// What a post to a receiver that answers by `answer` comes to.
-async fn outcome<F, Fut>(timeout: Duration, answer: F) -> Result<Answer, PostError>
+async fn outcome<F, Fut>(timeout: Duration, answer: F) -> Result<HttpResponse, HttpClientError>
 where
     F: Fn(BufReader<TcpStream>) -> Fut + Send + Sync + 'static,
     Fut: Future<Output = ()> + Send + 'static,
@@ -111,13 +110,13 @@ async fn what_is_posted_and_connections_are_kept() {
         let at = Some("2026-01-01T10:00:00Z".parse().unwrap());
         assert_eq!(
             answer,
-            Answer {
+            HttpResponse {
                 status: 200,
                 retry_after_s: Some(7),
-                at,
+                date: at,
                 content_type: None,
                 body: Bytes::from_static(b"ok"),
-                is_whole: true
+                is_complete: true
             }
         );
     }
@@ -166,17 +165,17 @@ async fn what_may_have_been_taken_is_posted_again_only_where_that_does_no_harm()
     })
     .await;
     let (_dns, poster) = poster("", OPEN, None).await;
-    let times = async |again: Again| {
+    let times = async |again: RequestIdempotency| {
         let before = taken.load(Ordering::SeqCst);
-        let post = Post { again, ..post(format!("http://{address}/"), AMPLE) };
+        let post = HttpPost { idempotency: again, ..post(format!("http://{address}/"), AMPLE) };
         assert_eq!(poster.post(post).await.unwrap().status, 200);
         taken.load(Ordering::SeqCst) - before
     };
-    assert_eq!(times(Again::Harmless).await, 1);
+    assert_eq!(times(RequestIdempotency::Idempotent).await, 1);
     // Over the connection that was kept, and, since that ends, over another.
-    assert_eq!(times(Again::Harmless).await, 2);
-    assert_eq!(times(Again::Never).await, 1);
-    assert_eq!(times(Again::Never).await, 1);
+    assert_eq!(times(RequestIdempotency::Idempotent).await, 2);
+    assert_eq!(times(RequestIdempotency::NonIdempotent).await, 1);
+    assert_eq!(times(RequestIdempotency::NonIdempotent).await, 1);
 }
 
 #[tokio::test]
@@ -186,7 +185,7 @@ async fn who_stalls_or_drips_is_cut_off() {
         std::future::pending::<()>().await;
         drop(stream);
     });
-    assert_eq!(stalled.await, Err(PostError::Timeout(short)));
+    assert_eq!(stalled.await, Err(HttpClientError::Timeout(short)));
     let dripped = outcome(short, |mut stream| async move {
         says(&mut stream, "HTTP/1.1 200 OK\r\ncontent-length: 4000\r\n\r\nbegun").await;
         let mut drops = tokio::time::interval(Duration::from_millis(10));
@@ -206,7 +205,7 @@ async fn who_stalls_or_drips_is_cut_off() {
             drops.tick().await;
         }
     });
-    assert_eq!(dripped.await, Err(PostError::Timeout(short)));
+    assert_eq!(dripped.await, Err(HttpClientError::Timeout(short)));
 }
 
 #[tokio::test]
@@ -222,14 +221,14 @@ async fn an_endless_answer_is_read_to_its_first_bytes() {
         }
     });
     let answer = answer.await.unwrap();
-    assert_eq!((answer.status, answer.body.len()), (200, ANSWER_BYTES_MAX));
+    assert_eq!((answer.status, answer.body.len()), (200, RESPONSE_BYTES_MAX));
     // The connection was closed, not read on.
     heard.await.unwrap();
     let chunked = outcome(AMPLE, |mut stream| async move {
         says(&mut stream, "HTTP/1.1 200 OK\r\ntransfer-encoding: chunked\r\n\r\n").await;
         while stream.write_all(b"3\r\nabc\r\n").await.is_ok() {}
     });
-    assert_eq!(chunked.await.unwrap().body.len(), ANSWER_BYTES_MAX);
+    assert_eq!(chunked.await.unwrap().body.len(), RESPONSE_BYTES_MAX);
 }
 
 #[tokio::test]
@@ -238,12 +237,12 @@ async fn endless_heads_are_refused() {
         says(&mut stream, "HTTP/1.1 200 OK\r\nx: ").await;
         while stream.write_all(&[b'x'; 4096]).await.is_ok() {}
     });
-    assert!(matches!(one_field.await, Err(PostError::Lost(_))));
+    assert!(matches!(one_field.await, Err(HttpClientError::ConnectionFailed(_))));
     let many = outcome(AMPLE, |mut stream| async move {
         says(&mut stream, "HTTP/1.1 200 OK\r\n").await;
         while stream.write_all(b"x: y\r\n").await.is_ok() {}
     });
-    assert!(matches!(many.await, Err(PostError::Lost(_))));
+    assert!(matches!(many.await, Err(HttpClientError::ConnectionFailed(_))));
 }
 
 #[tokio::test]
@@ -251,8 +250,7 @@ async fn no_redirect_is_followed() {
     let (elsewhere, visits) = receiver(|_| async {}).await;
     for status in [301, 302, 303, 307, 308] {
         let answer = outcome(AMPLE, move |mut stream| async move {
-            let text =
-                format!("HTTP/1.1 {status} Go\r\nlocation: http://{elsewhere}/\r\ncontent-length: 0\r\n\r\n");
+            let text = format!("HTTP/1.1 {status} Go\r\nlocation: http://{elsewhere}/\r\ncontent-length: 0\r\n\r\n");
             says(&mut stream, &text).await;
         });
         assert_eq!(answer.await.unwrap().status, status);
@@ -263,11 +261,11 @@ async fn no_redirect_is_followed() {
 #[tokio::test]
 async fn who_drops_or_speaks_something_else_is_lost() {
     let dropped = outcome(AMPLE, |stream| async move { drop(stream) }).await;
-    assert!(matches!(dropped, Err(PostError::Lost(_))), "{dropped:?}");
+    assert!(matches!(dropped, Err(HttpClientError::ConnectionFailed(_))), "{dropped:?}");
     let other = outcome(AMPLE, |mut stream| async move {
         says(&mut stream, "220 mail.example ESMTP\r\n").await;
     });
-    assert!(matches!(other.await, Err(PostError::Lost(_))));
+    assert!(matches!(other.await, Err(HttpClientError::ConnectionFailed(_))));
     let half = outcome(AMPLE, |mut stream| async move {
         says(&mut stream, "HTTP/1.1 200 OK\r\ncontent-length: 100\r\n\r\nhalf").await;
     });
@@ -276,7 +274,7 @@ async fn who_drops_or_speaks_something_else_is_lost() {
     let (_dns, poster) = poster("", OPEN, None).await;
     let dead = super::script::dead_end().await;
     let refused = poster.post(post(format!("http://{dead}/"), AMPLE)).await;
-    assert!(matches!(refused, Err(PostError::Lost(_))), "{refused:?}");
+    assert!(matches!(refused, Err(HttpClientError::ConnectionFailed(_))), "{refused:?}");
 }
 
 #[tokio::test]
@@ -313,18 +311,17 @@ async fn names_that_lead_home_are_refused() {
         // With the dot of the root it is the same name.
         for end in ["", "."] {
             let refused = poster.post(post(format!("https://{host}.example{end}/"), AMPLE)).await;
-            assert!(matches!(refused, Err(PostError::NotPublic(_))), "{host}{end}: {refused:?}");
+            assert!(matches!(refused, Err(HttpClientError::NotPublic(_))), "{host}{end}: {refused:?}");
         }
     }
     let nowhere = poster.post(post("https://nowhere.example/".to_owned(), AMPLE)).await;
-    assert!(matches!(nowhere, Err(PostError::Lost(_))), "{nowhere:?}");
-    for host in ["2130706433", "0177.0.0.1", "0x7f.1", "127.1", "127.0.0.1.", "[::ffff:7f00:1]", "localhost."]
-    {
+    assert!(matches!(nowhere, Err(HttpClientError::ConnectionFailed(_))), "{nowhere:?}");
+    for host in ["2130706433", "0177.0.0.1", "0x7f.1", "127.1", "127.0.0.1.", "[::ffff:7f00:1]", "localhost."] {
         let literal = poster.post(post(format!("https://{host}/"), AMPLE)).await;
-        assert!(matches!(literal, Err(PostError::Url(_))), "{host}: {literal:?}");
+        assert!(matches!(literal, Err(HttpClientError::Url(_))), "{host}: {literal:?}");
     }
     let clear = poster.post(post("http://private.example/".to_owned(), AMPLE)).await;
-    assert!(matches!(clear, Err(PostError::Url(_))), "{clear:?}");
+    assert!(matches!(clear, Err(HttpClientError::Url(_))), "{clear:?}");
 }
 
 /// Between looking a name up and connecting nothing is asked again, so another answer cannot slip in.
@@ -377,13 +374,12 @@ async fn certificates_are_checked() {
     let good = trusting.post(post(format!("https://good.example:{port}/"), AMPLE)).await;
     assert_eq!(good.unwrap().status, 200);
     let other = trusting.post(post(format!("https://other.example:{port}/"), AMPLE)).await;
-    assert!(matches!(&other, Err(PostError::Lost(why)) if why.contains("TLS")), "{other:?}");
+    assert!(matches!(&other, Err(HttpClientError::ConnectionFailed(why)) if why.contains("TLS")), "{other:?}");
     let (_dns, public) = poster(zone, rules, None).await;
     let unknown = public.post(post(format!("https://good.example:{port}/"), AMPLE)).await;
-    assert!(matches!(&unknown, Err(PostError::Lost(why)) if why.contains("TLS")), "{unknown:?}");
+    assert!(matches!(&unknown, Err(HttpClientError::ConnectionFailed(why)) if why.contains("TLS")), "{unknown:?}");
     // Nobody speaks TLS there.
     let (clear, _) = receiver(|_| async {}).await;
-    let plain =
-        public.post(post(format!("https://good.example:{}/", clear.port()), Duration::from_millis(500)));
+    let plain = public.post(post(format!("https://good.example:{}/", clear.port()), Duration::from_millis(500)));
     assert!(plain.await.is_err());
 }

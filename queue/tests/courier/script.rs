@@ -5,7 +5,7 @@ use std::net::SocketAddr;
 use std::sync::Arc;
 use std::time::Duration;
 
-use queue::courier::smtp::{Connection, Dialer, Shipment, Target, Timeouts, TlsMode};
+use queue::courier::smtp::{DialTarget, OutgoingMessage, SmtpConnection, SmtpDialer, SmtpTimeouts, TlsSecurityLevel};
 use rustls::pki_types::{PrivateKeyDer, PrivatePkcs8KeyDer};
 use tokio::io::{AsyncRead, AsyncReadExt as _, AsyncWrite, AsyncWriteExt as _};
 use tokio::net::TcpListener;
@@ -147,8 +147,8 @@ impl Host {
         self.task.await.unwrap().expect("the script waited in vain");
     }
 
-    pub(crate) fn target(&self, tls: TlsMode) -> Target {
-        Target {
+    pub(crate) fn target(&self, tls: TlsSecurityLevel) -> DialTarget {
+        DialTarget {
             host: "mx.example".parse().unwrap(),
             address: self.address,
             is_trusted: false,
@@ -160,37 +160,37 @@ impl Host {
         }
     }
 
-    pub(crate) async fn connect(&self) -> Connection {
-        dialer().dial(&self.target(TlsMode::Opportunistic)).await.unwrap()
+    pub(crate) async fn connect(&self) -> SmtpConnection {
+        dialer().connect(&self.target(TlsSecurityLevel::Opportunistic)).await.unwrap()
     }
 }
 
 /// A dialer that may go to loopback.
-pub(crate) fn dialer() -> Dialer {
-    Dialer::new("out.example".parse().unwrap()).unwrap().allow_private(true)
+pub(crate) fn dialer() -> SmtpDialer {
+    SmtpDialer::new("out.example".parse().unwrap()).unwrap().with_private_addresses(true)
 }
 
 /// One whose patience is so short that a silent host can be waited for.
-pub(crate) fn hasty() -> Dialer {
+pub(crate) fn hasty() -> SmtpDialer {
     patient(Duration::from_millis(50))
 }
 
 /// One that waits no longer than this for any reply.
-pub(crate) fn patient(limit: Duration) -> Dialer {
-    dialer().timeouts(Timeouts {
+pub(crate) fn patient(limit: Duration) -> SmtpDialer {
+    dialer().with_timeouts(SmtpTimeouts {
         greeting: limit,
         hello: limit,
         mail: limit,
         rcpt: limit,
         data: limit,
         final_dot: limit,
-        ..Timeouts::default()
+        ..SmtpTimeouts::default()
     })
 }
 
 /// Message `n`: from `vN@rp.example` to `rN@d.example`.
-pub(crate) fn shipment(n: u32, body: &'static str) -> Shipment {
-    Shipment {
+pub(crate) fn shipment(n: u32, body: &'static str) -> OutgoingMessage {
+    OutgoingMessage {
         sender: Some(format!("v{n}@rp.example").parse().unwrap()),
         recipient: format!("r{n}@d.example").parse().unwrap(),
         body: vec![body.into()],
@@ -198,7 +198,7 @@ pub(crate) fn shipment(n: u32, body: &'static str) -> Shipment {
         smtputf8: false,
         require_tls: false,
         dsn: None,
-        by: None,
+        deliver_by: None,
         priority: None,
     }
 }

@@ -3,10 +3,10 @@
 use std::net::SocketAddr;
 use std::sync::{Arc, Mutex};
 
-use dns::lookup::{Resolver, Settings};
+use dns::lookup::{Resolver, ResolverSettings};
 use jiff::{SignedDuration, Timestamp};
-use mail::mta_sts::Mode;
-use queue::courier::http::{Poster, PosterSettings, UrlRules};
+use mail::mta_sts::MtaStsMode;
+use queue::courier::http::{HttpClient, HttpClientSettings, UrlRules};
 use queue::sts::StsPolicies;
 use rustls::RootCertStore;
 use rustls::pki_types::PrivateKeyDer;
@@ -47,12 +47,12 @@ impl Ground {
         let (answer, asked) = (Arc::new(Mutex::new(ok(GOOD))), Arc::new(Mutex::new(0)));
         let (address, roots) = web(name, &answer, &asked).await;
         let names = NameServer::start(&zone("1")).await;
-        let settings = Settings { servers: vec![names.address], ..Settings::default() };
+        let settings = ResolverSettings { servers: vec![names.address], ..ResolverSettings::default() };
         let resolver = Resolver::new(&settings).unwrap();
         let store = Store::memory();
         let rules = UrlRules { allow_private: true, allow_http: false };
-        let poster = PosterSettings { rules, roots: Some(roots), ..PosterSettings::default() };
-        let poster = Poster::new(resolver.clone(), poster).unwrap();
+        let poster = HttpClientSettings { rules, roots: Some(roots), ..HttpClientSettings::default() };
+        let poster = HttpClient::new(resolver.clone(), poster).unwrap();
         let policies = StsPolicies::new(store.clone(), poster, address.port());
         Self { names, resolver, store, policies, answer, asked }
     }
@@ -65,18 +65,14 @@ impl Ground {
         *self.asked.lock().unwrap()
     }
 
-    async fn mode(&self, now: Timestamp) -> Option<Mode> {
-        self.resolver.forget();
+    async fn mode(&self, now: Timestamp) -> Option<MtaStsMode> {
+        self.resolver.clear_cache();
         let domain = "dest.example".parse().unwrap();
-        self.policies.of(&domain, &self.resolver, now).await.unwrap().policy.map(|kept| kept.policy.mode)
+        self.policies.policy_of(&domain, &self.resolver, now).await.unwrap().policy.map(|kept| kept.policy.mode)
     }
 }
 
-async fn web(
-    name: &str,
-    answer: &Arc<Mutex<String>>,
-    asked: &Arc<Mutex<usize>>,
-) -> (SocketAddr, RootCertStore) {
+async fn web(name: &str, answer: &Arc<Mutex<String>>, asked: &Arc<Mutex<usize>>) -> (SocketAddr, RootCertStore) {
     let made = rcgen::generate_simple_self_signed([name.to_owned()]).unwrap();
     let mut roots = RootCertStore::empty();
     roots.add(made.cert.der().clone()).unwrap();
@@ -111,7 +107,7 @@ async fn web(
 async fn a_policy_is_fetched_once_and_kept() {
     let ground = Ground::new("mta-sts.dest.example").await;
     for hours in [0, 1, 5] {
-        assert_eq!(ground.mode(at(hours)).await, Some(Mode::Enforce));
+        assert_eq!(ground.mode(at(hours)).await, Some(MtaStsMode::Enforce));
     }
     assert_eq!(ground.asked(), 1);
     let domain = "dest.example".parse().unwrap();
@@ -120,26 +116,26 @@ async fn a_policy_is_fetched_once_and_kept() {
     // Another id is another policy.
     ground.names.set(&zone("2"));
     ground.answers(ok(TESTING));
-    assert_eq!((ground.mode(at(6)).await, ground.asked()), (Some(Mode::Testing), 2));
+    assert_eq!((ground.mode(at(6)).await, ground.asked()), (Some(MtaStsMode::Testing), 2));
     // It is looked at again long before its time is over.
-    assert_eq!((ground.mode(at(6 + 13)).await, ground.asked()), (Some(Mode::Testing), 3));
+    assert_eq!((ground.mode(at(6 + 13)).await, ground.asked()), (Some(MtaStsMode::Testing), 3));
 }
 
 #[tokio::test]
 async fn what_was_promised_holds_whatever_happens_to_it() {
     let ground = Ground::new("mta-sts.dest.example").await;
-    assert_eq!(ground.mode(at(0)).await, Some(Mode::Enforce));
+    assert_eq!(ground.mode(at(0)).await, Some(MtaStsMode::Enforce));
     // The announcement is gone, or cannot be had; or another one leads to nothing.
     ground.names.set("dest.example TXT \"nothing\"");
-    assert_eq!(ground.mode(at(1)).await, Some(Mode::Enforce));
+    assert_eq!(ground.mode(at(1)).await, Some(MtaStsMode::Enforce));
     ground.names.set("$SERVFAIL _mta-sts.dest.example");
-    assert_eq!(ground.mode(at(2)).await, Some(Mode::Enforce));
+    assert_eq!(ground.mode(at(2)).await, Some(MtaStsMode::Enforce));
     ground.names.set(&zone("2"));
     ground.answers("HTTP/1.1 404 Not Found\r\ncontent-length: 0\r\n\r\n".to_owned());
-    assert_eq!(ground.mode(at(3)).await, Some(Mode::Enforce));
+    assert_eq!(ground.mode(at(3)).await, Some(MtaStsMode::Enforce));
     // It was asked for just now.
     let asked = ground.asked();
-    assert_eq!((ground.mode(at(3)).await, ground.asked()), (Some(Mode::Enforce), asked));
+    assert_eq!((ground.mode(at(3)).await, ground.asked()), (Some(MtaStsMode::Enforce), asked));
     // Its time is over.
     assert_eq!(ground.mode(at(25)).await, None);
 }
@@ -152,15 +148,10 @@ async fn what_is_no_policy_asks_for_nothing() {
     for answer in [cut, long, moved, ok("version: STSv1\nmode: enforce\n"), "nonsense\r\n\r\n".to_owned()] {
         let ground = Ground::new("mta-sts.dest.example").await;
         ground.answers(answer.clone());
-        assert_eq!(
-            (ground.mode(at(0)).await, ground.asked()),
-            (None, 1),
-            "{}",
-            &answer[..40.min(answer.len())]
-        );
+        assert_eq!((ground.mode(at(0)).await, ground.asked()), (None, 1), "{}", &answer[..40.min(answer.len())]);
         // After a while it is asked for again.
         ground.answers(ok(GOOD));
-        assert_eq!(ground.mode(at(1)).await, Some(Mode::Enforce));
+        assert_eq!(ground.mode(at(1)).await, Some(MtaStsMode::Enforce));
     }
     // Whoever answers must show that it is the domain's (RFC 8461 3.3).
     let ground = Ground::new("elsewhere.example").await;

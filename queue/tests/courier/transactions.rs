@@ -1,7 +1,7 @@
 //! What goes over the wire when hosts behave: groups, flights, parameters, refusals.
 
 use bytes::Bytes;
-use queue::courier::smtp::{Phase, Verdict};
+use queue::courier::smtp::{TransactionPhase, TransactionVerdict};
 
 use super::script::{Script, dialer, envelope, shipment};
 
@@ -21,12 +21,13 @@ async fn one_message_pipelined() {
         .await;
     let mut connection = host.connect().await;
     let delivery = connection.deliver(&shipment(1, "Subject: x\r\n\r\n.dot"), None).await;
-    assert_eq!((delivery.verdict, delivery.phase, delivery.ordinal), (Verdict::Accepted, Phase::Content, 1));
+    assert_eq!(
+        (delivery.verdict, delivery.phase, delivery.ordinal),
+        (TransactionVerdict::Accepted, TransactionPhase::Content, 1)
+    );
     assert_eq!(delivery.reply.unwrap().lines, ["taken", "as 4711"]);
     let lines = delivery.transcript.to_string();
-    for part in
-        ["* connected", "< 220 mx", "> EHLO out", "> MAIL FROM", "> [21 bytes]", "< 250 2.0.0 as 4711"]
-    {
+    for part in ["* connected", "< 220 mx", "> EHLO out", "> MAIL FROM", "> [21 bytes]", "< 250 2.0.0 as 4711"] {
         assert!(lines.contains(part), "{part} in {lines}");
     }
     assert!(connection.is_usable());
@@ -43,8 +44,8 @@ async fn the_last_message_takes_quit_along() {
         .says("250 a\r\n250 b\r\n354 c\r\n")
         .hears("one\r\n.\r\nQUIT\r\n");
     for (script, replies, verdict) in [
-        (chunked, "250 a\r\n250 b\r\n250 taken\r\n", Verdict::Accepted),
-        (dotted, "452 4.2.2 full\r\n", Verdict::Refused4),
+        (chunked, "250 a\r\n250 b\r\n250 taken\r\n", TransactionVerdict::Accepted),
+        (dotted, "452 4.2.2 full\r\n", TransactionVerdict::TransientFailure),
     ] {
         let host = script.says(replies).says("221 bye\r\n").hears_end().start().await;
         let mut connection = host.connect().await;
@@ -74,7 +75,7 @@ async fn without_groups_quit_waits_for_its_turn() {
         .start()
         .await;
     let mut connection = host.connect().await;
-    assert_eq!(connection.deliver_last(&shipment(1, "one")).await.verdict, Verdict::Accepted);
+    assert_eq!(connection.deliver_last(&shipment(1, "one")).await.verdict, TransactionVerdict::Accepted);
     connection.quit().await;
     host.done().await;
 }
@@ -102,18 +103,18 @@ async fn the_next_envelope_goes_behind_the_dot() {
     let first = connection.deliver(one, Some(two)).await;
     assert_eq!(
         (first.verdict, first.reply.unwrap().text().into_owned()),
-        (Verdict::Accepted, "taken 1".into())
+        (TransactionVerdict::Accepted, "taken 1".into())
     );
     let second = connection.deliver(two, Some(three)).await;
     assert_eq!(second.reply.unwrap().text(), "taken 2");
     assert!(second.transcript.to_string().contains("> MAIL FROM:<v2@rp.example> (sent ahead)"));
     assert!(!second.transcript.to_string().contains("EHLO"));
     let third = connection.deliver(three, Some(last)).await;
-    assert_eq!((third.verdict, third.phase), (Verdict::Refused5, Phase::Rcpt));
+    assert_eq!((third.verdict, third.phase), (TransactionVerdict::PermanentFailure, TransactionPhase::Rcpt));
     assert_eq!(third.reply.unwrap().to_string(), "550 5.1.1 nobody");
     assert!(connection.is_usable());
     let fourth = connection.deliver(last, None).await;
-    assert_eq!((fourth.verdict, fourth.phase), (Verdict::Refused4, Phase::Content));
+    assert_eq!((fourth.verdict, fourth.phase), (TransactionVerdict::TransientFailure, TransactionPhase::Content));
     assert!(connection.is_usable());
     drop(connection);
     host.done().await;
@@ -133,8 +134,8 @@ async fn a_refused_recipient_and_354_get_a_lone_dot() {
     let mut connection = host.connect().await;
     let (one, two) = (shipment(1, "one"), shipment(2, "two"));
     let refused = connection.deliver(&one, Some(&two)).await;
-    assert_eq!((refused.verdict, refused.phase), (Verdict::Refused4, Phase::Rcpt));
-    assert_eq!(connection.deliver(&two, None).await.verdict, Verdict::Accepted);
+    assert_eq!((refused.verdict, refused.phase), (TransactionVerdict::TransientFailure, TransactionPhase::Rcpt));
+    assert_eq!(connection.deliver(&two, None).await.verdict, TransactionVerdict::Accepted);
     host.done().await;
 }
 
@@ -151,7 +152,7 @@ async fn a_lone_dot_that_is_taken_is_no_acceptance() {
     // In a task of its own, as the queue does it.
     let delivering = async move { connection.deliver(&shipment(1, "one"), None).await };
     let delivery = tokio::spawn(delivering).await.unwrap();
-    assert_eq!((delivery.verdict, delivery.reply.unwrap().code), (Verdict::Refused5, 550));
+    assert_eq!((delivery.verdict, delivery.reply.unwrap().code), (TransactionVerdict::PermanentFailure, 550));
     host.done().await;
 }
 
@@ -165,7 +166,7 @@ async fn no_dot_when_mail_was_refused_and_the_recipient_taken() {
         .await;
     let mut connection = host.connect().await;
     let delivery = connection.deliver(&shipment(1, "one"), None).await;
-    assert_eq!((delivery.verdict, delivery.phase), (Verdict::Refused4, Phase::Mail));
+    assert_eq!((delivery.verdict, delivery.phase), (TransactionVerdict::TransientFailure, TransactionPhase::Mail));
     assert!(!connection.is_usable());
     drop(connection);
     host.done().await;
@@ -188,11 +189,11 @@ async fn mail_refused_and_all_behind_it() {
     let first = connection.deliver(&shipment(1, "x"), None).await;
     assert_eq!(
         (first.verdict, first.phase, first.reply.unwrap().code),
-        (Verdict::Refused5, Phase::Mail, 550)
+        (TransactionVerdict::PermanentFailure, TransactionPhase::Mail, 550)
     );
     let second = connection.deliver(&shipment(2, "x"), None).await;
-    assert_eq!((second.verdict, second.phase), (Verdict::Refused4, Phase::Data));
-    assert_eq!(connection.deliver(&shipment(3, "x"), None).await.verdict, Verdict::Accepted);
+    assert_eq!((second.verdict, second.phase), (TransactionVerdict::TransientFailure, TransactionPhase::Data));
+    assert_eq!(connection.deliver(&shipment(3, "x"), None).await.verdict, TransactionVerdict::Accepted);
     host.done().await;
 }
 
@@ -220,10 +221,10 @@ async fn step_by_step_without_pipelining() {
     let mut one = shipment(1, "one");
     one.eight_bit = true;
     let (two, three) = (shipment(2, "two"), shipment(3, "x"));
-    assert_eq!(connection.deliver(&one, Some(&two)).await.verdict, Verdict::Refused5);
-    assert_eq!(connection.deliver(&two, Some(&three)).await.verdict, Verdict::Accepted);
+    assert_eq!(connection.deliver(&one, Some(&two)).await.verdict, TransactionVerdict::PermanentFailure);
+    assert_eq!(connection.deliver(&two, Some(&three)).await.verdict, TransactionVerdict::Accepted);
     let cut = connection.deliver(&three, None).await;
-    assert_eq!((cut.verdict, cut.phase), (Verdict::Broken, Phase::Mail));
+    assert_eq!((cut.verdict, cut.phase), (TransactionVerdict::ConnectionLost, TransactionPhase::Mail));
     host.done().await;
 }
 
@@ -246,13 +247,13 @@ async fn bdat_goes_in_one_flight() {
     let mut one = shipment(1, "");
     one.body = vec![Bytes::from_static(b".one\r\n"), Bytes::from_static(b"x\r\n")];
     let (two, three, four) = (shipment(2, "two"), shipment(3, "three"), shipment(4, "four"));
-    assert_eq!(connection.deliver(&one, Some(&two)).await.verdict, Verdict::Accepted);
-    assert_eq!(connection.deliver(&two, None).await.verdict, Verdict::Accepted);
+    assert_eq!(connection.deliver(&one, Some(&two)).await.verdict, TransactionVerdict::Accepted);
+    assert_eq!(connection.deliver(&two, None).await.verdict, TransactionVerdict::Accepted);
     let refused = connection.deliver(&three, Some(&four)).await;
-    assert_eq!((refused.verdict, refused.phase), (Verdict::Refused5, Phase::Rcpt));
+    assert_eq!((refused.verdict, refused.phase), (TransactionVerdict::PermanentFailure, TransactionPhase::Rcpt));
     let dull = connection.deliver(&four, None).await;
-    assert_eq!((dull.verdict, dull.phase), (Verdict::Refused5, Phase::Content));
-    assert_eq!(connection.deliver(&shipment(5, "five"), None).await.verdict, Verdict::Accepted);
+    assert_eq!((dull.verdict, dull.phase), (TransactionVerdict::PermanentFailure, TransactionPhase::Content));
+    assert_eq!(connection.deliver(&shipment(5, "five"), None).await.verdict, TransactionVerdict::Accepted);
     host.done().await;
 }
 
@@ -271,9 +272,9 @@ async fn the_envelope_behind_bdat_begins_with_rset() {
     let mut connection = host.connect().await;
     let three = [shipment(1, "one"), shipment(2, "two"), shipment(3, "three")];
     let [one, two, last] = &three;
-    assert_eq!(connection.deliver(one, Some(two)).await.verdict, Verdict::Accepted);
-    assert_eq!(connection.deliver(two, Some(last)).await.verdict, Verdict::Refused4);
-    assert_eq!(connection.deliver(last, None).await.verdict, Verdict::Accepted);
+    assert_eq!(connection.deliver(one, Some(two)).await.verdict, TransactionVerdict::Accepted);
+    assert_eq!(connection.deliver(two, Some(last)).await.verdict, TransactionVerdict::TransientFailure);
+    assert_eq!(connection.deliver(last, None).await.verdict, TransactionVerdict::Accepted);
     host.done().await;
 }
 
@@ -288,7 +289,7 @@ async fn a_large_body_waits_for_the_recipient_before_bdat() {
     let mut connection = host.connect().await;
     let mut large = shipment(1, "");
     large.body = vec![Bytes::from("0123456789\r\n".repeat(10_000))];
-    assert_eq!(connection.deliver(&large, None).await.verdict, Verdict::Refused5);
+    assert_eq!(connection.deliver(&large, None).await.verdict, TransactionVerdict::PermanentFailure);
     drop(connection);
     host.done().await;
 }
@@ -296,9 +297,9 @@ async fn a_large_body_waits_for_the_recipient_before_bdat() {
 #[tokio::test]
 async fn data_is_used_where_bdat_is_not_wanted() {
     let host = Script::offering(&["PIPELINING", "CHUNKING"]).hears(envelope(1) + "DATA\r\n").start().await;
-    let target = host.target(queue::courier::smtp::TlsMode::Off);
-    let mut connection = dialer().chunking(false).dial(&target).await.unwrap();
-    assert_eq!(connection.deliver(&shipment(1, "x"), None).await.verdict, Verdict::Broken);
+    let target = host.target(queue::courier::smtp::TlsSecurityLevel::Off);
+    let mut connection = dialer().with_chunking(false).connect(&target).await.unwrap();
+    assert_eq!(connection.deliver(&shipment(1, "x"), None).await.verdict, TransactionVerdict::ConnectionLost);
     host.done().await;
 }
 
@@ -315,25 +316,25 @@ async fn what_the_host_cannot_take_is_not_sent() {
     let mut connection = host.connect().await;
     let too_large = shipment(1, "0123456789012345678");
     let refused = connection.deliver(&too_large, None).await;
-    assert_eq!((refused.verdict, refused.phase), (Verdict::Refused5, Phase::Local));
+    assert_eq!((refused.verdict, refused.phase), (TransactionVerdict::PermanentFailure, TransactionPhase::Local));
     assert!(refused.reply.unwrap().to_string().starts_with("552 5.3.4 "));
     let mut international = shipment(2, "x");
     international.recipient = "jos\u{e9}@d.example".parse().unwrap();
     let refused = connection.deliver(&international, None).await;
-    assert_eq!(refused.verdict, Verdict::Unsupported);
+    assert_eq!(refused.verdict, TransactionVerdict::Unsupported);
     assert!(refused.reply.unwrap().to_string().starts_with("553 5.6.7 "));
     let mut secret = shipment(3, "x");
     secret.require_tls = true;
     let refused = connection.deliver(&secret, None).await;
-    assert_eq!(refused.verdict, Verdict::Unsupported);
+    assert_eq!(refused.verdict, TransactionVerdict::Unsupported);
     assert!(refused.reply.unwrap().to_string().starts_with("550 5.7.30 "));
     let smuggled = connection.deliver(&shipment(4, "a\r\n.\nMAIL FROM:<>\r\n"), None).await;
-    assert_eq!((smuggled.verdict, smuggled.phase), (Verdict::Refused5, Phase::Local));
-    assert!(matches!(smuggled.fault, Some(queue::courier::smtp::Fault::Content(_))));
+    assert_eq!((smuggled.verdict, smuggled.phase), (TransactionVerdict::PermanentFailure, TransactionPhase::Local));
+    assert!(matches!(smuggled.fault, Some(queue::courier::smtp::SmtpFault::Content(_))));
     // None of them goes ahead either, and the connection is as good as before.
     let fits = shipment(9, "012345678901234567");
-    assert_eq!(connection.deliver(&fits, Some(&too_large)).await.verdict, Verdict::Accepted);
-    assert_eq!(connection.deliver(&too_large, None).await.phase, Phase::Local);
+    assert_eq!(connection.deliver(&fits, Some(&too_large)).await.verdict, TransactionVerdict::Accepted);
+    assert_eq!(connection.deliver(&too_large, None).await.phase, TransactionPhase::Local);
     drop(connection);
     host.done().await;
 }
@@ -353,9 +354,9 @@ async fn the_hosts_limit_on_transactions_is_kept() {
     let mut connection = host.connect().await;
     let three = [shipment(1, "x"), shipment(2, "x"), shipment(3, "x")];
     let [one, two, three] = &three;
-    assert_eq!(connection.deliver(one, Some(two)).await.verdict, Verdict::Accepted);
+    assert_eq!(connection.deliver(one, Some(two)).await.verdict, TransactionVerdict::Accepted);
     assert!(connection.is_usable());
-    assert_eq!(connection.deliver(two, Some(three)).await.verdict, Verdict::Accepted);
+    assert_eq!(connection.deliver(two, Some(three)).await.verdict, TransactionVerdict::Accepted);
     assert!(!connection.is_usable());
     connection.quit().await;
     host.done().await;
@@ -374,6 +375,6 @@ async fn a_body_of_dots_and_many_chunks_arrives() {
     let mut dotted = shipment(1, "");
     let chunk = [Bytes::from_static(b".\r\n.."), Bytes::from_static(b"x\r"), Bytes::from_static(b"\ny\r\n")];
     dotted.body = chunk.iter().cycle().take(3 * lines).cloned().collect();
-    assert_eq!(host.connect().await.deliver(&dotted, None).await.verdict, Verdict::Accepted);
+    assert_eq!(host.connect().await.deliver(&dotted, None).await.verdict, TransactionVerdict::Accepted);
     host.done().await;
 }

@@ -10,26 +10,26 @@ use tokio::net::TcpStream;
 use tokio_rustls::TlsAcceptor;
 use tokio_rustls::server::TlsStream;
 
-use crate::answers::TlsFacts;
+use crate::answers::SessionTls;
 
 /// The stream. TLS state is boxed: a session in the clear should not pay for it.
 #[derive(Debug)]
-pub(super) enum Transport {
-    Clear(TcpStream),
-    Secured(Box<TlsStream<TcpStream>>),
+pub(super) enum ServerStream {
+    Plain(TcpStream),
+    Tls(Box<TlsStream<TcpStream>>),
     /// In the middle of a handshake, or after a failed one.
-    Gone,
+    Closed,
 }
 
-impl Transport {
+impl ServerStream {
     /// Does the handshake.
-    pub(super) async fn secure(&mut self, acceptor: TlsAcceptor) -> io::Result<TlsFacts> {
-        let Self::Clear(stream) = std::mem::replace(self, Self::Gone) else {
+    pub(super) async fn accept_tls(&mut self, acceptor: TlsAcceptor) -> io::Result<SessionTls> {
+        let Self::Plain(stream) = std::mem::replace(self, Self::Closed) else {
             return Err(io::ErrorKind::NotConnected.into());
         };
         let stream = Box::pin(acceptor.accept(stream)).await?;
-        let facts = facts(&stream);
-        *self = Self::Secured(Box::new(stream));
+        let facts = negotiated_tls(&stream);
+        *self = Self::Tls(Box::new(stream));
         Ok(facts)
     }
 
@@ -37,12 +37,12 @@ impl Transport {
     /// in the TLS session still is sent by a flush: [`Self::is_flushed`].
     pub(super) fn try_send(&mut self, bytes: &[u8]) -> io::Result<usize> {
         let taken = match self {
-            Self::Clear(stream) => stream.try_write(bytes),
-            Self::Secured(stream) => {
+            Self::Plain(stream) => stream.try_write(bytes),
+            Self::Tls(stream) => {
                 let (stream, session) = stream.get_mut();
                 let taken = session.writer().write(bytes)?;
                 while session.wants_write() {
-                    match session.write_tls(&mut Socket(stream)) {
+                    match session.write_tls(&mut NonBlockingSocket(stream)) {
                         Ok(0) => return Err(io::ErrorKind::WriteZero.into()),
                         Ok(_) => {}
                         Err(error) if error.kind() == io::ErrorKind::WouldBlock => break,
@@ -51,7 +51,7 @@ impl Transport {
                 }
                 Ok(taken)
             }
-            Self::Gone => Err(gone()),
+            Self::Closed => Err(not_connected()),
         };
         match taken {
             Err(error) if error.kind() == io::ErrorKind::WouldBlock => Ok(0),
@@ -61,25 +61,25 @@ impl Transport {
 
     /// Whether all that was taken is the kernel's now.
     pub(super) fn is_flushed(&self) -> bool {
-        !matches!(self, Self::Secured(stream) if stream.get_ref().1.wants_write())
+        !matches!(self, Self::Tls(stream) if stream.get_ref().1.wants_write())
     }
 
     /// Says the last words and that nothing follows. Under TLS they and the alert that says so (RFC 8446 6.1) go out
     /// in one write: a client that hangs up on the words would answer what comes behind them with a reset.
-    pub(super) async fn end(&mut self, last_words: &[u8]) -> io::Result<()> {
+    pub(super) async fn close_with(&mut self, last_words: &[u8]) -> io::Result<()> {
         match self {
-            Self::Secured(stream) => stream.get_mut().1.writer().write_all(last_words)?,
-            Self::Clear(stream) => stream.write_all(last_words).await?,
-            Self::Gone => {}
+            Self::Tls(stream) => stream.get_mut().1.writer().write_all(last_words)?,
+            Self::Plain(stream) => stream.write_all(last_words).await?,
+            Self::Closed => {}
         }
         self.shutdown().await
     }
 }
 
 /// A socket as rustls writes to it.
-struct Socket<'a>(&'a TcpStream);
+struct NonBlockingSocket<'a>(&'a TcpStream);
 
-impl io::Write for Socket<'_> {
+impl io::Write for NonBlockingSocket<'_> {
     fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
         self.0.try_write(bytes)
     }
@@ -94,9 +94,9 @@ impl io::Write for Socket<'_> {
     }
 }
 
-fn facts(stream: &TlsStream<TcpStream>) -> TlsFacts {
+fn negotiated_tls(stream: &TlsStream<TcpStream>) -> SessionTls {
     let session = stream.get_ref().1;
-    TlsFacts {
+    SessionTls {
         version: match session.protocol_version() {
             Some(ProtocolVersion::TLSv1_3) => "TLSv1.3",
             Some(ProtocolVersion::TLSv1_2) => "TLSv1.2",
@@ -106,42 +106,42 @@ fn facts(stream: &TlsStream<TcpStream>) -> TlsFacts {
     }
 }
 
-fn gone() -> io::Error {
+fn not_connected() -> io::Error {
     io::ErrorKind::NotConnected.into()
 }
 
-impl AsyncRead for Transport {
+impl AsyncRead for ServerStream {
     fn poll_read(self: Pin<&mut Self>, cx: &mut Context<'_>, buf: &mut ReadBuf<'_>) -> Poll<io::Result<()>> {
         match self.get_mut() {
-            Self::Clear(stream) => Pin::new(stream).poll_read(cx, buf),
-            Self::Secured(stream) => Pin::new(stream.as_mut()).poll_read(cx, buf),
-            Self::Gone => Poll::Ready(Err(gone())),
+            Self::Plain(stream) => Pin::new(stream).poll_read(cx, buf),
+            Self::Tls(stream) => Pin::new(stream.as_mut()).poll_read(cx, buf),
+            Self::Closed => Poll::Ready(Err(not_connected())),
         }
     }
 }
 
-impl AsyncWrite for Transport {
+impl AsyncWrite for ServerStream {
     fn poll_write(self: Pin<&mut Self>, cx: &mut Context<'_>, buf: &[u8]) -> Poll<io::Result<usize>> {
         match self.get_mut() {
-            Self::Clear(stream) => Pin::new(stream).poll_write(cx, buf),
-            Self::Secured(stream) => Pin::new(stream.as_mut()).poll_write(cx, buf),
-            Self::Gone => Poll::Ready(Err(gone())),
+            Self::Plain(stream) => Pin::new(stream).poll_write(cx, buf),
+            Self::Tls(stream) => Pin::new(stream.as_mut()).poll_write(cx, buf),
+            Self::Closed => Poll::Ready(Err(not_connected())),
         }
     }
 
     fn poll_flush(self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<io::Result<()>> {
         match self.get_mut() {
-            Self::Clear(stream) => Pin::new(stream).poll_flush(cx),
-            Self::Secured(stream) => Pin::new(stream.as_mut()).poll_flush(cx),
-            Self::Gone => Poll::Ready(Err(gone())),
+            Self::Plain(stream) => Pin::new(stream).poll_flush(cx),
+            Self::Tls(stream) => Pin::new(stream.as_mut()).poll_flush(cx),
+            Self::Closed => Poll::Ready(Err(not_connected())),
         }
     }
 
     fn poll_shutdown(self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<io::Result<()>> {
         match self.get_mut() {
-            Self::Clear(stream) => Pin::new(stream).poll_shutdown(cx),
-            Self::Secured(stream) => Pin::new(stream.as_mut()).poll_shutdown(cx),
-            Self::Gone => Poll::Ready(Ok(())),
+            Self::Plain(stream) => Pin::new(stream).poll_shutdown(cx),
+            Self::Tls(stream) => Pin::new(stream.as_mut()).poll_shutdown(cx),
+            Self::Closed => Poll::Ready(Ok(())),
         }
     }
 }

@@ -1,138 +1,174 @@
 //! What a session does outside a transaction: EHLO, STARTTLS, AUTH, and the verbs that lead nowhere.
 
-use mail::reply::{Reply, Severity};
+use mail::reply::{Severity, SmtpReply};
 
-use super::{Asked, Mode, Next, Session};
-use crate::answers::{Answer, Question, TlsFacts};
-use crate::command::Arguments;
-use crate::replies::{self, Replies};
-use crate::sasl::{self, Progress};
-use crate::settings::Role;
+use super::{InputMode, PendingHook, SessionAction, SmtpSession};
+use crate::answers::{Hook, HookVerdict, SessionTls};
+use crate::command::CommandArguments;
+use crate::replies::{self, ReplyBuffer};
+use crate::sasl::{self, SaslProgress};
+use crate::settings::ListenerRole;
 
 /// RFC 5321 4.1.1.1: a domain is at most 255 bytes.
 const HELO_BYTES_MAX: usize = 255;
 
-pub(crate) fn ehlo(session: &mut Session, arguments: Arguments<'_>, replies: &mut Replies) -> Next {
-    let Some(name) = name(arguments.text()) else { return session.refuse(replies::BAD_HELO, replies) };
+pub(crate) fn handle_ehlo(
+    session: &mut SmtpSession,
+    arguments: CommandArguments<'_>,
+    replies: &mut ReplyBuffer,
+) -> SessionAction {
+    let Some(name) = parse_helo_name(arguments.text()) else {
+        return session.refuse(replies::BAD_HELO, replies);
+    };
     // RFC 5321 4.1.4: EHLO in the middle is RSET and EHLO.
     session.transaction = None;
-    session.greeted = Some((name.into(), true));
-    replies.say_wire(session.settings.capabilities(session.is_secured()).as_bytes());
-    Next::Listen
+    session.helo = Some((name.into(), true));
+    replies.push_wire(session.settings.capabilities(session.is_secured()).as_bytes());
+    SessionAction::Read
 }
 
-pub(crate) fn helo(session: &mut Session, arguments: Arguments<'_>, replies: &mut Replies) -> Next {
-    let Some(name) = name(arguments.text()) else { return session.refuse(replies::BAD_HELO, replies) };
+pub(crate) fn handle_helo(
+    session: &mut SmtpSession,
+    arguments: CommandArguments<'_>,
+    replies: &mut ReplyBuffer,
+) -> SessionAction {
+    let Some(name) = parse_helo_name(arguments.text()) else {
+        return session.refuse(replies::BAD_HELO, replies);
+    };
     session.transaction = None;
-    session.greeted = Some((name.into(), false));
-    replies.say_reply(&Reply::plain(250, session.settings.hostname().to_string()));
-    Next::Listen
+    session.helo = Some((name.into(), false));
+    replies.push_reply(&SmtpReply::without_enhanced(250, session.settings.hostname().to_string()));
+    SessionAction::Read
 }
 
 /// One word of printable ASCII. Whether it is a name that exists is nobody's business here: many clients
 /// know no better one (RFC 5321 4.1.4 forbids to refuse mail for it).
-fn name(text: &[u8]) -> Option<&str> {
+fn parse_helo_name(text: &[u8]) -> Option<&str> {
     let plausible = (1..=HELO_BYTES_MAX).contains(&text.len()) && text.iter().all(u8::is_ascii_graphic);
     if plausible { std::str::from_utf8(text).ok() } else { None }
 }
 
-pub(crate) fn start_tls(session: &mut Session, _: Arguments<'_>, replies: &mut Replies) -> Next {
-    replies.say(replies::START_TLS);
-    session.mode = Mode::Handshake { greets: false };
-    Next::StartTls
+pub(crate) fn handle_starttls(
+    session: &mut SmtpSession,
+    _: CommandArguments<'_>,
+    replies: &mut ReplyBuffer,
+) -> SessionAction {
+    replies.push_fixed(replies::START_TLS);
+    session.mode = InputMode::Handshake { greets: false };
+    SessionAction::StartTls
 }
 
-pub(crate) fn auth(session: &mut Session, arguments: Arguments<'_>, replies: &mut Replies) -> Next {
-    session.sasl(sasl::begin(arguments.text()), replies)
+pub(crate) fn handle_auth(
+    session: &mut SmtpSession,
+    arguments: CommandArguments<'_>,
+    replies: &mut ReplyBuffer,
+) -> SessionAction {
+    session.handle_sasl(sasl::start_exchange(arguments.text()), replies)
 }
 
-pub(crate) fn noop(_: &mut Session, _: Arguments<'_>, replies: &mut Replies) -> Next {
-    replies.say(replies::OK);
-    Next::Listen
+pub(crate) fn handle_noop(_: &mut SmtpSession, _: CommandArguments<'_>, replies: &mut ReplyBuffer) -> SessionAction {
+    replies.push_fixed(replies::OK);
+    SessionAction::Read
 }
 
-pub(crate) fn help(session: &mut Session, _: Arguments<'_>, replies: &mut Replies) -> Next {
-    let is_submission = session.settings.role() == Role::Submission;
-    replies.say(if is_submission { replies::HELP_SUBMISSION } else { replies::HELP });
-    Next::Listen
+pub(crate) fn handle_help(
+    session: &mut SmtpSession,
+    _: CommandArguments<'_>,
+    replies: &mut ReplyBuffer,
+) -> SessionAction {
+    let is_submission = session.settings.role() == ListenerRole::Submission;
+    replies.push_fixed(if is_submission { replies::HELP_SUBMISSION } else { replies::HELP });
+    SessionAction::Read
 }
 
 /// RFC 5321 3.5.3 and 7.3: who lives here is not told.
-pub(crate) fn vrfy(session: &mut Session, arguments: Arguments<'_>, replies: &mut Replies) -> Next {
+pub(crate) fn handle_vrfy(
+    session: &mut SmtpSession,
+    arguments: CommandArguments<'_>,
+    replies: &mut ReplyBuffer,
+) -> SessionAction {
     if arguments.text().is_empty() {
         return session.refuse(replies::ARGUMENT_MISSING, replies);
     }
-    replies.say(replies::CANNOT_VERIFY);
-    Next::Listen
+    replies.push_fixed(replies::CANNOT_VERIFY);
+    SessionAction::Read
 }
 
-pub(crate) fn expn(session: &mut Session, _: Arguments<'_>, replies: &mut Replies) -> Next {
+pub(crate) fn handle_expn(
+    session: &mut SmtpSession,
+    _: CommandArguments<'_>,
+    replies: &mut ReplyBuffer,
+) -> SessionAction {
     session.refuse(replies::NOT_IMPLEMENTED, replies)
 }
 
-pub(crate) fn quit(session: &mut Session, _: Arguments<'_>, replies: &mut Replies) -> Next {
-    replies.say(replies::BYE);
-    session.mode = Mode::Quit;
-    Next::Close
+pub(crate) fn handle_quit(
+    session: &mut SmtpSession,
+    _: CommandArguments<'_>,
+    replies: &mut ReplyBuffer,
+) -> SessionAction {
+    replies.push_fixed(replies::BYE);
+    session.mode = InputMode::Quit;
+    SessionAction::Close
 }
 
-impl Session {
+impl SmtpSession {
     /// RFC 3207 4.2: all that was learnt in the clear is forgotten.
-    pub(super) fn secured(&mut self, tls: TlsFacts, replies: &mut Replies) -> Next {
-        if let Mode::Handshake { greets } = self.mode {
+    pub(super) fn handle_tls_established(&mut self, tls: SessionTls, replies: &mut ReplyBuffer) -> SessionAction {
+        if let InputMode::Handshake { greets } = self.mode {
             if greets {
-                replies.say_wire(self.settings.greeting().as_bytes());
+                replies.push_wire(self.settings.greeting().as_bytes());
             }
             self.active_at = self.now;
-            self.mode = Mode::Command;
+            self.mode = InputMode::Command;
             self.tls = Some(tls);
-            self.greeted = None;
+            self.helo = None;
             self.authenticated = false;
             (self.account, self.reservation) = (None, None);
             self.transaction = None;
         }
-        Next::Listen
+        SessionAction::Read
     }
 
-    pub(super) fn sasl(&mut self, progress: Progress, replies: &mut Replies) -> Next {
+    pub(super) fn handle_sasl(&mut self, progress: SaslProgress, replies: &mut ReplyBuffer) -> SessionAction {
         match progress {
-            Progress::Challenge(challenge, exchange) => {
-                replies.say(challenge);
-                self.mode = Mode::Sasl(exchange);
-                Next::Listen
+            SaslProgress::Challenge(challenge, exchange) => {
+                replies.push_fixed(challenge);
+                self.mode = InputMode::Sasl(exchange);
+                SessionAction::Read
             }
-            Progress::Complete(credentials) => {
-                self.ask(Asked::Authenticate, Question::Authenticate(credentials, self.peer))
+            SaslProgress::Complete(credentials) => {
+                self.call_hook(PendingHook::Authenticate, Hook::Authenticate(credentials, self.peer))
             }
-            Progress::Failed(reply) => self.refuse(reply, replies),
+            SaslProgress::Failed(reply) => self.refuse(reply, replies),
         }
     }
 
-    pub(super) fn authenticated_as(&mut self, answer: Answer, replies: &mut Replies) -> Next {
-        let account = if let Answer::Account(account) = answer { Some(account) } else { None };
-        match answer.refusal() {
+    pub(super) fn complete_auth(&mut self, answer: HookVerdict, replies: &mut ReplyBuffer) -> SessionAction {
+        let account = if let HookVerdict::AuthenticatedAs(account) = answer { Some(account) } else { None };
+        match answer.into_result() {
             Ok(reply) => {
                 self.authenticated = true;
                 // From now on the account pays for what its messages hold.
                 (self.account, self.reservation) = (account, None);
                 match reply {
-                    Some(reply) => replies.say_reply(&reply),
-                    None => replies.say(replies::AUTHENTICATED),
+                    Some(reply) => replies.push_reply(&reply),
+                    None => replies.push_fixed(replies::AUTHENTICATED),
                 }
-                Next::Listen
+                SessionAction::Read
             }
             Err(reply) => {
                 // The client learns why first, also from the last attempt that it is granted.
-                replies.say_reply(&reply);
+                replies.push_reply(&reply);
                 self.counts.auth_failures += u32::from(reply.severity() == Severity::Permanent);
                 if reply.code == 421 {
-                    return Next::Close;
+                    return SessionAction::Close;
                 }
                 if self.counts.auth_failures >= self.settings.limits.auth_failures_max {
                     // RFC 5321 3.8: no connection is closed without a word.
                     return self.close(replies::TOO_MANY_LOGINS, replies);
                 }
-                Next::Listen
+                SessionAction::Read
             }
         }
     }

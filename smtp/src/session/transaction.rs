@@ -6,45 +6,45 @@
 
 use std::time::Duration;
 
-use mail::draft::{DraftRecipient, Envelope};
+use mail::draft::{DraftRecipient, SubmissionEnvelope};
 use mail::recipient::RecipientKind;
-use mail::reply::{Enhanced, Reply};
+use mail::reply::{Enhanced, SmtpReply};
 
-use super::{Asked, Mode, Next, Session};
-use crate::answers::{Answer, Message, Question};
-use crate::budget::Held;
-use crate::command::{Arguments, may_send, stage};
-use crate::data::{ChunkReceiver, Content, DotReceiver};
+use super::{InputMode, PendingHook, SessionAction, SmtpSession};
+use crate::answers::{Hook, HookVerdict, SmtpMessage};
+use crate::budget::MessageMemory;
+use crate::command::{CommandArguments, may_send, stage};
+use crate::data::{ChunkReceiver, ContentBuffer, DotReceiver};
 use crate::limits::OVERRUN_FACTOR;
 use crate::parameter;
-use crate::path::{self, Path};
-use crate::replies::{self, Replies};
-use crate::settings::Role;
+use crate::path::{self, ReversePath};
+use crate::replies::{self, ReplyBuffer};
+use crate::settings::ListenerRole;
 
 const MAIL_FORM: &str = "The form is MAIL FROM:<address> [parameters]";
 const RCPT_FORM: &str = "The form is RCPT TO:<address> [parameters]";
 
 /// A message under way.
 #[derive(Debug)]
-pub(crate) struct Transaction {
-    envelope: Envelope,
+pub(crate) struct MailTransaction {
+    envelope: SubmissionEnvelope,
     size_bytes: Option<u64>,
     binary: bool,
     recipients: Vec<DraftRecipient>,
     /// What BDAT brought so far.
-    chunks: Option<Box<Chunks>>,
+    chunks: Option<Box<ChunkedContent>>,
 }
 
 /// Content that comes in chunks.
 #[derive(Debug)]
-struct Chunks {
-    content: Content,
+struct ChunkedContent {
+    content: ContentBuffer,
     receiver: ChunkReceiver,
     began: Duration,
 }
 
-impl Transaction {
-    pub(super) fn stage(&self) -> u8 {
+impl MailTransaction {
+    pub(super) fn state(&self) -> u8 {
         match self {
             Self { chunks: Some(_), .. } => stage::CHUNKS,
             Self { recipients, .. } if recipients.is_empty() => stage::MAIL,
@@ -55,15 +55,15 @@ impl Transaction {
 
 /// Content on its way in by DATA.
 #[derive(Debug)]
-pub(crate) struct Receiving {
-    content: Content,
+pub(crate) struct DataContent {
+    content: ContentBuffer,
     receiver: DotReceiver,
     began: Duration,
 }
 
 /// The chunk that is coming.
 #[derive(Debug)]
-pub(crate) struct Chunk {
+pub(crate) struct BdatChunk {
     left: u64,
     is_last: bool,
     /// The chunk is read and thrown away, and this is said then.
@@ -72,25 +72,29 @@ pub(crate) struct Chunk {
     size_bytes: u64,
 }
 
-pub(crate) fn mail(session: &mut Session, arguments: Arguments<'_>, replies: &mut Replies) -> Next {
+pub(crate) fn handle_mail(
+    session: &mut SmtpSession,
+    arguments: CommandArguments<'_>,
+    replies: &mut ReplyBuffer,
+) -> SessionAction {
     let limits = &session.settings.limits;
     if session.counts.mails >= limits.mails_max {
         return session.close(replies::TOO_MANY_MAILS, replies);
     }
     let bytes_max = limits.message_bytes_max;
-    let cut = match path::cut(arguments.wire().trim_ascii_start(), "FROM") {
+    let cut = match path::split_path(arguments.wire().trim_ascii_start(), "FROM") {
         Ok(cut) => cut,
         Err(error) => return session.refuse_reply(&error.reply(MAIL_FORM, 7), replies),
     };
-    if session.stage() == stage::HELO && !cut.rest.trim_ascii().is_empty() {
+    if session.state() == stage::HELO && !cut.parameters.trim_ascii().is_empty() {
         return session.refuse(replies::PARAMETERS_NEED_EHLO, replies);
     }
-    let reverse_path = match path::reverse(cut.text, parameter::asks_smtputf8(cut.rest)) {
-        Ok(Path::Null) => None,
-        Ok(Path::Address(address)) => Some(address),
+    let reverse_path = match path::parse_reverse_path(cut.text, parameter::asks_smtputf8(cut.parameters)) {
+        Ok(ReversePath::Null) => None,
+        Ok(ReversePath::Address(address)) => Some(address),
         Err(error) => return session.refuse_reply(&error.reply(MAIL_FORM, 7), replies),
     };
-    let parameters = match parameter::mail(cut.rest, session.settings.role()) {
+    let parameters = match parameter::parse_mail_parameters(cut.parameters, session.settings.role()) {
         Ok(parameters) => parameters,
         Err(error) => return session.refuse_reply(&error.reply(), replies),
     };
@@ -101,18 +105,18 @@ pub(crate) fn mail(session: &mut Session, arguments: Arguments<'_>, replies: &mu
     }
     // RFC 1870 6.1: before a byte of it has come.
     if parameters.size_bytes.is_some_and(|size| size > bytes_max) {
-        replies.say(replies::TOO_LARGE);
-        return Next::Listen;
+        replies.push_fixed(replies::TOO_LARGE);
+        return SessionAction::Read;
     }
     let (size_bytes, release) = (parameters.size_bytes, parameters.release);
     if let Some(size) = size_bytes
-        && !session.reservation().has(usize::try_from(size).unwrap_or(usize::MAX), session.now)
+        && !session.reservation().has_available(usize::try_from(size).unwrap_or(usize::MAX), session.now)
     {
-        replies.say(replies::FULL);
-        return Next::Listen;
+        replies.push_fixed(replies::INSUFFICIENT_MEMORY);
+        return SessionAction::Read;
     }
-    let transaction = Box::new(Transaction {
-        envelope: Envelope {
+    let transaction = Box::new(MailTransaction {
+        envelope: SubmissionEnvelope {
             reverse_path: reverse_path.clone(),
             envelope_id: parameters.envelope_id,
             return_full: parameters.return_full,
@@ -129,49 +133,61 @@ pub(crate) fn mail(session: &mut Session, arguments: Arguments<'_>, replies: &mu
         chunks: None,
     });
     let peer = session.peer();
-    session.ask(Asked::Sender(transaction), Question::Sender { reverse_path, size_bytes, release, peer })
+    session.call_hook(PendingHook::MailFrom(transaction), Hook::MailFrom { reverse_path, size_bytes, release, peer })
 }
 
-pub(crate) fn rcpt(session: &mut Session, arguments: Arguments<'_>, replies: &mut Replies) -> Next {
+pub(crate) fn handle_rcpt(
+    session: &mut SmtpSession,
+    arguments: CommandArguments<'_>,
+    replies: &mut ReplyBuffer,
+) -> SessionAction {
     let Some(transaction) = &session.transaction else { return session.refuse(replies::MAIL_FIRST, replies) };
     let smtputf8 = transaction.envelope.smtputf8;
     let full = transaction.recipients.len() >= session.settings.limits.recipients_max;
-    let cut = match path::cut(arguments.wire().trim_ascii_start(), "TO") {
+    let cut = match path::split_path(arguments.wire().trim_ascii_start(), "TO") {
         Ok(cut) => cut,
         Err(error) => return session.refuse_reply(&error.reply(RCPT_FORM, 3), replies),
     };
-    if !matches!(session.greeted, Some((_, true))) && !cut.rest.trim_ascii().is_empty() {
+    if !matches!(session.helo, Some((_, true))) && !cut.parameters.trim_ascii().is_empty() {
         return session.refuse(replies::PARAMETERS_NEED_EHLO, replies);
     }
-    let address = match path::forward(cut.text, smtputf8, session.settings.hostname()) {
+    let address = match path::parse_forward_path(cut.text, smtputf8, session.settings.hostname()) {
         Ok(address) => address,
         Err(error) => return session.refuse_reply(&error.reply(RCPT_FORM, 3), replies),
     };
-    let notify = match parameter::rcpt(cut.rest, smtputf8, session.settings.role()) {
+    let notify = match parameter::parse_rcpt_parameters(cut.parameters, smtputf8, session.settings.role()) {
         Ok(notify) => notify,
         Err(error) => return session.refuse_reply(&error.reply(), replies),
     };
     if full {
-        replies.say(replies::TOO_MANY_RECIPIENTS);
-        return Next::Listen;
+        replies.push_fixed(replies::TOO_MANY_RECIPIENTS);
+        return SessionAction::Read;
     }
     // SMTP does not say in which header field an address stands; the hall reads the header.
     let recipient = DraftRecipient { address, kind: RecipientKind::Bcc, notify };
     // A trusted host's recipients are all taken: nobody needs to be asked.
-    if session.settings.role() != Role::Relay {
-        let question = Question::Recipient(recipient.address.clone());
-        return session.ask(Asked::Recipient(Box::new(recipient)), question);
+    if session.settings.role() != ListenerRole::Relay {
+        let question = Hook::RcptTo(recipient.address.clone());
+        return session.call_hook(PendingHook::RcptTo(Box::new(recipient)), question);
     }
-    session.recipient_judged(recipient, Answer::Granted, replies)
+    session.complete_rcpt(recipient, HookVerdict::Accept, replies)
 }
 
-pub(crate) fn rset(session: &mut Session, _: Arguments<'_>, replies: &mut Replies) -> Next {
+pub(crate) fn handle_rset(
+    session: &mut SmtpSession,
+    _: CommandArguments<'_>,
+    replies: &mut ReplyBuffer,
+) -> SessionAction {
     session.transaction = None;
-    replies.say(replies::OK);
-    Next::Listen
+    replies.push_fixed(replies::OK);
+    SessionAction::Read
 }
 
-pub(crate) fn data(session: &mut Session, _: Arguments<'_>, replies: &mut Replies) -> Next {
+pub(crate) fn handle_data(
+    session: &mut SmtpSession,
+    _: CommandArguments<'_>,
+    replies: &mut ReplyBuffer,
+) -> SessionAction {
     let Some(transaction) = &session.transaction else { return session.refuse(replies::MAIL_FIRST, replies) };
     let refusal = match transaction {
         t if t.recipients.is_empty() => Some(replies::NO_RECIPIENTS),
@@ -183,30 +199,34 @@ pub(crate) fn data(session: &mut Session, _: Arguments<'_>, replies: &mut Replie
     if let Some(reply) = refusal {
         return session.refuse_data(reply, replies);
     }
-    let content = session.content(size_bytes);
-    if content.flaw().is_some() {
+    let content = session.begin_content(size_bytes);
+    if content.error().is_some() {
         // Not counted as an error: it is not the client's.
         (session.transaction, session.refused_data) = (None, true);
-        replies.say(replies::FULL);
-        return Next::Listen;
+        replies.push_fixed(replies::INSUFFICIENT_MEMORY);
+        return SessionAction::Read;
     }
-    replies.say(replies::START_CONTENT);
+    replies.push_fixed(replies::START_CONTENT);
     session.mode =
-        Mode::Data(Box::new(Receiving { content, receiver: DotReceiver::default(), began: session.now }));
-    Next::Listen
+        InputMode::Data(Box::new(DataContent { content, receiver: DotReceiver::default(), began: session.now }));
+    SessionAction::Read
 }
 
 /// RFC 3030 2. The chunk follows whatever we say: a refused one is read and thrown away. When the size
 /// cannot be read, nobody knows where the next command begins, so the session ends.
-pub(crate) fn bdat(session: &mut Session, arguments: Arguments<'_>, replies: &mut Replies) -> Next {
-    let Some((size_bytes, is_last)) = read_bdat(arguments.text()) else {
+pub(crate) fn handle_bdat(
+    session: &mut SmtpSession,
+    arguments: CommandArguments<'_>,
+    replies: &mut ReplyBuffer,
+) -> SessionAction {
+    let Some((size_bytes, is_last)) = parse_bdat(arguments.text()) else {
         return session.close(replies::BAD_BDAT, replies);
     };
     let bytes_max = session.settings.limits.message_bytes_max;
     if size_bytes > bytes_max.saturating_mul(OVERRUN_FACTOR) {
         return session.close(replies::TOO_LARGE, replies);
     }
-    let refusal = match (&session.transaction, session.stage()) {
+    let refusal = match (&session.transaction, session.state()) {
         (_, stage::FRESH) => Some(replies::EHLO_FIRST),
         (None, _) => Some(may_send(session).err().unwrap_or(replies::MAIL_FIRST)),
         (Some(_), stage::MAIL) => Some(replies::NO_RECIPIENTS),
@@ -214,22 +234,22 @@ pub(crate) fn bdat(session: &mut Session, arguments: Arguments<'_>, replies: &mu
     };
     let (now, declared) = (session.now, session.transaction.as_ref().and_then(|t| t.size_bytes));
     let begins = refusal.is_none() && session.transaction.as_ref().is_some_and(|t| t.chunks.is_none());
-    let content = begins.then(|| session.content(declared.or(Some(size_bytes))));
+    let content = begins.then(|| session.begin_content(declared.or(Some(size_bytes))));
     match &mut session.transaction {
         Some(transaction) if refusal.is_none() => {
             if let Some(content) = content {
                 transaction.chunks =
-                    Some(Box::new(Chunks { content, receiver: ChunkReceiver::default(), began: now }));
+                    Some(Box::new(ChunkedContent { content, receiver: ChunkReceiver::default(), began: now }));
             }
         }
         transaction => *transaction = None,
     }
-    session.mode = Mode::Chunk(Chunk { left: size_bytes, is_last, refusal, began: now, size_bytes });
-    if size_bytes == 0 { session.chunk_read(replies) } else { Next::Listen }
+    session.mode = InputMode::BdatChunk(BdatChunk { left: size_bytes, is_last, refusal, began: now, size_bytes });
+    if size_bytes == 0 { session.complete_chunk(replies) } else { SessionAction::Read }
 }
 
 /// `chunk-size [SP "LAST"]`
-fn read_bdat(text: &[u8]) -> Option<(u64, bool)> {
+fn parse_bdat(text: &[u8]) -> Option<(u64, bool)> {
     let text = std::str::from_utf8(text).ok()?;
     let mut words = text.split(' ').filter(|w| !w.is_empty());
     let size = words.next().filter(|w| w.bytes().all(|b| b.is_ascii_digit()))?.parse().ok()?;
@@ -241,85 +261,83 @@ fn read_bdat(text: &[u8]) -> Option<(u64, bool)> {
     words.next().is_none().then_some((size, is_last))
 }
 
-impl Session {
-    fn content(&mut self, declared: Option<u64>) -> Content {
+impl SmtpSession {
+    fn begin_content(&mut self, declared: Option<u64>) -> ContentBuffer {
         let reservation = self.reservation();
-        reservation.begin(self.now);
-        Content::new(self.settings.limits.message_bytes_max, declared, Held::none(&reservation))
+        reservation.begin_message(self.now);
+        ContentBuffer::new(self.settings.limits.message_bytes_max, declared, MessageMemory::new(&reservation))
     }
 
-    pub(super) fn sender_judged(
+    pub(super) fn complete_mail(
         &mut self,
-        transaction: Box<Transaction>,
-        answer: Answer,
-        replies: &mut Replies,
-    ) -> Next {
-        match answer.refusal() {
+        transaction: Box<MailTransaction>,
+        answer: HookVerdict,
+        replies: &mut ReplyBuffer,
+    ) -> SessionAction {
+        match answer.into_result() {
             Ok(reply) => {
                 self.transaction = Some(transaction);
                 match reply {
-                    Some(reply) => replies.say_reply(&reply),
-                    None => replies.say(replies::SENDER_OK),
+                    Some(reply) => replies.push_reply(&reply),
+                    None => replies.push_fixed(replies::SENDER_OK),
                 }
-                Next::Listen
+                SessionAction::Read
             }
-            Err(reply) => said(&reply, replies),
+            Err(reply) => push_verdict_reply(&reply, replies),
         }
     }
 
-    pub(super) fn recipient_judged(
+    pub(super) fn complete_rcpt(
         &mut self,
         recipient: DraftRecipient,
-        answer: Answer,
-        replies: &mut Replies,
-    ) -> Next {
-        match (answer.refusal(), &mut self.transaction) {
+        answer: HookVerdict,
+        replies: &mut ReplyBuffer,
+    ) -> SessionAction {
+        match (answer.into_result(), &mut self.transaction) {
             (Ok(reply), Some(transaction)) => {
                 transaction.recipients.push(recipient);
                 match reply {
-                    Some(reply) => replies.say_reply(&reply),
-                    None => replies.say(replies::RECIPIENT_OK),
+                    Some(reply) => replies.push_reply(&reply),
+                    None => replies.push_fixed(replies::RECIPIENT_OK),
                 }
-                Next::Listen
+                SessionAction::Read
             }
             (Ok(_), None) => self.refuse(replies::MAIL_FIRST, replies),
             // Whoever guesses addresses is not let guess for ever.
             (Err(reply), _) if reply.severity() == mail::reply::Severity::Permanent => {
                 self.refuse_reply(&reply, replies)
             }
-            (Err(reply), _) => said(&reply, replies),
+            (Err(reply), _) => push_verdict_reply(&reply, replies),
         }
     }
 
     /// When the content under way began, and how much of it came; none where none has begun.
-    pub(super) fn received(&self) -> Option<(Duration, u64)> {
+    pub(super) fn content_progress(&self) -> Option<(Duration, u64)> {
         let chunks = self.transaction.as_ref().and_then(|transaction| transaction.chunks.as_ref());
         match (&self.mode, chunks) {
-            (Mode::Data(receiving), _) => Some((receiving.began, receiving.content.seen())),
-            (_, Some(chunks)) => Some((chunks.began, chunks.content.seen())),
-            (Mode::Chunk(chunk), None) => Some((chunk.began, chunk.size_bytes - chunk.left)),
+            (InputMode::Data(receiving), _) => Some((receiving.began, receiving.content.received_bytes())),
+            (_, Some(chunks)) => Some((chunks.began, chunks.content.received_bytes())),
+            (InputMode::BdatChunk(chunk), None) => Some((chunk.began, chunk.size_bytes - chunk.left)),
             _ => None,
         }
     }
 
     /// Takes content, or what comes behind it.
-    pub(super) fn bytes(&mut self, bytes: &[u8], replies: &mut Replies) -> (usize, Next) {
+    pub(super) fn handle_content(&mut self, bytes: &[u8], replies: &mut ReplyBuffer) -> (usize, SessionAction) {
         self.active_at = self.now;
         if let Some(reservation) = &self.reservation {
-            reservation.received(bytes.len(), self.now);
+            reservation.record_received(bytes.len(), self.now);
         }
-        match std::mem::replace(&mut self.mode, Mode::Command) {
-            Mode::Data(mut receiving) => match receiving.receiver.push(bytes, &mut receiving.content) {
-                Some(used) => (used, self.complete(receiving.content, replies)),
-                None if receiving.content.is_overrun() => {
-                    (bytes.len(), self.close(replies::TOO_LARGE, replies))
-                }
+        match std::mem::replace(&mut self.mode, InputMode::Command) {
+            InputMode::Data(mut receiving) => match receiving.receiver.push(bytes, &mut receiving.content) {
+                Some(used) => (used, self.complete_content(receiving.content, replies)),
+                None if receiving.content.is_overrun() => (bytes.len(), self.close(replies::TOO_LARGE, replies)),
                 None => {
-                    self.mode = Mode::Data(receiving);
-                    (bytes.len(), Next::Listen)
+                    self.mode = InputMode::Data(receiving);
+                    (bytes.len(), SessionAction::Read)
                 }
             },
-            Mode::Chunk(mut chunk) => {
+            InputMode::BdatChunk(mut chunk) => {
                 let used = usize::try_from(chunk.left).map_or(bytes.len(), |left| left.min(bytes.len()));
                 let (part, _) = bytes.split_at(used);
                 if let (None, Some(t)) = (chunk.refusal, &mut self.transaction)
@@ -329,20 +347,20 @@ impl Session {
                 }
                 chunk.left -= used as u64;
                 let done = chunk.left == 0;
-                self.mode = Mode::Chunk(chunk);
-                (used, if done { self.chunk_read(replies) } else { Next::Listen })
+                self.mode = InputMode::BdatChunk(chunk);
+                (used, if done { self.complete_chunk(replies) } else { SessionAction::Read })
             }
             other => {
                 self.mode = other;
-                (bytes.len(), Next::Listen)
+                (bytes.len(), SessionAction::Read)
             }
         }
     }
 
     /// A chunk is there to its last byte.
-    fn chunk_read(&mut self, replies: &mut Replies) -> Next {
-        let Mode::Chunk(chunk) = std::mem::replace(&mut self.mode, Mode::Command) else {
-            return Next::Listen;
+    fn complete_chunk(&mut self, replies: &mut ReplyBuffer) -> SessionAction {
+        let InputMode::BdatChunk(chunk) = std::mem::replace(&mut self.mode, InputMode::Command) else {
+            return SessionAction::Read;
         };
         if let Some(reply) = chunk.refusal {
             return self.refuse(reply, replies);
@@ -350,69 +368,69 @@ impl Session {
         let Some(transaction) = &mut self.transaction else {
             return self.refuse(replies::MAIL_FIRST, replies);
         };
-        let flaw = transaction.chunks.as_ref().and_then(|chunks| chunks.content.flaw());
+        let flaw = transaction.chunks.as_ref().and_then(|chunks| chunks.content.error());
         if let Some(flaw) = flaw {
             self.transaction = None;
-            replies.say(flaw.reply());
-            return Next::Listen;
+            replies.push_fixed(flaw.reply());
+            return SessionAction::Read;
         }
         if !chunk.is_last {
             let text = format!("{} bytes received", chunk.size_bytes);
-            replies.say_reply(&Reply::new(250, Enhanced::new(2, 0, 0), text));
-            return Next::Listen;
+            replies.push_reply(&SmtpReply::new(250, Enhanced::new(2, 0, 0), text));
+            return SessionAction::Read;
         }
         match transaction.chunks.take() {
             Some(mut chunks) => {
                 chunks.receiver.finish(transaction.binary, &mut chunks.content);
-                self.complete(chunks.content, replies)
+                self.complete_content(chunks.content, replies)
             }
             None => self.refuse(replies::MAIL_FIRST, replies),
         }
     }
 
     /// The content is complete. Whatever comes of it, the transaction is over.
-    fn complete(&mut self, content: Content, replies: &mut Replies) -> Next {
+    fn complete_content(&mut self, content: ContentBuffer, replies: &mut ReplyBuffer) -> SessionAction {
         let Some(transaction) = self.transaction.take() else {
             return self.refuse(replies::MAIL_FIRST, replies);
         };
         match content.finish() {
             Ok((content, held)) => {
-                let message = Message {
+                let message = SmtpMessage {
                     envelope: transaction.envelope,
                     recipients: transaction.recipients,
                     content,
                     binary: transaction.binary,
                     trace: self.trace(),
-                    held,
+                    memory: held,
                 };
-                self.ask(Asked::Take, Question::Take(Box::new(message)))
+                self.call_hook(PendingHook::Submit, Hook::Submit(Box::new(message)))
             }
             Err(flaw) => {
-                replies.say(flaw.reply());
-                Next::Listen
+                replies.push_fixed(flaw.reply());
+                SessionAction::Read
             }
         }
     }
 
-    pub(super) fn taken(&mut self, answer: Answer, replies: &mut Replies) -> Next {
-        match answer.refusal() {
+    pub(super) fn complete_submit(&mut self, answer: HookVerdict, replies: &mut ReplyBuffer) -> SessionAction {
+        match answer.into_result() {
             Ok(reply) => {
                 self.counts.mails += 1;
-                self.brought_at = self.now;
+                self.last_message_at = self.now;
                 (self.counts.errors, self.counts.junk) = (0, 0);
                 match reply {
-                    Some(reply) => replies.say_reply(&reply),
-                    None => replies.say(replies::TAKEN),
+                    Some(reply) => replies.push_reply(&reply),
+                    None => replies.push_fixed(replies::MESSAGE_ACCEPTED),
                 }
-                Next::Listen
+                SessionAction::Read
             }
-            Err(reply) => said(&reply, replies),
+            Err(reply) => push_verdict_reply(&reply, replies),
         }
     }
 }
 
 /// Says what the answerer said; a 421 is its wish to end the session (RFC 5321 3.8).
-fn said(reply: &Reply, replies: &mut Replies) -> Next {
-    replies.say_reply(reply);
-    if reply.code == 421 { Next::Close } else { Next::Listen }
+fn push_verdict_reply(reply: &SmtpReply, replies: &mut ReplyBuffer) -> SessionAction {
+    replies.push_reply(reply);
+    if reply.code == 421 { SessionAction::Close } else { SessionAction::Read }
 }

@@ -4,29 +4,29 @@ use std::collections::VecDeque;
 use std::sync::Arc;
 
 use mail::id::AccountId;
-use mail::reply::{Enhanced, Reply};
-use smtp::answers::{Answer, Message, Question, TlsFacts};
-use smtp::budget::Budget;
-use smtp::inbox::Inbox;
-use smtp::limits::Limits;
-use smtp::replies::Replies;
-use smtp::session::{Input, Next, Session};
-use smtp::settings::{Role, Settings};
+use mail::reply::{Enhanced, SmtpReply};
+use smtp::answers::{Hook, HookVerdict, SessionTls, SmtpMessage};
+use smtp::budget::ContentBudget;
+use smtp::inbox::LineFramer;
+use smtp::limits::SessionLimits;
+use smtp::replies::ReplyBuffer;
+use smtp::session::{Input, SessionAction, SmtpSession};
+use smtp::settings::{ListenerRole, SessionSettings};
 
 /// What the handshake agrees on.
-pub(crate) const TLS: TlsFacts = TlsFacts { version: "TLSv1.3", cipher: "TLS13_AES_256_GCM_SHA384" };
+pub(crate) const TLS: SessionTls = SessionTls { version: "TLSv1.3", cipher: "TLS13_AES_256_GCM_SHA384" };
 /// Room for content.
 pub(crate) const BUDGET_BYTES: usize = 1 << 20;
 
 /// A session and whoever answers it.
 pub(crate) struct Conversation {
-    pub(crate) session: Session,
-    inbox: Inbox,
-    pub(crate) replies: Replies,
-    pub(crate) budget: Arc<Budget>,
+    pub(crate) session: SmtpSession,
+    inbox: LineFramer,
+    pub(crate) replies: ReplyBuffer,
+    pub(crate) budget: Arc<ContentBudget>,
     /// Answers to give before the usual ones, by kind of question.
-    pub(crate) scripted: VecDeque<(String, Reply)>,
-    pub(crate) taken: Vec<Message>,
+    pub(crate) scripted: VecDeque<(String, SmtpReply)>,
+    pub(crate) taken: Vec<SmtpMessage>,
     /// Whose login it is.
     pub(crate) account: Option<AccountId>,
     pub(crate) closed: bool,
@@ -36,24 +36,24 @@ pub(crate) struct Conversation {
 }
 
 impl Conversation {
-    pub(crate) fn new(role: Role, limits: Limits, tls_offered: bool, secured: bool) -> Self {
-        let budget = Budget::new(BUDGET_BYTES);
+    pub(crate) fn new(role: ListenerRole, limits: SessionLimits, tls_offered: bool, secured: bool) -> Self {
+        let budget = ContentBudget::new(BUDGET_BYTES);
         let hostname = "mx.example".parse().unwrap();
-        let settings = Arc::new(Settings::new(role, hostname, limits, budget, tls_offered));
+        let settings = Arc::new(SessionSettings::new(role, hostname, limits, budget, tls_offered));
         Self::with(settings, "192.0.2.1", secured)
     }
 
     /// A session of a listener that has others.
-    pub(crate) fn with(settings: Arc<Settings>, peer: &str, secured: bool) -> Self {
-        let mut replies = Replies::default();
+    pub(crate) fn with(settings: Arc<SessionSettings>, peer: &str, secured: bool) -> Self {
+        let mut replies = ReplyBuffer::default();
         let (peer, budget) = (peer.parse().unwrap(), Arc::clone(settings.budget()));
-        let mut session = Session::new(settings, (1, peer), secured, &mut replies);
+        let mut session = SmtpSession::new(settings, (1, peer), secured, &mut replies);
         if secured {
-            session.step(Input::Secured(TLS), &mut replies);
+            session.step(Input::TlsEstablished(TLS), &mut replies);
         }
         Self {
             session,
-            inbox: Inbox::default(),
+            inbox: LineFramer::default(),
             replies,
             budget,
             scripted: VecDeque::new(),
@@ -72,12 +72,12 @@ impl Conversation {
         }
         self.inbox.push(bytes);
         loop {
-            match self.inbox.drive(&mut self.session, &mut self.replies) {
-                Next::Listen if self.inbox.is_paused() => {
-                    let wire = self.replies.take();
+            match self.inbox.drive_session(&mut self.session, &mut self.replies) {
+                SessionAction::Read if self.inbox.is_paused() => {
+                    let wire = self.replies.take_wire();
                     self.sent.extend_from_slice(&wire);
                 }
-                Next::Listen => return,
+                SessionAction::Read => return,
                 next => self.follow(next),
             }
             if self.closed {
@@ -92,45 +92,45 @@ impl Conversation {
             return;
         }
         let step = self.session.step(input, &mut self.replies);
-        self.follow(step.next);
+        self.follow(step.action);
     }
 
-    fn follow(&mut self, next: Next) {
+    fn follow(&mut self, next: SessionAction) {
         match next {
-            Next::Listen => {}
-            Next::Close => self.closed = true,
-            Next::StartTls => {
+            SessionAction::Read => {}
+            SessionAction::Close => self.closed = true,
+            SessionAction::StartTls => {
                 self.inbox.discard();
                 self.handshakes += 1;
-                self.step(Input::Secured(TLS));
+                self.step(Input::TlsEstablished(TLS));
             }
-            Next::Ask(question) => {
+            SessionAction::CallHook(question) => {
                 let answer = self.answer(question);
-                self.step(Input::Answer(answer));
+                self.step(Input::Verdict(answer));
             }
         }
     }
 
-    fn answer(&mut self, question: Question) -> Answer {
+    fn answer(&mut self, question: Hook) -> HookVerdict {
         let (kind, usual) = match &question {
-            Question::Authenticate(c, _) if c.username == "postrider" && c.password == "secret" => {
-                ("auth", self.account.map_or(Answer::Granted, Answer::Account))
+            Hook::Authenticate(c, _) if c.username == "postrider" && c.password == "secret" => {
+                ("auth", self.account.map_or(HookVerdict::Accept, HookVerdict::AuthenticatedAs))
             }
-            Question::Authenticate(..) => (
+            Hook::Authenticate(..) => (
                 "auth",
-                Answer::Said(Reply::new(535, Enhanced::new(5, 7, 8), "Authentication credentials invalid")),
+                HookVerdict::Reply(SmtpReply::new(535, Enhanced::new(5, 7, 8), "Authentication credentials invalid")),
             ),
-            Question::Sender { .. } => ("sender", Answer::Granted),
-            Question::Recipient(_) => ("recipient", Answer::Granted),
-            Question::Take(_) => ("take", Answer::Said(Reply::new(250, Enhanced::new(2, 0, 0), "OK msg_1"))),
+            Hook::MailFrom { .. } => ("sender", HookVerdict::Accept),
+            Hook::RcptTo(_) => ("recipient", HookVerdict::Accept),
+            Hook::Submit(_) => ("take", HookVerdict::Reply(SmtpReply::new(250, Enhanced::new(2, 0, 0), "OK msg_1"))),
         };
         let scripted = self.scripted.iter().position(|(k, _)| k == kind);
         let answer = match scripted.and_then(|n| self.scripted.remove(n)) {
-            Some((_, reply)) => Answer::Said(reply),
+            Some((_, reply)) => HookVerdict::Reply(reply),
             None => usual,
         };
-        if let Question::Take(message) = question
-            && matches!(&answer, Answer::Granted | Answer::Said(Reply { code: 200..=299, .. }))
+        if let Hook::Submit(message) = question
+            && matches!(&answer, HookVerdict::Accept | HookVerdict::Reply(SmtpReply { code: 200..=299, .. }))
         {
             self.taken.push(*message);
         }
@@ -140,7 +140,7 @@ impl Conversation {
     /// What was said since the last call.
     pub(crate) fn heard(&mut self) -> Vec<u8> {
         let mut heard = std::mem::take(&mut self.sent);
-        heard.extend_from_slice(&self.replies.take());
+        heard.extend_from_slice(&self.replies.take_wire());
         heard
     }
 }

@@ -5,15 +5,15 @@
 use std::net::SocketAddr;
 use std::sync::{Arc, Mutex};
 
-use mail::network::Network;
-use mail::reply::{Enhanced, Reply};
-use proxy::proxies::Proxies;
-use smtp::answers::{Answer, Answers, Message, Question};
-use smtp::budget::Budget;
-use smtp::limits::Limits;
-use smtp::listener::{Door, Listener};
-use smtp::peers::Peers;
-use smtp::settings::{Role, Settings};
+use mail::network::IpNetwork;
+use mail::reply::{Enhanced, SmtpReply};
+use proxy::proxies::TrustedProxies;
+use smtp::answers::{Hook, HookVerdict, SessionHandler, SmtpMessage};
+use smtp::budget::ContentBudget;
+use smtp::limits::SessionLimits;
+use smtp::listener::{Listener, ListenerConfig};
+use smtp::peers::ConnectionLimiter;
+use smtp::settings::{ListenerRole, SessionSettings};
 use tokio::io::{AsyncRead, AsyncReadExt, AsyncWrite, AsyncWriteExt};
 use tokio::net::TcpStream;
 use tokio::sync::Notify;
@@ -24,39 +24,37 @@ use tokio_util::sync::CancellationToken;
 /// Says yes to `postrider` / `secret` and to everything else; remembers.
 #[derive(Default)]
 pub struct Remember {
-    pub taken: Mutex<Vec<Message>>,
+    pub taken: Mutex<Vec<SmtpMessage>>,
     /// When set, Take waits for it, having said so.
     pub hold: Option<(Notify, Notify)>,
 }
 
-impl Answers for Remember {
-    type Visitor = ();
+impl SessionHandler for Remember {
+    type SessionContext = ();
 
-    async fn answer(&self, (): &mut (), question: Question) -> Answer {
+    async fn handle(&self, (): &mut (), question: Hook) -> HookVerdict {
         match question {
-            Question::Authenticate(c, _) if c.username == "postrider" && c.password == "secret" => {
-                Answer::Granted
-            }
-            Question::Authenticate(..) => Answer::Said(Reply::new(535, Enhanced::new(5, 7, 8), "no")),
-            Question::Take(message) if message.content.starts_with(b"panic") => panic!("asked to"),
-            Question::Take(message) => {
+            Hook::Authenticate(c, _) if c.username == "postrider" && c.password == "secret" => HookVerdict::Accept,
+            Hook::Authenticate(..) => HookVerdict::Reply(SmtpReply::new(535, Enhanced::new(5, 7, 8), "no")),
+            Hook::Submit(message) if message.content.starts_with(b"panic") => panic!("asked to"),
+            Hook::Submit(message) => {
                 if let Some((reached, go)) = &self.hold {
                     reached.notify_one();
                     go.notified().await;
                 }
                 self.taken.lock().unwrap().push(*message);
-                Answer::Said(Reply::new(250, Enhanced::new(2, 0, 0), "OK msg_1"))
+                HookVerdict::Reply(SmtpReply::new(250, Enhanced::new(2, 0, 0), "OK msg_1"))
             }
-            _ => Answer::Granted,
+            _ => HookVerdict::Accept,
         }
     }
 }
 
 /// A listener that serves.
-pub struct Server<A: Answers = Remember> {
+pub struct Server<A: SessionHandler = Remember> {
     pub address: SocketAddr,
     pub answers: Arc<A>,
-    pub peers: Arc<Peers>,
+    pub peers: Arc<ConnectionLimiter>,
     pub tls: watch::Sender<Arc<rustls::ServerConfig>>,
     pub certificate: rcgen::CertifiedKey<rcgen::KeyPair>,
     pub shutdown: CancellationToken,
@@ -76,45 +74,44 @@ pub fn shown(certificate: &rcgen::CertifiedKey<rcgen::KeyPair>) -> Arc<rustls::S
     Arc::new(config)
 }
 
-impl<A: Answers> Server<A> {
-    pub fn start(role: Role, limits: Limits, implicit_tls: bool, answers: A) -> Self {
+impl<A: SessionHandler> Server<A> {
+    pub fn start(role: ListenerRole, limits: SessionLimits, implicit_tls: bool, answers: A) -> Self {
         let door = (role, limits, implicit_tls);
         Self::behind(&[], door, answers)
     }
 
     /// A listener that may be behind proxies in these networks.
     pub fn behind(
-        proxies: &[Network],
-        (role, limits, implicit_tls): (Role, Limits, bool),
+        proxies: &[IpNetwork],
+        (role, limits, implicit_tls): (ListenerRole, SessionLimits, bool),
         answers: A,
     ) -> Self {
-        let parts = (Peers::new(64, 1), Budget::new(Budget::BYTES_DEFAULT));
+        let parts = (ConnectionLimiter::new(64, 1), ContentBudget::new(ContentBudget::BYTES_DEFAULT));
         Self::sharing(parts, proxies, (role, limits, implicit_tls), answers)
     }
 
     /// A listener that shares its places and its memory with others.
     pub fn sharing(
-        (peers, budget): (Arc<Peers>, Arc<Budget>),
-        proxies: &[Network],
-        (role, limits, implicit_tls): (Role, Limits, bool),
+        (peers, budget): (Arc<ConnectionLimiter>, Arc<ContentBudget>),
+        proxies: &[IpNetwork],
+        (role, limits, implicit_tls): (ListenerRole, SessionLimits, bool),
         answers: A,
     ) -> Self {
         let certificate = rcgen::generate_simple_self_signed(["localhost".to_owned()]).unwrap();
         let tls = watch::Sender::new(shown(&certificate));
-        let session = Settings::new(role, "mx.example".parse().unwrap(), limits, budget, true);
+        let session = SessionSettings::new(role, "mx.example".parse().unwrap(), limits, budget, true);
         let networks = vec!["127.0.0.1".parse().unwrap()];
         let (session, networks) = (watch::Sender::new(Arc::new(session)), watch::Sender::new(networks));
-        let door = Door {
-            session: session.subscribe(),
+        let door = ListenerConfig {
+            settings: session.subscribe(),
             networks: networks.subscribe(),
-            proxies: Proxies::new(proxies),
+            proxies: TrustedProxies::new(proxies),
             tls: Some(tls.subscribe()),
             implicit_tls,
         };
         let answers = Arc::new(answers);
         let listener =
-            Listener::bind("127.0.0.1:0".parse().unwrap(), door, Arc::clone(&answers), Arc::clone(&peers))
-                .unwrap();
+            Listener::bind("127.0.0.1:0".parse().unwrap(), door, Arc::clone(&answers), Arc::clone(&peers)).unwrap();
         let (address, shutdown) = (listener.local_addr().unwrap(), CancellationToken::new());
         let served = tokio::spawn(listener.serve(shutdown.clone()));
         Self { address, answers, peers, tls, certificate, shutdown, served }
@@ -139,7 +136,7 @@ impl<A: Answers> Server<A> {
 }
 
 impl Server {
-    pub fn taken(&self) -> Vec<Message> {
+    pub fn taken(&self) -> Vec<SmtpMessage> {
         std::mem::take(&mut self.answers.taken.lock().unwrap())
     }
 }

@@ -6,7 +6,7 @@ use clap::Subcommand;
 use jiff::Timestamp;
 use serde_json::{Map, Value, json};
 
-use super::{PROGRAM, PageArguments, given, listed, segment, text_of};
+use super::{PROGRAM, PageArguments, encode_path_segment, json_object, list_path, read_text_file};
 
 /// Payout runs.
 #[derive(Debug, Subcommand)]
@@ -84,9 +84,7 @@ pub enum PayoutCommand {
 fn time(text: &str) -> Result<String, String> {
     let at = match text.parse::<i64>() {
         Ok(seconds) => Timestamp::from_second(seconds).map_err(|error| error.to_string()),
-        Err(_) => {
-            text.parse().map_err(|_| "say a time like 2026-01-01T10:00:00Z, or Unix seconds".to_owned())
-        }
+        Err(_) => text.parse().map_err(|_| "say a time like 2026-01-01T10:00:00Z, or Unix seconds".to_owned()),
     };
     at.map(|at| at.to_string())
 }
@@ -99,38 +97,37 @@ fn total(text: &str) -> Result<(String, i64), String> {
 
 impl RunCommand {
     /// As [`super::AffiliateCommand::asks`].
-    pub(super) fn asks(&self) -> Result<(&'static str, String, Value), String> {
-        let of = |id: &str, what: &str| format!("{PROGRAM}/payout-runs/{}{what}", segment(id));
+    pub(super) fn to_request(&self) -> Result<(&'static str, String, Value), String> {
+        let of = |id: &str, what: &str| format!("{PROGRAM}/payout-runs/{}{what}", encode_path_segment(id));
         Ok(match self {
             Self::Draft { cutoff } => {
-                let body = given([("cutoff", cutoff.as_ref().map(|at| json!(at)))]);
+                let body = json_object([("cutoff", cutoff.as_ref().map(|at| json!(at)))]);
                 ("POST", format!("{PROGRAM}/payout-runs"), body)
             }
-            Self::List { page } => ("GET", listed("/payout-runs", None, page), json!({})),
+            Self::List { page } => ("GET", list_path("/payout-runs", None, page), json!({})),
             Self::Show { id } => ("GET", of(id, ""), json!({})),
             Self::Approve { id, rev, totals } => {
-                let totals: Map<_, _> =
-                    totals.iter().map(|(name, cents)| (name.clone(), json!(cents))).collect();
+                let totals: Map<_, _> = totals.iter().map(|(name, cents)| (name.clone(), json!(cents))).collect();
                 ("POST", of(id, "/approve"), json!({"rev": rev, "totals": totals}))
             }
             Self::Cancel { id } => ("POST", of(id, "/cancel"), json!({})),
             Self::Csv { id, method, currency, format } => {
                 let given = [("method", method), ("currency", currency), ("format", format)];
                 let pair = |(name, value): (&str, &Option<String>)| {
-                    value.as_ref().map(|value| format!("{name}={}", segment(value)))
+                    value.as_ref().map(|value| format!("{name}={}", encode_path_segment(value)))
                 };
                 let query: Vec<String> = given.into_iter().filter_map(pair).collect();
                 ("GET", of(id, &format!("/files?{}", query.join("&"))), json!({}))
             }
-            Self::Results { id, file } => ("POST", of(id, "/results"), json!(text_of(file)?)),
+            Self::Results { id, file } => ("POST", of(id, "/results"), json!(read_text_file(file)?)),
         })
     }
 }
 
 impl PayoutCommand {
-    pub(super) fn asks(&self) -> (&'static str, String, Value) {
+    pub(super) fn to_request(&self) -> (&'static str, String, Value) {
         let Self::Fail { id, reason } = self;
-        ("POST", format!("{PROGRAM}/payouts/{}/fail", segment(id)), json!({"reason": reason}))
+        ("POST", format!("{PROGRAM}/payouts/{}/fail", encode_path_segment(id)), json!({"reason": reason}))
     }
 }
 
@@ -149,15 +146,11 @@ mod tests {
 
     #[test]
     fn commands_are_their_endpoints() {
-        let csv = RunCommand::Csv {
-            id: "prn_1".to_owned(),
-            method: Some("paypal".to_owned()),
-            currency: None,
-            format: None,
-        };
-        assert_eq!(csv.asks().unwrap().1, format!("{PROGRAM}/payout-runs/prn_1/files?method=paypal"));
+        let csv =
+            RunCommand::Csv { id: "prn_1".to_owned(), method: Some("paypal".to_owned()), currency: None, format: None };
+        assert_eq!(csv.to_request().unwrap().1, format!("{PROGRAM}/payout-runs/prn_1/files?method=paypal"));
         let totals = vec![("usd".to_owned(), 5_000)];
         let approve = RunCommand::Approve { id: "prn_1".to_owned(), rev: 3, totals };
-        assert_eq!(approve.asks().unwrap().2, json!({"rev": 3, "totals": {"usd": 5_000}}));
+        assert_eq!(approve.to_request().unwrap().2, json!({"rev": 3, "totals": {"usd": 5_000}}));
     }
 }

@@ -6,32 +6,32 @@ use mail::affiliate::payout::Adjustment;
 use mail::id::{AccountId, AdjustmentId, CommissionId, PartnerId, PayoutId};
 use serde::{Deserialize as _, Serialize as _};
 
-use super::By;
+use super::IndexValue;
 use super::listing;
-use crate::engine::{Batch, Key, Order, ReadError, Store, Value};
-use crate::key::{Space, end_of, key};
+use crate::engine::{Batch, Key, ReadError, ScanOrder, Store, Value};
+use crate::key::{Space, key, prefix_end};
 use crate::row::{self, stored};
 
 stored!(Adjustment);
 
 /// By what adjustments are found.
 #[repr(u8)]
-enum Field {
+enum AdjustmentIndex {
     /// What those of a line come to.
     Line = 1,
     /// In no payout.
-    Free = 2,
+    Unassigned = 2,
     Payout = 3,
 }
 
-fn of_owner(partner: PartnerId, currency: Currency) -> Vec<u8> {
+fn partner_and_currency(partner: PartnerId, currency: Currency) -> Vec<u8> {
     [&partner.to_bytes()[..], currency.as_str().as_bytes()].concat()
 }
 
-fn listed_by(adjustment: &Adjustment) -> Vec<By> {
+fn index_values(adjustment: &Adjustment) -> Vec<IndexValue> {
     vec![match adjustment.payout {
-        None => (Field::Free as u8, of_owner(adjustment.partner, adjustment.currency)),
-        Some(payout) => (Field::Payout as u8, payout.to_bytes().to_vec()),
+        None => (AdjustmentIndex::Unassigned as u8, partner_and_currency(adjustment.partner, adjustment.currency)),
+        Some(payout) => (AdjustmentIndex::Payout as u8, payout.to_bytes().to_vec()),
     }]
 }
 
@@ -39,17 +39,17 @@ fn key_of(account: AccountId, id: AdjustmentId) -> Key {
     key(Space::Adjustment).account(account).id(id.to_bytes()).build()
 }
 
-fn sum_key(account: AccountId, line: CommissionId) -> Key {
-    key(Space::AdjustmentBy).account(account).u8(Field::Line as u8).id(line.to_bytes()).build()
+fn total_key(account: AccountId, line: CommissionId) -> Key {
+    key(Space::AdjustmentBy).account(account).u8(AdjustmentIndex::Line as u8).id(line.to_bytes()).build()
 }
 
-fn place(adjustment: &Adjustment) -> (Space, AccountId, [u8; 16]) {
+fn index_ref(adjustment: &Adjustment) -> (Space, AccountId, [u8; 16]) {
     (Space::AdjustmentBy, adjustment.account, adjustment.id.to_bytes())
 }
 
 /// What the adjustments of a line come to, as it was read.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
-pub struct Sum {
+pub struct AdjustmentTotal {
     /// So much.
     pub amount: i64,
     seen: Option<Value>,
@@ -59,31 +59,35 @@ pub struct Sum {
 ///
 /// # Errors
 /// The store cannot be read.
-pub async fn sums(store: &Store, account: AccountId, lines: &[CommissionId]) -> Result<Vec<Sum>, ReadError> {
-    let keys: Vec<Key> = lines.iter().map(|line| sum_key(account, *line)).collect();
+pub async fn line_totals(
+    store: &Store,
+    account: AccountId,
+    lines: &[CommissionId],
+) -> Result<Vec<AdjustmentTotal>, ReadError> {
+    let keys: Vec<Key> = lines.iter().map(|line| total_key(account, *line)).collect();
     let read = |row: Option<Value>| {
         let number = |row: &Value| std::str::from_utf8(row).ok()?.parse().ok();
         let amount = match &row {
             None => 0,
             Some(row) => number(row).ok_or_else(|| row::damaged("a sum of adjustments"))?,
         };
-        Ok(Sum { amount, seen: row })
+        Ok(AdjustmentTotal { amount, seen: row })
     };
     store.get_many(&keys).await?.into_iter().map(read).collect()
 }
 
 /// What is committed holds only while the sum is as it was read.
-pub fn expect_sum(batch: &mut Batch, (account, line): (AccountId, CommissionId), before: &Sum) {
-    batch.check(sum_key(account, line), before.seen.clone());
+pub fn check_total(batch: &mut Batch, (account, line): (AccountId, CommissionId), before: &AdjustmentTotal) {
+    batch.check(total_key(account, line), before.seen.clone());
 }
 
 /// Writes a new adjustment; the commit conflicts when what its line's come to is no more as it was read.
-pub fn create(batch: &mut Batch, adjustment: &Adjustment, before: &Sum) {
+pub fn create(batch: &mut Batch, adjustment: &Adjustment, before: &AdjustmentTotal) {
     let (account, line) = (adjustment.account, adjustment.line);
-    expect_sum(batch, (account, line), before);
+    check_total(batch, (account, line), before);
     let sum = before.amount.saturating_add(adjustment.amount);
-    batch.put(sum_key(account, line), sum.to_string().into_bytes());
-    listing::relist(batch, place(adjustment), &[], &listed_by(adjustment));
+    batch.put(total_key(account, line), sum.to_string().into_bytes());
+    listing::update_index(batch, index_ref(adjustment), &[], &index_values(adjustment));
     batch.put(key_of(account, adjustment.id), row::encode(adjustment));
 }
 
@@ -91,7 +95,7 @@ pub fn create(batch: &mut Batch, adjustment: &Adjustment, before: &Sum) {
 /// like that.
 pub fn update(batch: &mut Batch, before: &Adjustment, after: &Adjustment) {
     batch.check(key_of(before.account, before.id), Some(row::encode(before)));
-    listing::relist(batch, place(before), &listed_by(before), &listed_by(after));
+    listing::update_index(batch, index_ref(before), &index_values(before), &index_values(after));
     batch.put(key_of(after.account, after.id), row::encode(after));
 }
 
@@ -99,39 +103,35 @@ pub fn update(batch: &mut Batch, before: &Adjustment, after: &Adjustment) {
 ///
 /// # Errors
 /// The store cannot be read.
-pub async fn of_payout(
+pub async fn list_by_payout(
     store: &Store,
     (account, payout): (AccountId, PayoutId),
     limit: usize,
 ) -> Result<Vec<Adjustment>, ReadError> {
-    let at = key(Space::AdjustmentBy).account(account).u8(Field::Payout as u8).bytes(&payout.to_bytes());
-    let rows = store.scan(at.range(), Order::Ascending, limit).await?;
-    rows_of(store, account, rows).await
+    let at = key(Space::AdjustmentBy).account(account).u8(AdjustmentIndex::Payout as u8).bytes(&payout.to_bytes());
+    let rows = store.scan(at.range(), ScanOrder::Ascending, limit).await?;
+    load_rows(store, account, rows).await
 }
 
 /// The adjustments in no payout of these partners and currencies and all between, at most `limit`, in their order.
 ///
 /// # Errors
 /// The store cannot be read.
-pub async fn free(
+pub async fn list_unassigned(
     store: &Store,
     account: AccountId,
     (first, last): ((PartnerId, Currency), (PartnerId, Currency)),
     limit: usize,
 ) -> Result<Vec<Adjustment>, ReadError> {
     let at = |(partner, currency): (PartnerId, Currency)| {
-        let start = key(Space::AdjustmentBy).account(account).u8(Field::Free as u8);
-        start.bytes(&of_owner(partner, currency)).build()
+        let start = key(Space::AdjustmentBy).account(account).u8(AdjustmentIndex::Unassigned as u8);
+        start.bytes(&partner_and_currency(partner, currency)).build()
     };
-    let rows = store.scan(at(first)..end_of(&at(last)), Order::Ascending, limit).await?;
-    rows_of(store, account, rows).await
+    let rows = store.scan(at(first)..prefix_end(&at(last)), ScanOrder::Ascending, limit).await?;
+    load_rows(store, account, rows).await
 }
 
-async fn rows_of(
-    store: &Store,
-    account: AccountId,
-    found: Vec<(Key, Value)>,
-) -> Result<Vec<Adjustment>, ReadError> {
+async fn load_rows(store: &Store, account: AccountId, found: Vec<(Key, Value)>) -> Result<Vec<Adjustment>, ReadError> {
     let id = |(row_key, _): &(Key, Value)| row_key.last_chunk::<16>().copied().map(AdjustmentId::from_bytes);
     let keys: Vec<Key> = found.iter().filter_map(id).map(|id| key_of(account, id)).collect();
     let rows = store.get_many(&keys).await?;

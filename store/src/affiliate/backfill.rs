@@ -12,8 +12,8 @@ use mail::affiliate::backfill::{Backfill, BackfillStatus};
 use mail::id::{AccountId, BackfillId};
 use serde::{Deserialize as _, Serialize as _};
 
-use crate::engine::{Batch, Key, Order, ReadError, Store};
-use crate::key::{KeyReader, Space, after, end_of, key};
+use crate::engine::{Batch, Key, ReadError, ScanOrder, Store};
+use crate::key::{KeyReader, Space, key, prefix_end, successor};
 use crate::row::{self, stored};
 use crate::task::PARTITIONS;
 
@@ -60,15 +60,15 @@ pub async fn get(store: &Store, account: AccountId, id: BackfillId) -> Result<Op
 ///
 /// # Errors
 /// The store cannot be read.
-pub async fn open(
+pub async fn list_running(
     store: &Store,
     partitions: RangeInclusive<u16>,
     limit: usize,
 ) -> Result<Vec<Backfill>, ReadError> {
     let start = key(Space::BackfillOpen).u16(*partitions.start()).build();
-    let end = end_of(&key(Space::BackfillOpen).u16(*partitions.end()).build());
+    let end = prefix_end(&key(Space::BackfillOpen).u16(*partitions.end()).build());
     let mut found = Vec::new();
-    for (row_key, row) in store.scan(start..end, Order::Ascending, limit).await? {
+    for (row_key, row) in store.scan(start..end, ScanOrder::Ascending, limit).await? {
         let mut reader = KeyReader::new(Space::BackfillOpen, &row_key).map_err(row::damaged)?;
         let account = reader.u16().and_then(|_| reader.account()).map_err(row::damaged)?;
         let id = std::str::from_utf8(&row).ok().and_then(|text| text.parse().ok());
@@ -85,7 +85,7 @@ pub async fn open(
 pub async fn silent_since(store: &Store, account: AccountId) -> Result<Option<Timestamp>, ReadError> {
     let mut range = key(Space::Backfill).account(account).range();
     loop {
-        let rows = store.scan(range.clone(), Order::Ascending, PAGE_ROWS).await?;
+        let rows = store.scan(range.clone(), ScanOrder::Ascending, PAGE_ROWS).await?;
         for (_, row) in &rows {
             let found: Backfill = row::decode(row)?;
             if found.silent {
@@ -93,7 +93,7 @@ pub async fn silent_since(store: &Store, account: AccountId) -> Result<Option<Ti
             }
         }
         match rows.last() {
-            Some((last, _)) if rows.len() == PAGE_ROWS => range.start = after(last),
+            Some((last, _)) if rows.len() == PAGE_ROWS => range.start = successor(last),
             _ => return Ok(None),
         }
     }

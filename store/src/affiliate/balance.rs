@@ -2,12 +2,12 @@
 
 use std::collections::BTreeMap;
 
-use mail::affiliate::balance::{Balance, Part};
+use mail::affiliate::balance::{Balance, BalancePart};
 use mail::affiliate::commission::Commission;
 use mail::affiliate::money::Currency;
 use serde::{Deserialize, Serialize};
 
-use super::sums::{self, Sums};
+use super::sums::{self, FoldedSums};
 use crate::engine::Batch;
 use crate::key::Space;
 
@@ -17,13 +17,13 @@ pub struct Balances(pub BTreeMap<Currency, Balance>);
 
 /// What a line does to the sums: to these it adds so much.
 #[derive(Debug, Clone, Serialize, Deserialize)]
-pub struct Change(Vec<(Currency, Part, i64)>);
+pub struct BalanceChange(Vec<(Currency, BalancePart, i64)>);
 
-impl Sums for Balances {
+impl FoldedSums for Balances {
     const SPACE: Space = Space::PartnerBalance;
-    type Change = Change;
+    type Change = BalanceChange;
 
-    fn add(&mut self, Change(change): Change) {
+    fn add(&mut self, BalanceChange(change): BalanceChange) {
         for (currency, part, amount) in change {
             let sum = self.0.entry(currency).or_default().part(part);
             *sum = sum.wrapping_add(amount);
@@ -32,8 +32,8 @@ impl Sums for Balances {
 }
 
 /// A line is other than it was; nothing before it was written.
-pub(super) fn note(batch: &mut Batch, before: Option<&Commission>, after: &Commission) {
-    let (was, is) = (before.and_then(Part::of), Part::of(after));
+pub(super) fn record_change(batch: &mut Batch, before: Option<&Commission>, after: &Commission) {
+    let (was, is) = (before.and_then(BalancePart::of_commission), BalancePart::of_commission(after));
     let before_amount = before.map(|line| line.amount);
     if was == is && (was.is_none() || before_amount == Some(after.amount)) {
         return;
@@ -46,5 +46,5 @@ pub(super) fn note(batch: &mut Batch, before: Option<&Commission>, after: &Commi
         change.push((after.currency, part, after.amount));
     }
     let whose = (after.account, after.partner);
-    sums::note::<Balances>(batch, whose, (after.id.to_bytes(), after.rev), Change(change));
+    sums::record_change::<Balances>(batch, whose, (after.id.to_bytes(), after.rev), BalanceChange(change));
 }

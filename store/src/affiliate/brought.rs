@@ -2,49 +2,49 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use mail::affiliate::referral::{Brought, Referral};
+use mail::affiliate::referral::{Referral, ReferralCounts};
 use mail::id::PartnerLinkId;
 use serde::{Deserialize, Serialize};
 
 use super::partner_link;
-use super::sums::{self, Sums, Whose};
+use super::sums::{self, FoldedSums, PartnerKey};
 use crate::engine::{Batch, ReadError, Store};
 use crate::key::Space;
 
 /// Whom a partner has brought.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
-pub struct ByLink {
+pub struct ReferralCountsByLink {
     /// By the links that it has.
-    pub links: BTreeMap<PartnerLinkId, Brought>,
+    pub links: BTreeMap<PartnerLinkId, ReferralCounts>,
     /// By none, or by links that it has no more.
-    pub elsewhere: Brought,
+    pub elsewhere: ReferralCounts,
 }
 
 /// What a referral does to the sums: to those of these links, or of none, it adds so much.
 #[derive(Debug, Clone, Serialize, Deserialize)]
-pub struct Change(Vec<(Option<PartnerLinkId>, i64, i64)>);
+pub struct ReferralCountChange(Vec<(Option<PartnerLinkId>, i64, i64)>);
 
-impl ByLink {
+impl ReferralCountsByLink {
     /// Counts a referral.
-    pub fn count(&mut self, referral: &Referral) {
-        self.of(referral.link).add(&Brought::of(referral));
+    pub fn add_referral(&mut self, referral: &Referral) {
+        self.counts_mut(referral.link).add(&ReferralCounts::for_referral(referral));
     }
 
     /// All of them.
     #[must_use]
-    pub fn all(&self) -> Brought {
+    pub fn total(&self) -> ReferralCounts {
         let mut all = self.elsewhere;
         self.links.values().for_each(|brought| all.add(brought));
         all
     }
 
     /// What was brought by other links than these was brought elsewhere.
-    pub fn keep(&mut self, links: &BTreeSet<PartnerLinkId>) {
+    pub fn fold_other_links(&mut self, links: &BTreeSet<PartnerLinkId>) {
         let gone = self.links.extract_if(.., |link, _| !links.contains(link));
         gone.for_each(|(_, brought)| self.elsewhere.add(&brought));
     }
 
-    fn of(&mut self, link: Option<PartnerLinkId>) -> &mut Brought {
+    fn counts_mut(&mut self, link: Option<PartnerLinkId>) -> &mut ReferralCounts {
         match link {
             Some(link) => self.links.entry(link).or_default(),
             None => &mut self.elsewhere,
@@ -52,31 +52,31 @@ impl ByLink {
     }
 }
 
-impl Sums for ByLink {
-    const SPACE: Space = Space::PartnerBrought;
-    type Change = Change;
+impl FoldedSums for ReferralCountsByLink {
+    const SPACE: Space = Space::PartnerReferralCounts;
+    type Change = ReferralCountChange;
 
-    fn add(&mut self, Change(change): Change) {
+    fn add(&mut self, ReferralCountChange(change): ReferralCountChange) {
         for (link, leads, customers) in change {
-            let sum = self.of(link);
+            let sum = self.counts_mut(link);
             sum.leads = sum.leads.wrapping_add_signed(leads);
             sum.customers = sum.customers.wrapping_add_signed(customers);
         }
     }
 
     /// A link that is deleted does not come back.
-    async fn tidy(&mut self, store: &Store, (account, partner): Whose) -> Result<(), ReadError> {
-        let links = partner_link::all(store, account, partner).await?;
-        self.keep(&links.iter().map(|link| link.id).collect());
+    async fn compact(&mut self, store: &Store, (account, partner): PartnerKey) -> Result<(), ReadError> {
+        let links = partner_link::list(store, account, partner).await?;
+        self.fold_other_links(&links.iter().map(|link| link.id).collect());
         Ok(())
     }
 }
 
 /// A referral is other than it was; nothing before it was written.
-pub(super) fn note(batch: &mut Batch, before: Option<&Referral>, after: &Referral) {
+pub(super) fn record_change(batch: &mut Batch, before: Option<&Referral>, after: &Referral) {
     let signed = |number: u64| i64::try_from(number).unwrap_or(i64::MAX);
     let of = |referral: &Referral| {
-        let Brought { leads, customers } = Brought::of(referral);
+        let ReferralCounts { leads, customers } = ReferralCounts::for_referral(referral);
         (referral.link, signed(leads), signed(customers))
     };
     let (was, is) = (before.map(of), of(after));
@@ -84,7 +84,7 @@ pub(super) fn note(batch: &mut Batch, before: Option<&Referral>, after: &Referra
         return;
     }
     let less = was.map(|(link, leads, customers)| (link, -leads, -customers));
-    let change = Change(less.into_iter().chain([is]).collect());
+    let change = ReferralCountChange(less.into_iter().chain([is]).collect());
     let whose = (after.account, after.partner);
-    sums::note::<ByLink>(batch, whose, (after.id.to_bytes(), after.rev), change);
+    sums::record_change::<ReferralCountsByLink>(batch, whose, (after.id.to_bytes(), after.rev), change);
 }

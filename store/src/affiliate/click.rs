@@ -9,13 +9,13 @@ use jiff::Timestamp;
 use mail::id::{AccountId, PartnerId, PartnerLinkId};
 use serde::{Deserialize, Serialize};
 
-use crate::engine::{Batch, Key, Order, ReadError, Store, Value};
-use crate::key::{Space, end_of, key};
+use crate::engine::{Batch, Key, ReadError, ScanOrder, Store, Value};
+use crate::key::{Space, key, prefix_end};
 use crate::row::{self, stored};
 
 /// A click on a partner's link.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Click {
+pub struct LinkClick {
     /// Whose program it is of.
     pub account: AccountId,
     /// Whose link it is.
@@ -29,8 +29,8 @@ pub struct Click {
 }
 
 #[derive(Serialize, Deserialize)]
-#[serde(remote = "Click")]
-struct ClickRow {
+#[serde(remote = "LinkClick")]
+struct LinkClickRow {
     account: AccountId,
     partner: PartnerId,
     link: PartnerLinkId,
@@ -38,27 +38,27 @@ struct ClickRow {
     sub_id: Option<String>,
     at: Timestamp,
 }
-stored!(Click as ClickRow);
+stored!(LinkClick as LinkClickRow);
 
 /// A click that is to be counted.
 #[derive(Debug, Clone)]
-pub struct Uncounted {
+pub struct PendingClick {
     key: Key,
     seen: Value,
     /// The click.
-    pub click: Click,
+    pub click: LinkClick,
 }
 
-impl Uncounted {
+impl PendingClick {
     /// It is counted; the commit conflicts when it was before.
-    pub fn take(&self, batch: &mut Batch) {
+    pub fn remove(&self, batch: &mut Batch) {
         batch.check(self.key.clone(), Some(self.seen.clone()));
         batch.delete(self.key.clone());
     }
 }
 
 /// Puts a click down; the id is its own.
-pub fn put(batch: &mut Batch, partition: u16, id: [u8; 16], click: &Click) {
+pub fn enqueue(batch: &mut Batch, partition: u16, id: [u8; 16], click: &LinkClick) {
     batch.put_fresh(key(Space::Click).u16(partition).id(id).build(), row::encode(click));
 }
 
@@ -66,14 +66,14 @@ pub fn put(batch: &mut Batch, partition: u16, id: [u8; 16], click: &Click) {
 ///
 /// # Errors
 /// The store cannot be read.
-pub async fn read(
+pub async fn list_pending(
     store: &Store,
     partitions: RangeInclusive<u16>,
     limit: usize,
-) -> Result<Vec<Uncounted>, ReadError> {
+) -> Result<Vec<PendingClick>, ReadError> {
     let start = key(Space::Click).u16(*partitions.start()).build();
-    let end = end_of(&key(Space::Click).u16(*partitions.end()).build());
-    let rows = store.scan(start..end, Order::Ascending, limit).await?;
-    let read = |(key, seen): (Key, Value)| Ok(Uncounted { click: row::decode(&seen)?, key, seen });
+    let end = prefix_end(&key(Space::Click).u16(*partitions.end()).build());
+    let rows = store.scan(start..end, ScanOrder::Ascending, limit).await?;
+    let read = |(key, seen): (Key, Value)| Ok(PendingClick { click: row::decode(&seen)?, key, seen });
     rows.into_iter().map(read).collect()
 }

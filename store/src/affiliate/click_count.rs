@@ -15,9 +15,9 @@ use std::ops::Range;
 use mail::id::{AccountId, PartnerId, PartnerLinkId};
 use mail::metric::Hour;
 
-use super::click::Click;
-use crate::engine::{Batch, Key, Order, ReadError, Store, Value};
-use crate::key::{KeyBuilder, KeyReader, Space, after, key};
+use super::click::LinkClick;
+use crate::engine::{Batch, Key, ReadError, ScanOrder, Store, Value};
+use crate::key::{KeyBuilder, KeyReader, Space, key, successor};
 use crate::row;
 
 /// Links with tags that are counted apart on a day of a partner.
@@ -33,7 +33,7 @@ const OF_PROGRAM: u8 = 3;
 
 /// Clicks of a day, by one link with one tag.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct DayOfLink {
+pub struct DailyLinkClicks {
     /// The day: its first hour.
     pub day: Hour,
     /// The link.
@@ -44,19 +44,19 @@ pub struct DayOfLink {
     pub clicks: u64,
 }
 
-fn of_link(account: AccountId, partner: PartnerId) -> KeyBuilder {
+fn link_prefix(account: AccountId, partner: PartnerId) -> KeyBuilder {
     key(Space::ClickCount).account(account).u8(OF_LINK).id(partner.to_bytes())
 }
 
-fn of_day(account: AccountId, partner: PartnerId) -> KeyBuilder {
+fn day_prefix(account: AccountId, partner: PartnerId) -> KeyBuilder {
     key(Space::ClickCount).account(account).u8(OF_DAY).id(partner.to_bytes())
 }
 
-fn of_program(account: AccountId) -> KeyBuilder {
+fn program_prefix(account: AccountId) -> KeyBuilder {
     key(Space::ClickCount).account(account).u8(OF_PROGRAM)
 }
 
-fn number(row: &Value) -> Result<u64, ReadError> {
+fn parse_count(row: &Value) -> Result<u64, ReadError> {
     let number = std::str::from_utf8(row).ok().and_then(|text| text.parse().ok());
     number.ok_or_else(|| row::damaged("a number of clicks"))
 }
@@ -65,18 +65,18 @@ fn number(row: &Value) -> Result<u64, ReadError> {
 ///
 /// # Errors
 /// The store cannot be read.
-pub async fn add<'a>(
+pub async fn add_clicks<'a>(
     store: &Store,
     batch: &mut Batch,
-    clicks: impl Iterator<Item = &'a Click>,
+    clicks: impl Iterator<Item = &'a LinkClick>,
 ) -> Result<(), ReadError> {
     let mut sums: BTreeMap<Key, u64> = BTreeMap::new();
     let mut days: BTreeMap<Key, BTreeMap<(PartnerLinkId, &str), u64>> = BTreeMap::new();
     for click in clicks {
-        let (account, partner, day) = (click.account, click.partner, Hour::of(click.at).day());
-        *sums.entry(of_link(account, partner).id(click.link.to_bytes()).build()).or_default() += 1;
-        *sums.entry(of_program(account).i64(day.0).build()).or_default() += 1;
-        let of = days.entry(of_day(account, partner).i64(day.0).build()).or_default();
+        let (account, partner, day) = (click.account, click.partner, Hour::containing(click.at).day());
+        *sums.entry(link_prefix(account, partner).id(click.link.to_bytes()).build()).or_default() += 1;
+        *sums.entry(program_prefix(account).i64(day.0).build()).or_default() += 1;
+        let of = days.entry(day_prefix(account, partner).i64(day.0).build()).or_default();
         *of.entry((click.link, click.sub_id.as_deref().unwrap_or_default())).or_default() += 1;
     }
     for (day, tags) in days {
@@ -85,7 +85,7 @@ pub async fn add<'a>(
             // Behind the day stands the rest of the key, without the space that it was built with.
             Key::from([&day[..], rest.get(1..).unwrap_or_default()].concat())
         };
-        let beyond = new_tags_beyond(store, &day, tags.keys().map(|tag| (*tag, row_of(*tag)))).await?;
+        let beyond = tags_over_limit(store, &day, tags.keys().map(|tag| (*tag, row_of(*tag)))).await?;
         for (tag, count) in tags {
             let at = row_of(if beyond.contains(&tag) { (tag.0, OTHER) } else { tag });
             *sums.entry(at).or_default() += count;
@@ -93,7 +93,7 @@ pub async fn add<'a>(
     }
     let keys: Vec<Key> = sums.keys().cloned().collect();
     for ((at, more), row) in sums.into_iter().zip(store.get_many(&keys).await?) {
-        let before = row.as_ref().map(number).transpose()?.unwrap_or(0);
+        let before = row.as_ref().map(parse_count).transpose()?.unwrap_or(0);
         batch.check(at.clone(), row);
         batch.put(at, before.saturating_add(more).to_string().into_bytes());
     }
@@ -101,20 +101,19 @@ pub async fn add<'a>(
 }
 
 /// The tags of a day for which there is no room any more.
-async fn new_tags_beyond<'a>(
+async fn tags_over_limit<'a>(
     store: &Store,
     day: &Key,
     tags: impl Iterator<Item = ((PartnerLinkId, &'a str), Key)>,
 ) -> Result<BTreeSet<(PartnerLinkId, &'a str)>, ReadError> {
     let (tags, keys): (Vec<_>, Vec<_>) = tags.unzip();
     let rows = store.get_many(&keys).await?;
-    let new: Vec<_> =
-        tags.into_iter().zip(rows).filter(|(_, row)| row.is_none()).map(|(tag, _)| tag).collect();
+    let new: Vec<_> = tags.into_iter().zip(rows).filter(|(_, row)| row.is_none()).map(|(tag, _)| tag).collect();
     if new.is_empty() {
         return Ok(BTreeSet::new());
     }
-    let range = crate::key::range_of(day);
-    let there = store.scan(range, Order::Ascending, TAGS_MAX).await?.len();
+    let range = crate::key::prefix_range(day);
+    let there = store.scan(range, ScanOrder::Ascending, TAGS_MAX).await?.len();
     Ok(new.into_iter().skip(TAGS_MAX - there).filter(|(_, tag)| !tag.is_empty()).collect())
 }
 
@@ -122,40 +121,39 @@ async fn new_tags_beyond<'a>(
 ///
 /// # Errors
 /// The store cannot be read.
-pub async fn of_links(
+pub async fn link_totals(
     store: &Store,
     account: AccountId,
     (partner, links): (PartnerId, &[PartnerLinkId]),
 ) -> Result<Vec<u64>, ReadError> {
-    let keys: Vec<Key> =
-        links.iter().map(|link| of_link(account, partner).id(link.to_bytes()).build()).collect();
+    let keys: Vec<Key> = links.iter().map(|link| link_prefix(account, partner).id(link.to_bytes()).build()).collect();
     let rows = store.get_many(&keys).await?;
-    rows.iter().map(|row| Ok(row.as_ref().map(number).transpose()?.unwrap_or(0))).collect()
+    rows.iter().map(|row| Ok(row.as_ref().map(parse_count).transpose()?.unwrap_or(0))).collect()
 }
 
 /// A partner's clicks on some days, the oldest first, at most [`ROWS_MAX`] rows.
 ///
 /// # Errors
 /// The store cannot be read.
-pub async fn by_day(
+pub async fn daily_clicks(
     store: &Store,
     (account, partner): (AccountId, PartnerId),
     days: Range<Hour>,
-) -> Result<Vec<DayOfLink>, ReadError> {
-    let of = || of_day(account, partner);
+) -> Result<Vec<DailyLinkClicks>, ReadError> {
+    let of = || day_prefix(account, partner);
     let range = of().i64(days.start.0).build()..of().i64(days.end.0).build();
-    let rows = store.scan(range, Order::Ascending, ROWS_MAX).await?;
+    let rows = store.scan(range, ScanOrder::Ascending, ROWS_MAX).await?;
     let read = |(at, row): &(Key, Value)| {
         let mut reader = KeyReader::new(Space::ClickCount, at)?;
         reader.account()?;
         reader.u8()?;
         reader.id()?;
         let (day, link, sub_id) = (Hour(reader.i64()?), reader.id()?, reader.text()?);
-        Ok((DayOfLink { day, link: PartnerLinkId::from_bytes(link), sub_id, clicks: 0 }, row.clone()))
+        Ok((DailyLinkClicks { day, link: PartnerLinkId::from_bytes(link), sub_id, clicks: 0 }, row.clone()))
     };
     let read = |row: &(Key, Value)| {
-        let (day, row) = read(row).map_err(|error: crate::key::KeyError| row::damaged(error))?;
-        Ok(DayOfLink { clicks: number(&row)?, ..day })
+        let (day, row) = read(row).map_err(|error: crate::key::KeyDecodeError| row::damaged(error))?;
+        Ok(DailyLinkClicks { clicks: parse_count(&row)?, ..day })
     };
     rows.iter().map(read).collect()
 }
@@ -164,9 +162,9 @@ pub async fn by_day(
 ///
 /// # Errors
 /// The store cannot be read.
-pub async fn of_program_on(store: &Store, account: AccountId, day: Hour) -> Result<u64, ReadError> {
-    let row = store.get(&of_program(account).i64(day.0).build()).await?;
-    Ok(row.as_ref().map(number).transpose()?.unwrap_or(0))
+pub async fn program_clicks_on(store: &Store, account: AccountId, day: Hour) -> Result<u64, ReadError> {
+    let row = store.get(&program_prefix(account).i64(day.0).build()).await?;
+    Ok(row.as_ref().map(parse_count).transpose()?.unwrap_or(0))
 }
 
 /// Forgets the days of an account from before one, of at most `limit` rows from a key on. Where to go on, if there may be
@@ -174,7 +172,7 @@ pub async fn of_program_on(store: &Store, account: AccountId, day: Hour) -> Resu
 ///
 /// # Errors
 /// The store cannot be read.
-pub async fn forget_before(
+pub async fn purge_before(
     store: &Store,
     batch: &mut Batch,
     (account, from): (AccountId, Option<Key>),
@@ -182,9 +180,9 @@ pub async fn forget_before(
     limit: usize,
 ) -> Result<Option<Key>, ReadError> {
     let whole = key(Space::ClickCount).account(account).u8(OF_DAY).range();
-    let end = of_program(account).i64(before.0).build();
-    let rows = store.scan(from.unwrap_or(whole.start)..end, Order::Ascending, limit).await?;
-    let mut next = rows.last().filter(|_| rows.len() == limit).map(|(at, _)| after(at));
+    let end = program_prefix(account).i64(before.0).build();
+    let rows = store.scan(from.unwrap_or(whole.start)..end, ScanOrder::Ascending, limit).await?;
+    let mut next = rows.last().filter(|_| rows.len() == limit).map(|(at, _)| successor(at));
     for (at, _) in rows {
         let mut reader = KeyReader::new(Space::ClickCount, &at).map_err(row::damaged)?;
         let kind = reader.account().and_then(|_| reader.u8()).map_err(row::damaged)?;
@@ -192,7 +190,7 @@ pub async fn forget_before(
             let partner = reader.id().map_err(row::damaged)?;
             if reader.i64().map_err(row::damaged)? >= before.0 {
                 // Young ones follow, to the end of this partner's.
-                next = Some(of_day(account, PartnerId::from_bytes(partner)).range().end);
+                next = Some(day_prefix(account, PartnerId::from_bytes(partner)).range().end);
                 break;
             }
         }
@@ -214,43 +212,42 @@ mod tests {
         let links = [PartnerLinkId::new(now, 1), PartnerLinkId::new(now, 2)];
         let mut batch = Batch::intake();
         let many = (0..TAGS_MAX + 9).map(|n| (bob, 1, Some(format!("t{n:04}")), 0));
-        let few =
-            [(ada, 0, None, 0), (ada, 0, None, 0), (ada, 1, Some("june".to_owned()), 0), (ada, 0, None, 25)];
+        let few = [(ada, 0, None, 0), (ada, 0, None, 0), (ada, 1, Some("june".to_owned()), 0), (ada, 0, None, 25)];
         for (number, (partner, link, sub_id, hours)) in (0_u128..).zip(few.into_iter().chain(many)) {
             let at = now + SignedDuration::from_hours(hours);
-            let click = Click { account, partner, link: links[link], sub_id, at };
-            click::put(&mut batch, 3, number.to_be_bytes(), &click);
+            let click = LinkClick { account, partner, link: links[link], sub_id, at };
+            click::enqueue(&mut batch, 3, number.to_be_bytes(), &click);
         }
         store.commit(batch).await.unwrap();
-        let uncounted = click::read(&store, 0..=63, 9_999).await.unwrap();
+        let uncounted = click::list_pending(&store, 0..=63, 9_999).await.unwrap();
         let mut batch = Batch::progress();
-        add(&store, &mut batch, uncounted.iter().map(|one| &one.click)).await.unwrap();
-        uncounted.iter().for_each(|one| one.take(&mut batch));
+        add_clicks(&store, &mut batch, uncounted.iter().map(|one| &one.click)).await.unwrap();
+        uncounted.iter().for_each(|one| one.remove(&mut batch));
         store.commit(batch.clone()).await.unwrap();
         assert!(store.commit(batch).await.is_err(), "counted twice");
-        assert!(click::read(&store, 0..=63, 9).await.unwrap().is_empty());
-        assert_eq!(of_links(&store, account, (ada, &links)).await.unwrap(), [3, 1]);
-        let day = Hour::of(now).day();
+        assert!(click::list_pending(&store, 0..=63, 9).await.unwrap().is_empty());
+        assert_eq!(link_totals(&store, account, (ada, &links)).await.unwrap(), [3, 1]);
+        let day = Hour::containing(now).day();
         let days = day..Hour(day.0 + 48);
-        let of_ada = by_day(&store, (account, ada), days.clone()).await.unwrap();
+        let of_ada = daily_clicks(&store, (account, ada), days.clone()).await.unwrap();
         let told: Vec<_> = of_ada.iter().map(|one| (one.sub_id.as_str(), one.clicks)).collect();
         assert_eq!(told, [("", 2), ("june", 1), ("", 1)]);
-        let of_bob = by_day(&store, (account, bob), days.clone()).await.unwrap();
+        let of_bob = daily_clicks(&store, (account, bob), days.clone()).await.unwrap();
         assert_eq!((of_bob.len(), of_bob[0].sub_id.as_str(), of_bob[0].clicks), (TAGS_MAX + 1, OTHER, 9));
-        assert_eq!(of_program_on(&store, account, day).await.unwrap(), 3 + TAGS_MAX as u64 + 9);
+        assert_eq!(program_clicks_on(&store, account, day).await.unwrap(), 3 + TAGS_MAX as u64 + 9);
         let mut from = None;
         loop {
             let mut batch = Batch::progress();
             let until = Hour(day.0 + 24);
-            from = forget_before(&store, &mut batch, (account, from), until, 200).await.unwrap();
+            from = purge_before(&store, &mut batch, (account, from), until, 200).await.unwrap();
             store.commit(batch).await.unwrap();
             if from.is_none() {
                 break;
             }
         }
-        assert_eq!(by_day(&store, (account, ada), days.clone()).await.unwrap().len(), 1);
-        assert!(by_day(&store, (account, bob), days).await.unwrap().is_empty());
-        assert_eq!(of_links(&store, account, (ada, &links)).await.unwrap(), [3, 1]);
-        assert_eq!(of_program_on(&store, account, day).await.unwrap(), 0);
+        assert_eq!(daily_clicks(&store, (account, ada), days.clone()).await.unwrap().len(), 1);
+        assert!(daily_clicks(&store, (account, bob), days).await.unwrap().is_empty());
+        assert_eq!(link_totals(&store, account, (ada, &links)).await.unwrap(), [3, 1]);
+        assert_eq!(program_clicks_on(&store, account, day).await.unwrap(), 0);
     }
 }

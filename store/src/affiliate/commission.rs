@@ -6,16 +6,16 @@
 use std::ops::{Range, RangeInclusive};
 
 use jiff::Timestamp;
-use mail::affiliate::commission::{Commission, Level, Status};
+use mail::affiliate::commission::{Commission, CommissionLevel, CommissionState};
 use mail::affiliate::money::Currency;
 use mail::id::{AccountId, CommissionId, PartnerId, PayoutId, ReferralId};
 use mail::words;
 use serde::{Deserialize as _, Serialize as _};
 
-use super::listing::{self, Page, Source, Wanted};
-use super::{By, balance};
-use crate::engine::{Batch, Key, Order, ReadError, Store, Value};
-use crate::key::{KeyBuilder, KeyReader, Space, after as key_after, end_of, key};
+use super::listing::{self, ListPage, ListPageRequest, ListQuery};
+use super::{IndexValue, balance};
+use crate::engine::{Batch, Key, ReadError, ScanOrder, Store, Value};
+use crate::key::{KeyBuilder, KeyReader, Space, key, prefix_end, successor as key_after};
 use crate::row::{self, stored};
 use crate::task::PARTITIONS;
 
@@ -37,73 +37,73 @@ words! {
 
 /// By what commissions are listed.
 #[repr(u8)]
-enum Field {
+enum CommissionIndex {
     Partner = 1,
     Referral = 2,
     Status = 3,
     Invoice = 4,
     Payout = 5,
     /// Earned, and in no payout: what the next run may take.
-    Free = 6,
+    Payable = 6,
     Bounty = 7,
     PartnerBounty = 8,
 }
 
-fn by_partner(partner: PartnerId) -> By {
-    (Field::Partner as u8, partner.to_bytes().to_vec())
+fn by_partner(partner: PartnerId) -> IndexValue {
+    (CommissionIndex::Partner as u8, partner.to_bytes().to_vec())
 }
 
-fn by_referral(referral: ReferralId) -> By {
-    (Field::Referral as u8, referral.to_bytes().to_vec())
+fn by_referral(referral: ReferralId) -> IndexValue {
+    (CommissionIndex::Referral as u8, referral.to_bytes().to_vec())
 }
 
-fn by_invoice(invoice: &str) -> By {
-    (Field::Invoice as u8, invoice.as_bytes().to_vec())
+fn by_invoice(invoice: &str) -> IndexValue {
+    (CommissionIndex::Invoice as u8, invoice.as_bytes().to_vec())
 }
 
-fn by_payout(payout: PayoutId) -> By {
-    (Field::Payout as u8, payout.to_bytes().to_vec())
+fn by_payout(payout: PayoutId) -> IndexValue {
+    (CommissionIndex::Payout as u8, payout.to_bytes().to_vec())
 }
 
-fn by_bounty(referral: ReferralId) -> By {
-    (Field::Bounty as u8, referral.to_bytes().to_vec())
+fn by_bounty(referral: ReferralId) -> IndexValue {
+    (CommissionIndex::Bounty as u8, referral.to_bytes().to_vec())
 }
 
-fn by_partner_bounty(partner: PartnerId) -> By {
-    (Field::PartnerBounty as u8, partner.to_bytes().to_vec())
+fn by_partner_bounty(partner: PartnerId) -> IndexValue {
+    (CommissionIndex::PartnerBounty as u8, partner.to_bytes().to_vec())
 }
 
-fn by_status(word: &str) -> By {
-    (Field::Status as u8, word.as_bytes().to_vec())
+fn by_status(word: &str) -> IndexValue {
+    (CommissionIndex::Status as u8, word.as_bytes().to_vec())
 }
 
-fn listed_by(line: &Commission) -> Vec<By> {
+fn index_values(line: &Commission) -> Vec<IndexValue> {
     let mut by = vec![by_partner(line.partner), by_referral(line.referral), by_status(line.status.word())];
-    match line.sold() {
+    match line.sold_invoice() {
         Some(sold) => by.push(by_invoice(&sold.invoice)),
         None => by.extend([by_bounty(line.referral), by_partner_bounty(line.partner)]),
     }
     by.extend(line.status.payout().map(by_payout));
-    if matches!(line.status, Status::Earned { .. }) {
+    if matches!(line.status, CommissionState::Earned { .. }) {
         let value = [&line.partner.to_bytes()[..], line.currency.as_str().as_bytes()].concat();
-        by.push((Field::Free as u8, value));
+        by.push((CommissionIndex::Payable as u8, value));
     }
     by
 }
 
-fn place_of(level: Level) -> u8 {
+fn level_number(level: CommissionLevel) -> u8 {
     match level {
-        Level::One => 1,
-        Level::Two => 2,
-        Level::OneFixed => 3,
+        CommissionLevel::One => 1,
+        CommissionLevel::Two => 2,
+        CommissionLevel::OneFixed => 3,
     }
 }
 
 /// Invoices have one line of each level, and referrals one bounty (I1): this is checked by what stands at its name.
-fn key_of_name(line: &Commission) -> Key {
+fn uniqueness_key(line: &Commission) -> Key {
     let start = key(Space::CommissionBy).account(line.account).u8(0);
-    match line.sold() {
-        Some(sold) => start.u8(place_of(sold.level)).text(&sold.invoice).build(),
+    match line.sold_invoice() {
+        Some(sold) => start.u8(level_number(sold.level)).text(&sold.invoice).build(),
         None => start.u8(0).id(line.referral.to_bytes()).build(),
     }
 }
@@ -113,23 +113,23 @@ fn key_of(account: AccountId, id: CommissionId) -> Key {
 }
 
 fn due_key(line: &Commission) -> Option<Key> {
-    let waits = matches!(line.status, Status::Pending { frozen } if !frozen.is_frozen());
+    let waits = matches!(line.status, CommissionState::Pending { frozen } if !frozen.is_frozen());
     let [.., last] = line.id.to_bytes();
-    let at = key(Space::CommissionDue).u16(u16::from(last) % PARTITIONS).time(line.looked_at());
+    let at = key(Space::CommissionDue).u16(u16::from(last) % PARTITIONS).time(line.next_check_at());
     waits.then(|| at.id(line.account.to_bytes()).id(line.id.to_bytes()).build())
 }
 
-fn place(line: &Commission) -> (Space, AccountId, [u8; 16]) {
+fn index_ref(line: &Commission) -> (Space, AccountId, [u8; 16]) {
     (Space::CommissionBy, line.account, line.id.to_bytes())
 }
 
 /// Writes a new line; the commit conflicts when there is one of the same invoice and level, or bounty of the referral.
 pub fn create(batch: &mut Batch, line: &Commission) {
-    let name = key_of_name(line);
+    let name = uniqueness_key(line);
     batch.check(name.clone(), None);
     batch.put(name, line.id.to_string().into_bytes());
-    listing::relist(batch, place(line), &[], &listed_by(line));
-    balance::note(batch, None, line);
+    listing::update_index(batch, index_ref(line), &[], &index_values(line));
+    balance::record_change(batch, None, line);
     if let Some(due) = due_key(line) {
         batch.put(due, Vec::new());
     }
@@ -137,15 +137,15 @@ pub fn create(batch: &mut Batch, line: &Commission) {
 }
 
 /// What is committed holds only while the line is as it was read.
-pub fn expect(batch: &mut Batch, line: &Commission) {
+pub fn check_unchanged(batch: &mut Batch, line: &Commission) {
     batch.check(key_of(line.account, line.id), Some(row::encode(line)));
 }
 
 /// Changes a line that was read as `before`; the commit conflicts when it is no more like that.
 pub fn update(batch: &mut Batch, before: &Commission, after: &Commission) {
-    expect(batch, before);
-    listing::relist(batch, place(before), &listed_by(before), &listed_by(after));
-    balance::note(batch, Some(before), after);
+    check_unchanged(batch, before);
+    listing::update_index(batch, index_ref(before), &index_values(before), &index_values(after));
+    balance::record_change(batch, Some(before), after);
     let (old, new) = (due_key(before), due_key(after));
     if old != new {
         if let Some(old) = old {
@@ -162,11 +162,7 @@ pub fn update(batch: &mut Batch, before: &Commission, after: &Commission) {
 ///
 /// # Errors
 /// The store cannot be read.
-pub async fn get(
-    store: &Store,
-    account: AccountId,
-    id: CommissionId,
-) -> Result<Option<Commission>, ReadError> {
+pub async fn get(store: &Store, account: AccountId, id: CommissionId) -> Result<Option<Commission>, ReadError> {
     store.get(&key_of(account, id)).await?.map(|row| row::decode(&row)).transpose()
 }
 
@@ -175,28 +171,29 @@ pub async fn get(
 ///
 /// # Errors
 /// The store cannot be read.
-pub async fn of_invoice(
-    store: &Store,
-    account: AccountId,
-    invoice: &str,
-) -> Result<Vec<Commission>, ReadError> {
-    let name = |level: Level| {
-        key(Space::CommissionBy).account(account).u8(0).u8(place_of(level)).text(invoice).build()
+pub async fn list_by_invoice(store: &Store, account: AccountId, invoice: &str) -> Result<Vec<Commission>, ReadError> {
+    let name = |level: CommissionLevel| {
+        key(Space::CommissionBy).account(account).u8(0).u8(level_number(level)).text(invoice).build()
     };
-    named(store, account, &[name(Level::One), name(Level::Two), name(Level::OneFixed)]).await
+    load_by_unique_keys(
+        store,
+        account,
+        &[name(CommissionLevel::One), name(CommissionLevel::Two), name(CommissionLevel::OneFixed)],
+    )
+    .await
 }
 
 /// The bounty of a referral, if there is one.
 ///
 /// # Errors
 /// The store cannot be read.
-pub async fn bounty_of(
+pub async fn find_bounty(
     store: &Store,
     account: AccountId,
     referral: ReferralId,
 ) -> Result<Option<Commission>, ReadError> {
     let name = key(Space::CommissionBy).account(account).u8(0).u8(0).id(referral.to_bytes()).build();
-    Ok(named(store, account, &[name]).await?.into_iter().next())
+    Ok(load_by_unique_keys(store, account, &[name]).await?.into_iter().next())
 }
 
 /// How many bounties of a partner were written since a time, counted up to a bound.
@@ -212,11 +209,11 @@ pub async fn count_bounties_since(
     let (field, value) = by_partner_bounty(partner);
     let of = key(Space::CommissionBy).account(account).u8(field).bytes(&value);
     let first = of.clone().id(CommissionId::new(since, 0).to_bytes()).build();
-    let rows = store.scan(first..of.range().end, Order::Ascending, at_most).await?;
+    let rows = store.scan(first..of.range().end, ScanOrder::Ascending, at_most).await?;
     Ok(rows.len())
 }
 
-async fn named(store: &Store, account: AccountId, names: &[Key]) -> Result<Vec<Commission>, ReadError> {
+async fn load_by_unique_keys(store: &Store, account: AccountId, names: &[Key]) -> Result<Vec<Commission>, ReadError> {
     let mut keys = Vec::new();
     for row in store.get_many(names).await?.into_iter().flatten() {
         let id = std::str::from_utf8(&row).ok().and_then(|text| text.parse().ok());
@@ -228,7 +225,7 @@ async fn named(store: &Store, account: AccountId, names: &[Key]) -> Result<Vec<C
 
 /// Which commissions are listed.
 #[derive(Debug, Clone, Default)]
-pub struct Filter {
+pub struct CommissionFilter {
     /// Those that stand in one of these; in any when empty.
     pub statuses: Vec<CommissionStatus>,
     /// Those of this partner.
@@ -245,7 +242,7 @@ pub struct Filter {
     pub created_before: Option<Timestamp>,
 }
 
-impl Filter {
+impl CommissionFilter {
     fn passes(&self, line: &Commission) -> bool {
         let stands = |status: &CommissionStatus| status.as_str() == line.status.word();
         (self.statuses.is_empty() || self.statuses.iter().any(stands))
@@ -257,7 +254,7 @@ impl Filter {
             && self.created_before.is_none_or(|before| line.created_at < before)
     }
 
-    fn values(&self) -> Vec<By> {
+    fn index_ranges(&self) -> Vec<IndexValue> {
         // By what leaves the fewest.
         match (self.referral, self.payout, self.partner) {
             (Some(referral), _, _) => vec![by_referral(referral)],
@@ -275,12 +272,11 @@ impl Filter {
 pub async fn list(
     store: &Store,
     account: AccountId,
-    filter: &Filter,
-    wanted: Wanted,
-) -> Result<Page<Commission>, ReadError> {
-    let source =
-        Source { rows: Space::Commission, by: Space::CommissionBy, account, values: filter.values() };
-    let wanted = wanted.within(filter.created_after, filter.created_before);
+    filter: &CommissionFilter,
+    wanted: ListPageRequest,
+) -> Result<ListPage<Commission>, ReadError> {
+    let source = ListQuery { rows: Space::Commission, by: Space::CommissionBy, account, values: filter.index_ranges() };
+    let wanted = wanted.created_between(filter.created_after, filter.created_before);
     listing::list(store, &source, wanted, &|line| filter.passes(line)).await
 }
 
@@ -296,8 +292,8 @@ pub async fn next_due(
     let mut first: Option<Timestamp> = None;
     for partition in partitions {
         let mut range = key(Space::CommissionDue).u16(partition).range();
-        range.start = end_of(&key(Space::CommissionDue).u16(partition).time(now).build());
-        let Some((due_key, _)) = store.scan(range, Order::Ascending, 1).await?.pop() else { continue };
+        range.start = prefix_end(&key(Space::CommissionDue).u16(partition).time(now).build());
+        let Some((due_key, _)) = store.scan(range, ScanOrder::Ascending, 1).await?.pop() else { continue };
         let mut reader = KeyReader::new(Space::CommissionDue, &due_key).map_err(row::damaged)?;
         let at = reader.u16().and_then(|_| reader.time()).map_err(row::damaged)?;
         first = Some(first.map_or(at, |first| first.min(at)));
@@ -309,11 +305,7 @@ pub async fn next_due(
 ///
 /// # Errors
 /// The store cannot be read.
-pub async fn get_each(
-    store: &Store,
-    account: AccountId,
-    ids: &[CommissionId],
-) -> Result<Vec<Commission>, ReadError> {
+pub async fn get_each(store: &Store, account: AccountId, ids: &[CommissionId]) -> Result<Vec<Commission>, ReadError> {
     let keys: Vec<Key> = ids.iter().map(|id| key_of(account, *id)).collect();
     let rows = store.get_many(&keys).await?;
     rows.into_iter().flatten().map(|row| row::decode(&row)).collect()
@@ -323,7 +315,7 @@ pub async fn get_each(
 ///
 /// # Errors
 /// The store cannot be read.
-pub async fn of_payout(
+pub async fn list_by_payout(
     store: &Store,
     (account, payout): (AccountId, PayoutId),
     after: Option<CommissionId>,
@@ -335,14 +327,14 @@ pub async fn of_payout(
     if let Some(after) = after {
         range.start = key_after(&at.id(after.to_bytes()).build());
     }
-    let found = store.scan(range, Order::Ascending, limit).await?;
+    let found = store.scan(range, ScanOrder::Ascending, limit).await?;
     let id = |(row_key, _): &(Key, Value)| row_key.last_chunk::<16>().copied().map(CommissionId::from_bytes);
     get_each(store, account, &found.iter().filter_map(id).collect::<Vec<_>>()).await
 }
 
 /// Where a line stands among those that a run may take: by partner, by currency, by age.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
-pub struct Free {
+pub struct PayableCommission {
     /// Whose it is.
     pub partner: PartnerId,
     /// Of what.
@@ -351,67 +343,66 @@ pub struct Free {
     pub line: CommissionId,
 }
 
-fn free_at(account: AccountId) -> KeyBuilder {
-    key(Space::CommissionBy).account(account).u8(Field::Free as u8)
+fn payable_prefix(account: AccountId) -> KeyBuilder {
+    key(Space::CommissionBy).account(account).u8(CommissionIndex::Payable as u8)
 }
 
-fn free_of(account: AccountId, (partner, currency): (PartnerId, Currency)) -> KeyBuilder {
-    free_at(account).bytes(&[&partner.to_bytes()[..], currency.as_str().as_bytes()].concat())
+fn payable_group_prefix(account: AccountId, (partner, currency): (PartnerId, Currency)) -> KeyBuilder {
+    payable_prefix(account).bytes(&[&partner.to_bytes()[..], currency.as_str().as_bytes()].concat())
 }
 
 /// Lines that are earned and in no payout, after those of a partner and a currency, at most `limit`.
 ///
 /// # Errors
 /// The store cannot be read.
-pub async fn free(
+pub async fn list_payable(
     store: &Store,
     account: AccountId,
     after: Option<(PartnerId, Currency)>,
     limit: usize,
-) -> Result<Vec<Free>, ReadError> {
-    let mut range = free_at(account).range();
+) -> Result<Vec<PayableCommission>, ReadError> {
+    let mut range = payable_prefix(account).range();
     if let Some(after) = after {
-        range.start = end_of(&free_of(account, after).build());
+        range.start = prefix_end(&payable_group_prefix(account, after).build());
     }
-    free_in(store, range, limit).await
+    scan_payable(store, range, limit).await
 }
 
 /// The same of one partner and one currency, after one of its lines.
 ///
 /// # Errors
 /// The store cannot be read.
-pub async fn free_in_group(
+pub async fn list_payable_in_group(
     store: &Store,
     account: AccountId,
     (group, after): ((PartnerId, Currency), Option<CommissionId>),
     limit: usize,
-) -> Result<Vec<Free>, ReadError> {
-    let at = free_of(account, group);
+) -> Result<Vec<PayableCommission>, ReadError> {
+    let at = payable_group_prefix(account, group);
     let mut range = at.clone().range();
     if let Some(after) = after {
         range.start = key_after(&at.id(after.to_bytes()).build());
     }
-    free_in(store, range, limit).await
+    scan_payable(store, range, limit).await
 }
 
-async fn free_in(store: &Store, range: Range<Key>, limit: usize) -> Result<Vec<Free>, ReadError> {
+async fn scan_payable(store: &Store, range: Range<Key>, limit: usize) -> Result<Vec<PayableCommission>, ReadError> {
     let read = |(row_key, _): (Key, Value)| {
         let mut reader = KeyReader::new(Space::CommissionBy, &row_key).map_err(row::damaged)?;
         reader.id().and_then(|_| reader.u8()).map_err(row::damaged)?;
         let value = reader.bytes().map_err(row::damaged)?;
         let line = CommissionId::from_bytes(reader.id().map_err(row::damaged)?);
-        let (partner, currency) =
-            value.split_first_chunk::<16>().ok_or_else(|| row::damaged("a line's partner"))?;
+        let (partner, currency) = value.split_first_chunk::<16>().ok_or_else(|| row::damaged("a line's partner"))?;
         let currency = std::str::from_utf8(currency).ok().and_then(|text| text.parse().ok());
         let currency = currency.ok_or_else(|| row::damaged("a line's currency"))?;
-        Ok(Free { partner: PartnerId::from_bytes(*partner), currency, line })
+        Ok(PayableCommission { partner: PartnerId::from_bytes(*partner), currency, line })
     };
-    store.scan(range, Order::Ascending, limit).await?.into_iter().map(read).collect()
+    store.scan(range, ScanOrder::Ascending, limit).await?.into_iter().map(read).collect()
 }
 
 /// A line that the scheduler is to look at.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Due {
+pub struct DueCommission {
     /// Whose program it is of.
     pub account: AccountId,
     /// The line.
@@ -423,30 +414,30 @@ pub struct Due {
 ///
 /// # Errors
 /// The store cannot be read.
-pub async fn due(
+pub async fn list_due(
     store: &Store,
     partitions: RangeInclusive<u16>,
     now: Timestamp,
-    after: Option<&Due>,
+    after: Option<&DueCommission>,
     limit: usize,
-) -> Result<Vec<Due>, ReadError> {
+) -> Result<Vec<DueCommission>, ReadError> {
     let mut due = Vec::new();
     for partition in partitions {
         if due.len() >= limit {
             break;
         }
         let start = key(Space::CommissionDue).u16(partition).build();
-        let end = end_of(&key(Space::CommissionDue).u16(partition).time(now).build());
+        let end = prefix_end(&key(Space::CommissionDue).u16(partition).time(now).build());
         let start = after.map_or_else(|| start.clone(), |after| key_after(&after.at).max(start.clone()));
         if start >= end {
             continue;
         }
-        for (at, _) in store.scan(start..end, Order::Ascending, limit - due.len()).await? {
+        for (at, _) in store.scan(start..end, ScanOrder::Ascending, limit - due.len()).await? {
             let mut reader = KeyReader::new(Space::CommissionDue, &at).map_err(row::damaged)?;
             reader.u16().and_then(|_| reader.time()).map_err(row::damaged)?;
             let account = AccountId::from_bytes(reader.id().map_err(row::damaged)?);
             let line = CommissionId::from_bytes(reader.id().map_err(row::damaged)?);
-            due.push(Due { account, line, at });
+            due.push(DueCommission { account, line, at });
         }
     }
     Ok(due)
@@ -456,7 +447,7 @@ pub async fn due(
 ///
 /// # Errors
 /// The store cannot be read.
-pub async fn get_due(store: &Store, due: &[Due]) -> Result<Vec<Commission>, ReadError> {
+pub async fn get_due(store: &Store, due: &[DueCommission]) -> Result<Vec<Commission>, ReadError> {
     let keys: Vec<Key> = due.iter().map(|due| key_of(due.account, due.line)).collect();
     let rows = store.get_many(&keys).await?;
     rows.into_iter().flatten().map(|row| row::decode(&row)).collect()

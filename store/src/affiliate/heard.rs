@@ -7,14 +7,14 @@ use mail::id::AccountId;
 use serde::Serialize;
 use serde::de::DeserializeOwned;
 
-use crate::engine::{Batch, Key, Order, ReadError, Store, Value};
+use crate::engine::{Batch, Key, ReadError, ScanOrder, Store, Value};
 use crate::key::{KeyReader, Space, key};
-use crate::row::{self, Plain};
+use crate::row::{self, SerdeRow};
 
 /// Which kind of the processor's objects.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
 #[repr(u8)]
-pub enum Kind {
+pub enum ProcessorObjectKind {
     /// A customer.
     Customer = 1,
     /// An invoice.
@@ -29,14 +29,14 @@ pub enum Kind {
 
 /// A row as it was read; nothing when there was none.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Read<T> {
+pub struct StoredProcessorObject<T> {
     /// What it says.
     pub value: Option<T>,
     seen: Option<Value>,
 }
 
-fn key_of(account: AccountId, kind: Kind, id: &str) -> Key {
-    key(Space::Heard).account(account).u8(kind as u8).text(id).build()
+fn key_of(account: AccountId, kind: ProcessorObjectKind, id: &str) -> Key {
+    key(Space::ProcessorState).account(account).u8(kind as u8).text(id).build()
 }
 
 /// What is known of an object.
@@ -46,32 +46,32 @@ fn key_of(account: AccountId, kind: Kind, id: &str) -> Key {
 pub async fn get<T: Serialize + DeserializeOwned>(
     store: &Store,
     account: AccountId,
-    kind: Kind,
+    kind: ProcessorObjectKind,
     id: &str,
-) -> Result<Read<T>, ReadError> {
+) -> Result<StoredProcessorObject<T>, ReadError> {
     let seen = store.get(&key_of(account, kind, id)).await?;
-    let value = seen.as_deref().map(row::decode::<Plain<T>>).transpose()?.map(|plain| plain.0);
-    Ok(Read { value, seen })
+    let value = seen.as_deref().map(row::decode::<SerdeRow<T>>).transpose()?.map(|plain| plain.0);
+    Ok(StoredProcessorObject { value, seen })
 }
 
-impl<T: Serialize + DeserializeOwned + Clone> Read<T> {
+impl<T: Serialize + DeserializeOwned + Clone> StoredProcessorObject<T> {
     /// What is committed holds only while it is as it was read.
-    pub fn expect(&self, batch: &mut Batch, account: AccountId, (kind, id): (Kind, &str)) {
+    pub fn check_unchanged(&self, batch: &mut Batch, account: AccountId, (kind, id): (ProcessorObjectKind, &str)) {
         batch.check(key_of(account, kind, id), self.seen.clone());
     }
 
     /// Writes what is known from now on.
-    pub fn put(batch: &mut Batch, account: AccountId, (kind, id): (Kind, &str), value: &T) {
-        batch.put(key_of(account, kind, id), row::encode(&Plain(value.clone())));
+    pub fn put(batch: &mut Batch, account: AccountId, (kind, id): (ProcessorObjectKind, &str), value: &T) {
+        batch.put(key_of(account, kind, id), row::encode(&SerdeRow(value.clone())));
     }
 }
 
 fn invoice_key(account: AccountId, customer: &str, invoice: &str) -> Key {
-    key(Space::HeardBy).account(account).text(customer).text(invoice).build()
+    key(Space::ProcessorStateByCustomer).account(account).text(customer).text(invoice).build()
 }
 
 /// An invoice is a customer's.
-pub fn put_invoice_of(batch: &mut Batch, account: AccountId, customer: &str, invoice: &str) {
+pub fn link_invoice_to_customer(batch: &mut Batch, account: AccountId, customer: &str, invoice: &str) {
     batch.put(invoice_key(account, customer, invoice), Vec::new());
 }
 
@@ -79,19 +79,19 @@ pub fn put_invoice_of(batch: &mut Batch, account: AccountId, customer: &str, inv
 ///
 /// # Errors
 /// The store cannot be read.
-pub async fn invoices_of(
+pub async fn list_customer_invoices(
     store: &Store,
     account: AccountId,
     (customer, after): (&str, Option<&str>),
     limit: usize,
 ) -> Result<Vec<String>, ReadError> {
-    let mut range = key(Space::HeardBy).account(account).text(customer).range();
+    let mut range = key(Space::ProcessorStateByCustomer).account(account).text(customer).range();
     if let Some(after) = after {
-        range.start = crate::key::end_of(&invoice_key(account, customer, after));
+        range.start = crate::key::prefix_end(&invoice_key(account, customer, after));
     }
-    let rows = store.scan(range, Order::Ascending, limit).await?;
+    let rows = store.scan(range, ScanOrder::Ascending, limit).await?;
     let invoice = |(row_key, _): (Key, Value)| {
-        let mut reader = KeyReader::new(Space::HeardBy, &row_key).map_err(row::damaged)?;
+        let mut reader = KeyReader::new(Space::ProcessorStateByCustomer, &row_key).map_err(row::damaged)?;
         reader.id().and_then(|_| reader.text()).map_err(row::damaged)?;
         reader.text().map_err(row::damaged)
     };

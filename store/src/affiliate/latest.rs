@@ -11,41 +11,41 @@ use crate::key::{Space, key};
 /// Of what it is the latest.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 #[repr(u8)]
-enum Of {
+enum GuardedLimit {
     Links = 1,
     Leads = 2,
 }
 
 /// What was the latest when it was read.
 #[derive(Debug, Clone)]
-pub struct Latest {
+pub struct LimitGuard {
     at: Key,
     seen: Option<Value>,
 }
 
-impl Latest {
+impl LimitGuard {
     /// A link of the partner.
     ///
     /// # Errors
     /// The store cannot be read.
-    pub async fn link(store: &Store, of: (AccountId, PartnerId)) -> Result<Self, ReadError> {
-        Self::read(store, of, Of::Links).await
+    pub async fn for_links(store: &Store, of: (AccountId, PartnerId)) -> Result<Self, ReadError> {
+        Self::read(store, of, GuardedLimit::Links).await
     }
 
     /// A lead of the partner.
     ///
     /// # Errors
     /// The store cannot be read.
-    pub async fn lead(store: &Store, of: (AccountId, PartnerId)) -> Result<Self, ReadError> {
-        Self::read(store, of, Of::Leads).await
+    pub async fn for_leads(store: &Store, of: (AccountId, PartnerId)) -> Result<Self, ReadError> {
+        Self::read(store, of, GuardedLimit::Leads).await
     }
 
     async fn read(
         store: &Store,
         (account, partner): (AccountId, PartnerId),
-        of: Of,
+        of: GuardedLimit,
     ) -> Result<Self, ReadError> {
-        let at = key(Space::PartnerLatest).account(account).id(partner.to_bytes()).u8(of as u8).build();
+        let at = key(Space::PartnerLimitGuard).account(account).id(partner.to_bytes()).u8(of as u8).build();
         let seen = store.get(&at).await?;
         Ok(Self { at, seen })
     }

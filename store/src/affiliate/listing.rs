@@ -13,18 +13,18 @@ use std::ops::Range;
 use jiff::{Span, Timestamp};
 use mail::id::{AccountId, PayoutId};
 
-use crate::engine::{Batch, Key, Order, ReadError, Store, Value};
+use crate::engine::{Batch, Key, ReadError, ScanOrder, Store, Value};
 use crate::key::{Space, key};
-use crate::row::{self, Row};
+use crate::row::{self, RowCodec};
 
 /// Rows that one page looks at: among millions each is a read of its own, and a page is to take 20 ms at most.
-pub const LOOKED_AT_MAX: usize = 600;
+pub const SCANNED_MAX: usize = 600;
 /// Rows read at once, after the first of a page.
 const SCAN_ROWS: usize = 200;
 
 /// A page that is asked for: rows before this id, at most so many.
 #[derive(Debug, Clone, Copy)]
-pub struct Wanted {
+pub struct ListPageRequest {
     /// The last id of the page before.
     pub before: Option<[u8; 16]>,
     /// Rows of a page; at least one.
@@ -33,11 +33,11 @@ pub struct Wanted {
     pub from: Option<[u8; 16]>,
 }
 
-impl Wanted {
+impl ListPageRequest {
     /// The same, of rows that were born within these times: ids are by time, so that what is out of them is not even
     /// read.
     #[must_use]
-    pub fn within(self, after: Option<Timestamp>, before: Option<Timestamp>) -> Self {
+    pub fn created_between(self, after: Option<Timestamp>, before: Option<Timestamp>) -> Self {
         let first_at = |time: Timestamp| PayoutId::new(time, 0).to_bytes();
         // A time within a millisecond is after the ids of that millisecond's beginning.
         let end = before.map(|time| first_at(time.checked_add(Span::new().milliseconds(1)).unwrap_or(time)));
@@ -52,7 +52,7 @@ impl Wanted {
 
 /// A page of a list.
 #[derive(Debug)]
-pub struct Page<T> {
+pub struct ListPage<T> {
     /// The rows, newest first.
     pub rows: Vec<T>,
     /// After which id the next page begins, if there may be one.
@@ -60,7 +60,7 @@ pub struct Page<T> {
 }
 
 /// Which rows a list goes through.
-pub(super) struct Source {
+pub(super) struct ListQuery {
     /// The nouns' space.
     pub(super) rows: Space,
     /// The space of what they are listed by.
@@ -68,16 +68,16 @@ pub(super) struct Source {
     /// Whose they are.
     pub(super) account: AccountId,
     /// The field and its values; all rows when there is none.
-    pub(super) values: Vec<super::By>,
+    pub(super) values: Vec<super::IndexValue>,
 }
 
-impl Source {
+impl ListQuery {
     fn ranges(&self) -> Vec<Range<Key>> {
         if self.values.is_empty() {
             return vec![key(self.rows).account(self.account).range()];
         }
         let range =
-            |(field, value): &super::By| key(self.by).account(self.account).u8(*field).bytes(value).range();
+            |(field, value): &super::IndexValue| key(self.by).account(self.account).u8(*field).bytes(value).range();
         self.values.iter().map(range).collect()
     }
 
@@ -86,10 +86,10 @@ impl Source {
     }
 
     /// The rows of entries: where all are gone through, these are the rows.
-    async fn rows_of(
+    async fn load_rows(
         &self,
         store: &Store,
-        entries: Vec<Entry>,
+        entries: Vec<IndexEntry>,
     ) -> Result<Vec<([u8; 16], Option<Value>)>, ReadError> {
         if self.values.is_empty() {
             return Ok(entries.into_iter().map(|(id, row)| (id, Some(row))).collect());
@@ -106,22 +106,22 @@ fn id_of(key: &Key) -> Result<[u8; 16], ReadError> {
 }
 
 /// A page of those that pass.
-pub(super) async fn list<T: Row>(
+pub(super) async fn list<T: RowCodec>(
     store: &Store,
-    source: &Source,
-    wanted: Wanted,
+    source: &ListQuery,
+    wanted: ListPageRequest,
     passes: &(dyn Fn(&T) -> bool + Sync),
-) -> Result<Page<T>, ReadError> {
+) -> Result<ListPage<T>, ReadError> {
     let mut found: Vec<T> = Vec::new();
     let (mut before, mut last) = (wanted.before, None);
     // Where all pass, as many are the page, and one more says whether there is another.
     let mut at_once = SCAN_ROWS.min(wanted.limit.saturating_add(1));
-    let looked_at_max = LOOKED_AT_MAX.max(wanted.limit.saturating_add(2 * SCAN_ROWS));
+    let looked_at_max = SCANNED_MAX.max(wanted.limit.saturating_add(2 * SCAN_ROWS));
     for _ in 0..looked_at_max / SCAN_ROWS {
-        let (entries, goes_on) = entries(store, source, (Wanted { before, ..wanted }, at_once)).await?;
+        let (entries, goes_on) = merge_entries(store, source, (ListPageRequest { before, ..wanted }, at_once)).await?;
         at_once = SCAN_ROWS;
         before = entries.last().map(|(id, _)| *id);
-        for (id, row) in source.rows_of(store, entries).await? {
+        for (id, row) in source.load_rows(store, entries).await? {
             // Gone since the key that led to it was read.
             let Some(row) = row else { continue };
             let one: T = row::decode(&row)?;
@@ -129,28 +129,28 @@ pub(super) async fn list<T: Row>(
                 continue;
             }
             if found.len() == wanted.limit {
-                return Ok(Page { rows: found, next: last });
+                return Ok(ListPage { rows: found, next: last });
             }
             found.push(one);
             last = Some(id);
         }
         if !goes_on || before.is_none() {
-            return Ok(Page { rows: found, next: None });
+            return Ok(ListPage { rows: found, next: None });
         }
     }
-    Ok(Page { rows: found, next: before })
+    Ok(ListPage { rows: found, next: before })
 }
 
 /// An id, and what stands there.
-type Entry = ([u8; 16], Value);
+type IndexEntry = ([u8; 16], Value);
 
 /// The next entries of all ranges, downwards, so many of each read; and whether there may be more.
-async fn entries(
+async fn merge_entries(
     store: &Store,
-    source: &Source,
-    (wanted, at_once): (Wanted, usize),
-) -> Result<(Vec<Entry>, bool), ReadError> {
-    let mut entries: Vec<Entry> = Vec::new();
+    source: &ListQuery,
+    (wanted, at_once): (ListPageRequest, usize),
+) -> Result<(Vec<IndexEntry>, bool), ReadError> {
+    let mut entries: Vec<IndexEntry> = Vec::new();
     // Below this one a range that has more may have some that were not read.
     let mut floor: Option<[u8; 16]> = None;
     for mut range in source.ranges() {
@@ -161,7 +161,7 @@ async fn entries(
         if range.start >= range.end {
             continue;
         }
-        let rows = store.scan(range, Order::Descending, at_once).await?;
+        let rows = store.scan(range, ScanOrder::Descending, at_once).await?;
         let is_full = rows.len() == at_once;
         for (key, value) in rows {
             entries.push((id_of(&key)?, value));
@@ -179,13 +179,13 @@ async fn entries(
 }
 
 /// Lists a row by what is new, and no more by what is not.
-pub(super) fn relist(
+pub(super) fn update_index(
     batch: &mut Batch,
     (space, account, id): (Space, AccountId, [u8; 16]),
-    before: &[super::By],
-    after: &[super::By],
+    before: &[super::IndexValue],
+    after: &[super::IndexValue],
 ) {
-    let at = |(field, value): &super::By| key(space).account(account).u8(*field).bytes(value).id(id).build();
+    let at = |(field, value): &super::IndexValue| key(space).account(account).u8(*field).bytes(value).id(id).build();
     for old in before.iter().filter(|old| !after.contains(old)) {
         batch.delete(at(old));
     }

@@ -13,27 +13,27 @@ use std::net::IpAddr;
 
 use jiff::{SignedDuration, Timestamp};
 use mail::id::{AccountId, PartnerId};
-use mail::network::counted;
+use mail::network::client_prefix;
 
-use crate::engine::{Batch, Key, Order, ReadError, Store, Value};
-use crate::key::{KeyBuilder, Space, after, key};
+use crate::engine::{Batch, Key, ReadError, ScanOrder, Store, Value};
+use crate::key::{KeyBuilder, Space, key, successor};
 use crate::row;
 
 /// A network says something for so long after the partner was seen there …
-pub const NETWORK_SAYS: SignedDuration = SignedDuration::from_hours(24);
+pub const NETWORK_WINDOW: SignedDuration = SignedDuration::from_hours(24);
 /// … and a browser for so long, which is what its cookie lasts.
-pub const KEPT: SignedDuration = SignedDuration::from_hours(396 * 24);
+pub const BROWSER_RETENTION: SignedDuration = SignedDuration::from_hours(396 * 24);
 
-fn of_visitor(account: AccountId, visitor: &str) -> KeyBuilder {
-    key(Space::OwnVisitor).account(account).u8(1).text(visitor)
+fn visitor_prefix(account: AccountId, visitor: &str) -> KeyBuilder {
+    key(Space::SelfReferralGuard).account(account).u8(1).text(visitor)
 }
 
-fn of_network(account: AccountId, from: IpAddr) -> KeyBuilder {
-    key(Space::OwnVisitor).account(account).u8(2).text(&counted(from).to_string())
+fn network_prefix(account: AccountId, from: IpAddr) -> KeyBuilder {
+    key(Space::SelfReferralGuard).account(account).u8(2).text(&client_prefix(from).to_string())
 }
 
 /// Notes by what browser and from where a partner was in the portal.
-pub fn note(
+pub fn record_portal_visit(
     batch: &mut Batch,
     (account, partner): (AccountId, PartnerId),
     (visitor, from): (Option<&str>, Option<IpAddr>),
@@ -41,7 +41,7 @@ pub fn note(
 ) {
     let seen = now.as_second().to_string().into_bytes();
     let visitor = visitor.filter(|visitor| mail::product_event::visit::is_visitor_id(visitor));
-    let keys = [visitor.map(|id| of_visitor(account, id)), from.map(|from| of_network(account, from))];
+    let keys = [visitor.map(|id| visitor_prefix(account, id)), from.map(|from| network_prefix(account, from))];
     for at in keys.into_iter().flatten() {
         batch.put(at.id(partner.to_bytes()).build(), seen.clone());
     }
@@ -56,7 +56,7 @@ pub async fn is_own_browser(
     (account, partner): (AccountId, PartnerId),
     visitor: &str,
 ) -> Result<bool, ReadError> {
-    let at = of_visitor(account, visitor).id(partner.to_bytes()).build();
+    let at = visitor_prefix(account, visitor).id(partner.to_bytes()).build();
     Ok(store.get(&at).await?.is_some())
 }
 
@@ -64,18 +64,18 @@ pub async fn is_own_browser(
 ///
 /// # Errors
 /// The store cannot be read.
-pub async fn was_there(
+pub async fn was_on_network(
     store: &Store,
     (account, partner): (AccountId, PartnerId),
     from: IpAddr,
     at: Timestamp,
 ) -> Result<bool, ReadError> {
-    let row = store.get(&of_network(account, from).id(partner.to_bytes()).build()).await?;
-    let seen = row.map(|row| seen_at(&row)).transpose()?;
-    Ok(seen.is_some_and(|seen| at.duration_since(seen).abs() < NETWORK_SAYS))
+    let row = store.get(&network_prefix(account, from).id(partner.to_bytes()).build()).await?;
+    let seen = row.map(|row| decode_seen_at(&row)).transpose()?;
+    Ok(seen.is_some_and(|seen| at.duration_since(seen).abs() < NETWORK_WINDOW))
 }
 
-fn seen_at(row: &Value) -> Result<Timestamp, ReadError> {
+fn decode_seen_at(row: &Value) -> Result<Timestamp, ReadError> {
     let second = std::str::from_utf8(row).ok().and_then(|text| text.parse().ok());
     let seen = second.and_then(|second| Timestamp::from_second(second).ok());
     seen.ok_or_else(|| row::damaged("when a partner was seen"))
@@ -86,18 +86,18 @@ fn seen_at(row: &Value) -> Result<Timestamp, ReadError> {
 ///
 /// # Errors
 /// The store cannot be read.
-pub async fn forget_before(
+pub async fn purge_before(
     store: &Store,
     batch: &mut Batch,
     (account, from): (AccountId, Option<Key>),
     before: Timestamp,
     limit: usize,
 ) -> Result<Option<Key>, ReadError> {
-    let whole = key(Space::OwnVisitor).account(account).range();
-    let rows = store.scan(from.unwrap_or(whole.start)..whole.end, Order::Ascending, limit).await?;
-    let next = rows.last().filter(|_| rows.len() == limit).map(|(at, _)| after(at));
+    let whole = key(Space::SelfReferralGuard).account(account).range();
+    let rows = store.scan(from.unwrap_or(whole.start)..whole.end, ScanOrder::Ascending, limit).await?;
+    let next = rows.last().filter(|_| rows.len() == limit).map(|(at, _)| successor(at));
     for (at, row) in rows {
-        if seen_at(&row)? < before {
+        if decode_seen_at(&row)? < before {
             batch.check(at.clone(), Some(row));
             batch.delete(at);
         }
@@ -115,21 +115,19 @@ mod tests {
         let (account, ada, bob) = (AccountId::new(now, 1), PartnerId::new(now, 1), PartnerId::new(now, 2));
         let (home, hours) = ("2001:db8::1".parse().unwrap(), SignedDuration::from_hours);
         let mut batch = Batch::progress();
-        note(&mut batch, (account, ada), (Some("0123456789"), Some(home)), now);
-        note(&mut batch, (account, ada), (Some("short"), None), now);
+        record_portal_visit(&mut batch, (account, ada), (Some("0123456789"), Some(home)), now);
+        record_portal_visit(&mut batch, (account, ada), (Some("short"), None), now);
         store.commit(batch).await.unwrap();
         assert!(is_own_browser(&store, (account, ada), "0123456789").await.unwrap());
         assert!(!is_own_browser(&store, (account, bob), "0123456789").await.unwrap());
         assert!(!is_own_browser(&store, (account, ada), "short").await.unwrap());
         let neighbour = "2001:db8::2".parse().unwrap();
-        for (at, is) in
-            [(now, true), (now + hours(23), true), (now - hours(23), true), (now + hours(24), false)]
-        {
-            assert_eq!(was_there(&store, (account, ada), neighbour, at).await.unwrap(), is, "{at}");
+        for (at, is) in [(now, true), (now + hours(23), true), (now - hours(23), true), (now + hours(24), false)] {
+            assert_eq!(was_on_network(&store, (account, ada), neighbour, at).await.unwrap(), is, "{at}");
         }
-        assert!(!was_there(&store, (account, bob), home, now).await.unwrap());
+        assert!(!was_on_network(&store, (account, bob), home, now).await.unwrap());
         let mut batch = Batch::progress();
-        let next = forget_before(&store, &mut batch, (account, None), now + hours(1), 9).await.unwrap();
+        let next = purge_before(&store, &mut batch, (account, None), now + hours(1), 9).await.unwrap();
         store.commit(batch).await.unwrap();
         assert!(next.is_none() && !is_own_browser(&store, (account, ada), "0123456789").await.unwrap());
     }

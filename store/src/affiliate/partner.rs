@@ -6,19 +6,19 @@ use mail::address::Address;
 use mail::affiliate::money::BasisPoints;
 use mail::affiliate::partner::{Partner, PartnerSource, PartnerStatus, PayoutDestination};
 use mail::affiliate::program::PayoutMethod;
-use mail::domain::SealedKey;
+use mail::domain::SealedSecret;
 use mail::id::{AccountId, CampaignId, PartnerId, PartnerLinkId};
 use serde::{Deserialize, Serialize};
 
-use super::By;
-use super::listing::{self, Page, Source, Wanted};
-use crate::engine::{Batch, Key, Order, ReadError, Store, Value};
+use super::IndexValue;
+use super::listing::{self, ListPage, ListPageRequest, ListQuery};
+use crate::engine::{Batch, Key, ReadError, ScanOrder, Store, Value};
 use crate::key::{Space, key};
 use crate::row::{self, stored};
 
 #[derive(Serialize, Deserialize)]
 #[serde(remote = "PayoutDestination")]
-struct DestinationRow {
+struct PayoutDestinationRow {
     method: PayoutMethod,
     destination: String,
     is_able: bool,
@@ -28,26 +28,21 @@ struct DestinationRow {
 mod destination {
     use serde::{Deserialize, Deserializer, Serialize, Serializer};
 
-    use super::{DestinationRow, PayoutDestination};
+    use super::{PayoutDestination, PayoutDestinationRow};
 
     #[derive(Serialize, Deserialize)]
-    struct Row(#[serde(with = "DestinationRow")] PayoutDestination);
+    struct OwnedDestination(#[serde(with = "PayoutDestinationRow")] PayoutDestination);
 
     #[derive(Serialize)]
-    struct RowOf<'a>(#[serde(with = "DestinationRow")] &'a PayoutDestination);
+    struct DestinationRef<'a>(#[serde(with = "PayoutDestinationRow")] &'a PayoutDestination);
 
     #[expect(clippy::ref_option, reason = "serde's signature")]
-    pub(super) fn serialize<S: Serializer>(
-        payout: &Option<PayoutDestination>,
-        out: S,
-    ) -> Result<S::Ok, S::Error> {
-        payout.as_ref().map(RowOf).serialize(out)
+    pub(super) fn serialize<S: Serializer>(payout: &Option<PayoutDestination>, out: S) -> Result<S::Ok, S::Error> {
+        payout.as_ref().map(DestinationRef).serialize(out)
     }
 
-    pub(super) fn deserialize<'de, D: Deserializer<'de>>(
-        input: D,
-    ) -> Result<Option<PayoutDestination>, D::Error> {
-        Ok(Option::<Row>::deserialize(input)?.map(|row| row.0))
+    pub(super) fn deserialize<'de, D: Deserializer<'de>>(input: D) -> Result<Option<PayoutDestination>, D::Error> {
+        Ok(Option::<OwnedDestination>::deserialize(input)?.map(|row| row.0))
     }
 }
 
@@ -82,7 +77,7 @@ struct PartnerRow {
     notes: Option<String>,
     #[serde(default, skip_serializing_if = "Option::is_none")]
     postback_url: Option<String>,
-    postback_secret: SealedKey,
+    postback_secret: SealedSecret,
     #[serde(default)]
     email_opt_out: bool,
     #[serde(default, skip_serializing_if = "Option::is_none")]
@@ -102,29 +97,29 @@ stored!(Partner as PartnerRow);
 
 /// By what partners are listed.
 #[repr(u8)]
-enum Field {
+enum PartnerIndex {
     Status = 1,
     Campaign = 2,
     Parent = 3,
     Destination = 4,
 }
 
-fn by_status(status: PartnerStatus) -> By {
-    (Field::Status as u8, status.as_str().as_bytes().to_vec())
+fn by_status(status: PartnerStatus) -> IndexValue {
+    (PartnerIndex::Status as u8, status.as_str().as_bytes().to_vec())
 }
 
-fn by_campaign(campaign: CampaignId) -> By {
-    (Field::Campaign as u8, campaign.to_bytes().to_vec())
+fn by_campaign(campaign: CampaignId) -> IndexValue {
+    (PartnerIndex::Campaign as u8, campaign.to_bytes().to_vec())
 }
 
-fn by_destination(method: PayoutMethod, destination: &str) -> By {
+fn by_destination(method: PayoutMethod, destination: &str) -> IndexValue {
     let text = format!("{method} {}", destination.trim().to_lowercase());
-    (Field::Destination as u8, text.into_bytes())
+    (PartnerIndex::Destination as u8, text.into_bytes())
 }
 
-fn listed_by(partner: &Partner) -> Vec<By> {
+fn index_values(partner: &Partner) -> Vec<IndexValue> {
     let mut by = vec![by_status(partner.status), by_campaign(partner.campaign)];
-    by.extend(partner.parent.map(|parent| (Field::Parent as u8, parent.to_bytes().to_vec())));
+    by.extend(partner.parent.map(|parent| (PartnerIndex::Parent as u8, parent.to_bytes().to_vec())));
     by.extend(partner.payout.as_ref().map(|payout| by_destination(payout.method, &payout.destination)));
     by
 }
@@ -140,7 +135,7 @@ fn key_by_email(account: AccountId, email: &Address) -> Key {
 
 /// Whether a conflict was about a partner's address.
 #[must_use]
-pub fn is_email(conflict: &Key) -> bool {
+pub fn is_email_conflict(conflict: &Key) -> bool {
     conflict.first() == Some(&(Space::PartnerByEmail as u8))
 }
 
@@ -149,30 +144,30 @@ pub fn create(batch: &mut Batch, partner: &Partner) {
     let by = key_by_email(partner.account, &partner.email);
     batch.check(by.clone(), None);
     batch.put(by, partner.id.to_string().into_bytes());
-    listing::relist(batch, place(partner), &[], &listed_by(partner));
+    listing::update_index(batch, index_ref(partner), &[], &index_values(partner));
     batch.put(key_of(partner.account, partner.id), row::encode(partner));
 }
 
-fn place(partner: &Partner) -> (Space, AccountId, [u8; 16]) {
+fn index_ref(partner: &Partner) -> (Space, AccountId, [u8; 16]) {
     (Space::PartnerBy, partner.account, partner.id.to_bytes())
 }
 
 /// What is committed holds only while the partner is as it was read.
-pub fn expect(batch: &mut Batch, partner: &Partner) {
+pub fn check_unchanged(batch: &mut Batch, partner: &Partner) {
     batch.check(key_of(partner.account, partner.id), Some(row::encode(partner)));
 }
 
 /// Changes a partner that was read as `before`; the commit conflicts when it is no more like that. Its address stays.
 pub fn update(batch: &mut Batch, before: &Partner, after: &Partner) {
-    expect(batch, before);
-    listing::relist(batch, place(before), &listed_by(before), &listed_by(after));
+    check_unchanged(batch, before);
+    listing::update_index(batch, index_ref(before), &index_values(before), &index_values(after));
     batch.put(key_of(after.account, after.id), row::encode(after));
 }
 
 /// Forgets a partner that was read as `before`; its address is free. Its links are forgotten beside it.
 pub fn delete(batch: &mut Batch, before: &Partner) {
-    expect(batch, before);
-    listing::relist(batch, place(before), &listed_by(before), &[]);
+    check_unchanged(batch, before);
+    listing::update_index(batch, index_ref(before), &index_values(before), &[]);
     batch.delete(key_by_email(before.account, &before.email));
     batch.delete(key_of(before.account, before.id));
 }
@@ -189,11 +184,7 @@ pub async fn get(store: &Store, account: AccountId, id: PartnerId) -> Result<Opt
 ///
 /// # Errors
 /// The store cannot be read.
-pub async fn get_each(
-    store: &Store,
-    account: AccountId,
-    ids: &[PartnerId],
-) -> Result<Vec<Option<Partner>>, ReadError> {
+pub async fn get_each(store: &Store, account: AccountId, ids: &[PartnerId]) -> Result<Vec<Option<Partner>>, ReadError> {
     let keys: Vec<Key> = ids.iter().map(|id| key_of(account, *id)).collect();
     let rows = store.get_many(&keys).await?;
     rows.into_iter().map(|row| row.map(|row| row::decode(&row)).transpose()).collect()
@@ -203,11 +194,7 @@ pub async fn get_each(
 ///
 /// # Errors
 /// The store cannot be read.
-pub async fn with_email(
-    store: &Store,
-    account: AccountId,
-    email: &Address,
-) -> Result<Option<Partner>, ReadError> {
+pub async fn find_by_email(store: &Store, account: AccountId, email: &Address) -> Result<Option<Partner>, ReadError> {
     let Some(row) = store.get(&key_by_email(account, email)).await? else { return Ok(None) };
     match std::str::from_utf8(&row).ok().and_then(|text| text.parse().ok()) {
         Some(id) => get(store, account, id).await,
@@ -217,14 +204,14 @@ pub async fn with_email(
 
 /// Which partners are listed.
 #[derive(Debug, Clone, Default)]
-pub struct Filter {
+pub struct PartnerFilter {
     /// Those that stand in one of these; in any when empty.
     pub statuses: Vec<PartnerStatus>,
     /// Those of this campaign.
     pub campaign: Option<CampaignId>,
 }
 
-impl Filter {
+impl PartnerFilter {
     /// Whether a partner is one of them.
     #[must_use]
     pub fn passes(&self, partner: &Partner) -> bool {
@@ -240,14 +227,14 @@ impl Filter {
 pub async fn list(
     store: &Store,
     account: AccountId,
-    filter: &Filter,
-    wanted: Wanted,
-) -> Result<Page<Partner>, ReadError> {
+    filter: &PartnerFilter,
+    wanted: ListPageRequest,
+) -> Result<ListPage<Partner>, ReadError> {
     let values = match filter.campaign {
         Some(campaign) => vec![by_campaign(campaign)],
         None => filter.statuses.iter().copied().map(by_status).collect(),
     };
-    let source = Source { rows: Space::Partner, by: Space::PartnerBy, account, values };
+    let source = ListQuery { rows: Space::Partner, by: Space::PartnerBy, account, values };
     listing::list(store, &source, wanted, &|partner| filter.passes(partner)).await
 }
 
@@ -263,14 +250,14 @@ pub async fn count_of_campaign(
 ) -> Result<usize, ReadError> {
     let (field, value) = by_campaign(campaign);
     let range = key(Space::PartnerBy).account(account).u8(field).bytes(&value).range();
-    Ok(store.scan(range, Order::Ascending, at_most).await?.len())
+    Ok(store.scan(range, ScanOrder::Ascending, at_most).await?.len())
 }
 
 /// Partners who are paid to a destination, at most `limit`.
 ///
 /// # Errors
 /// The store cannot be read.
-pub async fn paid_to(
+pub async fn list_by_destination(
     store: &Store,
     account: AccountId,
     (method, destination): (PayoutMethod, &str),
@@ -278,7 +265,7 @@ pub async fn paid_to(
 ) -> Result<Vec<PartnerId>, ReadError> {
     let (field, value) = by_destination(method, destination);
     let range = key(Space::PartnerBy).account(account).u8(field).bytes(&value).range();
-    let rows = store.scan(range, Order::Ascending, limit).await?;
+    let rows = store.scan(range, ScanOrder::Ascending, limit).await?;
     let id = |(row_key, _): (Key, Value)| row_key.last_chunk::<16>().copied().map(PartnerId::from_bytes);
     Ok(rows.into_iter().filter_map(id).collect())
 }
@@ -291,6 +278,6 @@ pub async fn shares_destination(store: &Store, partner: &Partner) -> Result<bool
     let Some(payout) = &partner.payout else { return Ok(false) };
     let (field, value) = by_destination(payout.method, &payout.destination);
     let range = key(Space::PartnerBy).account(partner.account).u8(field).bytes(&value).range();
-    let rows = store.scan(range, Order::Ascending, 2).await?;
+    let rows = store.scan(range, ScanOrder::Ascending, 2).await?;
     Ok(rows.iter().any(|(key, _)| !key.ends_with(&partner.id.to_bytes())))
 }

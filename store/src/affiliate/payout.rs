@@ -5,17 +5,17 @@ use mail::affiliate::payout::{Payout, PayoutState};
 use mail::id::{AccountId, CommissionId, PartnerId, PayoutId, PayoutRunId};
 use serde::{Deserialize as _, Serialize as _};
 
-use super::By;
-use super::listing::{self, Page, Source, Wanted};
-use crate::engine::{Batch, Key, Order, ReadError, Store, Value};
-use crate::key::{Space, after as key_after, key};
+use super::IndexValue;
+use super::listing::{self, ListPage, ListPageRequest, ListQuery};
+use crate::engine::{Batch, Key, ReadError, ScanOrder, Store, Value};
+use crate::key::{Space, key, successor as key_after};
 use crate::row::{self, stored};
 
 stored!(Payout);
 
 /// By what payouts are listed.
 #[repr(u8)]
-enum Field {
+enum PayoutIndex {
     Partner = 1,
     Run = 2,
     State = 3,
@@ -24,31 +24,31 @@ enum Field {
     /// By its run, while the processor is to make it.
     ToTransfer = 5,
     /// By its partner, while it is open.
-    OpenOf = 6,
+    OpenByPartner = 6,
 }
 
-fn by(field: Field, id: [u8; 16]) -> By {
+fn index_value(field: PayoutIndex, id: [u8; 16]) -> IndexValue {
     (field as u8, id.to_vec())
 }
 
-fn by_state(state: PayoutState) -> By {
-    (Field::State as u8, state.as_str().as_bytes().to_vec())
+fn by_state(state: PayoutState) -> IndexValue {
+    (PayoutIndex::State as u8, state.as_str().as_bytes().to_vec())
 }
 
-fn by_transfer(transfer: &str) -> By {
-    (Field::Transfer as u8, transfer.as_bytes().to_vec())
+fn by_transfer(transfer: &str) -> IndexValue {
+    (PayoutIndex::Transfer as u8, transfer.as_bytes().to_vec())
 }
 
-fn listed_by(payout: &Payout) -> Vec<By> {
-    let mut listed = vec![by(Field::Run, payout.run.to_bytes()), by_state(payout.state)];
+fn index_values(payout: &Payout) -> Vec<IndexValue> {
+    let mut listed = vec![index_value(PayoutIndex::Run, payout.run.to_bytes()), by_state(payout.state)];
     if payout.state != PayoutState::Dropped {
-        listed.push(by(Field::Partner, payout.partner.to_bytes()));
+        listed.push(index_value(PayoutIndex::Partner, payout.partner.to_bytes()));
     }
     listed.extend(payout.transfer.as_deref().map(by_transfer));
     if payout.state == PayoutState::Open {
-        listed.push(by(Field::OpenOf, payout.partner.to_bytes()));
+        listed.push(index_value(PayoutIndex::OpenByPartner, payout.partner.to_bytes()));
         if !payout.method.is_manual() {
-            listed.push(by(Field::ToTransfer, payout.run.to_bytes()));
+            listed.push(index_value(PayoutIndex::ToTransfer, payout.run.to_bytes()));
         }
     }
     listed
@@ -62,42 +62,37 @@ fn item_key(account: AccountId, payout: PayoutId, line: CommissionId) -> Key {
     key(Space::PayoutItem).account(account).id(payout.to_bytes()).id(line.to_bytes()).build()
 }
 
-fn place(payout: &Payout) -> (Space, AccountId, [u8; 16]) {
+fn index_ref(payout: &Payout) -> (Space, AccountId, [u8; 16]) {
     (Space::PayoutBy, payout.account, payout.id.to_bytes())
 }
 
 /// Writes a new payout.
 pub fn create(batch: &mut Batch, payout: &Payout) {
-    listing::relist(batch, place(payout), &[], &listed_by(payout));
+    listing::update_index(batch, index_ref(payout), &[], &index_values(payout));
     batch.put(key_of(payout.account, payout.id), row::encode(payout));
 }
 
 /// What is committed holds only while the payout is as it was read.
-pub fn expect(batch: &mut Batch, payout: &Payout) {
+pub fn check_unchanged(batch: &mut Batch, payout: &Payout) {
     batch.check(key_of(payout.account, payout.id), Some(row::encode(payout)));
 }
 
 /// Changes a payout that was read as `before`; the commit conflicts when it is no more like that.
 pub fn update(batch: &mut Batch, before: &Payout, after: &Payout) {
-    expect(batch, before);
-    listing::relist(batch, place(before), &listed_by(before), &listed_by(after));
+    check_unchanged(batch, before);
+    listing::update_index(batch, index_ref(before), &index_values(before), &index_values(after));
     batch.put(key_of(after.account, after.id), row::encode(after));
 }
 
 /// Forgets a payout that was read as `before`; the commit conflicts when it is no more like that.
 pub fn delete(batch: &mut Batch, before: &Payout) {
-    expect(batch, before);
-    listing::relist(batch, place(before), &listed_by(before), &[]);
+    check_unchanged(batch, before);
+    listing::update_index(batch, index_ref(before), &index_values(before), &[]);
     batch.delete(key_of(before.account, before.id));
 }
 
 /// A line is in a payout, with so much.
-pub fn put_item(
-    batch: &mut Batch,
-    account: AccountId,
-    (payout, line): (PayoutId, CommissionId),
-    amount: i64,
-) {
+pub fn put_item(batch: &mut Batch, account: AccountId, (payout, line): (PayoutId, CommissionId), amount: i64) {
     batch.put(item_key(account, payout, line), amount.to_string().into_bytes());
 }
 
@@ -110,7 +105,7 @@ pub fn delete_item(batch: &mut Batch, account: AccountId, (payout, line): (Payou
 ///
 /// # Errors
 /// The store cannot be read.
-pub async fn items(
+pub async fn list_items(
     store: &Store,
     (account, payout): (AccountId, PayoutId),
     after: Option<CommissionId>,
@@ -125,7 +120,7 @@ pub async fn items(
         let amount = std::str::from_utf8(&row).ok().and_then(|text| text.parse().ok());
         id.zip(amount).ok_or_else(|| row::damaged("a line of a payout"))
     };
-    store.scan(range, Order::Ascending, limit).await?.into_iter().map(read).collect()
+    store.scan(range, ScanOrder::Ascending, limit).await?.into_iter().map(read).collect()
 }
 
 /// A payout.
@@ -140,70 +135,66 @@ pub async fn get(store: &Store, account: AccountId, id: PayoutId) -> Result<Opti
 ///
 /// # Errors
 /// The store cannot be read.
-pub async fn of_transfer(
-    store: &Store,
-    account: AccountId,
-    transfer: &str,
-) -> Result<Option<Payout>, ReadError> {
-    Ok(first(store, account, by_transfer(transfer), 1).await?.pop())
+pub async fn find_by_transfer(store: &Store, account: AccountId, transfer: &str) -> Result<Option<Payout>, ReadError> {
+    Ok(scan_first(store, account, by_transfer(transfer), 1).await?.pop())
 }
 
 /// Open payouts of a partner, oldest first, after one of them, at most `limit`.
 ///
 /// # Errors
 /// The store cannot be read.
-pub async fn open_of(
+pub async fn list_open_by_partner(
     store: &Store,
     (account, partner): (AccountId, PartnerId),
     after: Option<PayoutId>,
     limit: usize,
 ) -> Result<Vec<Payout>, ReadError> {
-    onwards(store, account, (by(Field::OpenOf, partner.to_bytes()), after), limit).await
+    scan_after(store, account, (index_value(PayoutIndex::OpenByPartner, partner.to_bytes()), after), limit).await
 }
 
 /// Payouts of a run that the processor is to make, oldest first, after one of them, at most `limit`.
 ///
 /// # Errors
 /// The store cannot be read.
-pub async fn to_transfer(
+pub async fn list_to_transfer(
     store: &Store,
     (account, run): (AccountId, PayoutRunId),
     after: Option<PayoutId>,
     limit: usize,
 ) -> Result<Vec<Payout>, ReadError> {
-    onwards(store, account, (by(Field::ToTransfer, run.to_bytes()), after), limit).await
+    scan_after(store, account, (index_value(PayoutIndex::ToTransfer, run.to_bytes()), after), limit).await
 }
 
 /// Payouts of a run, oldest first, after one of them, at most `limit`.
 ///
 /// # Errors
 /// The store cannot be read.
-pub async fn of_run(
+pub async fn list_by_run(
     store: &Store,
     (account, run): (AccountId, PayoutRunId),
     after: Option<PayoutId>,
     limit: usize,
 ) -> Result<Vec<Payout>, ReadError> {
-    onwards(store, account, (by(Field::Run, run.to_bytes()), after), limit).await
+    scan_after(store, account, (index_value(PayoutIndex::Run, run.to_bytes()), after), limit).await
 }
 
 /// The newest payout's id, whatever became of it.
 ///
 /// # Errors
 /// The store cannot be read.
-pub async fn newest(store: &Store, account: AccountId) -> Result<Option<PayoutId>, ReadError> {
-    let rows = store.scan(key(Space::Payout).account(account).range(), Order::Descending, 1).await?;
+pub async fn newest_id(store: &Store, account: AccountId) -> Result<Option<PayoutId>, ReadError> {
+    let rows = store.scan(key(Space::Payout).account(account).range(), ScanOrder::Descending, 1).await?;
     Ok(rows.first().and_then(|(row_key, _)| row_key.last_chunk::<16>().copied()).map(PayoutId::from_bytes))
 }
 
-async fn first(store: &Store, account: AccountId, by: By, limit: usize) -> Result<Vec<Payout>, ReadError> {
-    onwards(store, account, (by, None), limit).await
+async fn scan_first(store: &Store, account: AccountId, by: IndexValue, limit: usize) -> Result<Vec<Payout>, ReadError> {
+    scan_after(store, account, (by, None), limit).await
 }
 
-async fn onwards(
+async fn scan_after(
     store: &Store,
     account: AccountId,
-    ((field, value), after): (By, Option<PayoutId>),
+    ((field, value), after): (IndexValue, Option<PayoutId>),
     limit: usize,
 ) -> Result<Vec<Payout>, ReadError> {
     let at = key(Space::PayoutBy).account(account).u8(field).bytes(&value);
@@ -211,7 +202,7 @@ async fn onwards(
     if let Some(after) = after {
         range.start = key_after(&at.id(after.to_bytes()).build());
     }
-    let found = store.scan(range, Order::Ascending, limit).await?;
+    let found = store.scan(range, ScanOrder::Ascending, limit).await?;
     let id = |(row_key, _): &(Key, Value)| row_key.last_chunk::<16>().copied().map(PayoutId::from_bytes);
     let keys: Vec<Key> = found.iter().filter_map(id).map(|id| key_of(account, id)).collect();
     let rows = store.get_many(&keys).await?;
@@ -220,7 +211,7 @@ async fn onwards(
 
 /// Which payouts are listed.
 #[derive(Debug, Clone, Default)]
-pub struct Filter {
+pub struct PayoutFilter {
     /// Those of this run.
     pub run: Option<PayoutRunId>,
     /// Those of this partner.
@@ -236,16 +227,16 @@ pub struct Filter {
 pub async fn list(
     store: &Store,
     account: AccountId,
-    filter: &Filter,
-    (wanted, passes): (Wanted, &(dyn Fn(&Payout) -> bool + Sync)),
-) -> Result<Page<Payout>, ReadError> {
+    filter: &PayoutFilter,
+    (wanted, passes): (ListPageRequest, &(dyn Fn(&Payout) -> bool + Sync)),
+) -> Result<ListPage<Payout>, ReadError> {
     // By what leaves the fewest.
     let values = match (filter.partner, filter.run) {
-        (Some(partner), _) => vec![by(Field::Partner, partner.to_bytes())],
-        (None, Some(run)) => vec![by(Field::Run, run.to_bytes())],
+        (Some(partner), _) => vec![index_value(PayoutIndex::Partner, partner.to_bytes())],
+        (None, Some(run)) => vec![index_value(PayoutIndex::Run, run.to_bytes())],
         (None, None) => filter.states.iter().copied().map(by_state).collect(),
     };
-    let source = Source { rows: Space::Payout, by: Space::PayoutBy, account, values };
+    let source = ListQuery { rows: Space::Payout, by: Space::PayoutBy, account, values };
     let all = |payout: &Payout| {
         (filter.states.is_empty() || filter.states.contains(&payout.state))
             && filter.run.is_none_or(|run| payout.run == run)

@@ -5,7 +5,7 @@ use mail::affiliate::portal::{PortalSession, PortalToken};
 use mail::id::{AccountId, PartnerId, SessionId};
 use serde::{Deserialize as _, Serialize as _};
 
-use crate::engine::{Batch, Key, Order, ReadError, Store};
+use crate::engine::{Batch, Key, ReadError, ScanOrder, Store};
 use crate::key::{Space, key};
 use crate::row::{self, stored};
 
@@ -32,24 +32,20 @@ pub fn delete(batch: &mut Batch, session: &PortalSession) {
 ///
 /// # Errors
 /// The store cannot be read.
-pub async fn get(
-    store: &Store,
-    token: &PortalToken,
-    now: Timestamp,
-) -> Result<Option<PortalSession>, ReadError> {
+pub async fn get(store: &Store, token: &PortalToken, now: Timestamp) -> Result<Option<PortalSession>, ReadError> {
     let found = store.get(&key_of(token.account, token.who, token.session)).await?;
     let found: Option<PortalSession> = found.as_deref().map(row::decode).transpose()?;
     Ok(found.filter(|session| session.secret == token.hash() && session.is_live(now)))
 }
 
 /// A partner's sessions, oldest first; those that have ended may be among them.
-async fn of_partner(
+async fn list_by_partner(
     store: &Store,
     (account, partner): (AccountId, PartnerId),
 ) -> Result<Vec<PortalSession>, ReadError> {
     let range = key(Space::PortalSession).account(account).id(partner.to_bytes()).range();
     // Two nodes may each have begun one at the same time: some more than there should be.
-    let rows = store.scan(range, Order::Ascending, 2 * SESSIONS_MAX).await?;
+    let rows = store.scan(range, ScanOrder::Ascending, 2 * SESSIONS_MAX).await?;
     rows.iter().map(|(_, row)| row::decode(row)).collect()
 }
 
@@ -57,14 +53,14 @@ async fn of_partner(
 ///
 /// # Errors
 /// The store cannot be read.
-pub async fn make_room(
+pub async fn evict_oldest(
     store: &Store,
     batch: &mut Batch,
     of: (AccountId, PartnerId),
     now: Timestamp,
 ) -> Result<(), ReadError> {
     let (live, ended): (Vec<_>, Vec<_>) =
-        of_partner(store, of).await?.into_iter().partition(|session| session.is_live(now));
+        list_by_partner(store, of).await?.into_iter().partition(|session| session.is_live(now));
     let too_many = (live.len() + 1).saturating_sub(SESSIONS_MAX);
     ended.iter().chain(live.iter().take(too_many)).for_each(|session| delete(batch, session));
     Ok(())
@@ -74,8 +70,8 @@ pub async fn make_room(
 ///
 /// # Errors
 /// The store cannot be read.
-pub async fn forget(store: &Store, batch: &mut Batch, of: (AccountId, PartnerId)) -> Result<(), ReadError> {
-    of_partner(store, of).await?.iter().for_each(|session| delete(batch, session));
+pub async fn delete_by_partner(store: &Store, batch: &mut Batch, of: (AccountId, PartnerId)) -> Result<(), ReadError> {
+    list_by_partner(store, of).await?.iter().for_each(|session| delete(batch, session));
     Ok(())
 }
 
@@ -92,19 +88,18 @@ mod tests {
             let now = at(i64::try_from(n).unwrap());
             let token = PortalToken::new(of, SessionId::new(now, 1), [7; 32]);
             let mut batch = Batch::progress();
-            make_room(&store, &mut batch, of, now).await.unwrap();
+            evict_oldest(&store, &mut batch, of, now).await.unwrap();
             create(&mut batch, &PortalSession::new(&token, now));
             store.commit(batch).await.unwrap();
             tokens.push(token);
         }
-        let live =
-            async |token: &PortalToken, second| get(&store, token, at(second)).await.unwrap().is_some();
+        let live = async |token: &PortalToken, second| get(&store, token, at(second)).await.unwrap().is_some();
         assert!(!live(&tokens[0], 30).await && live(&tokens[1], 30).await);
         let forged = PortalToken::new(of, tokens[1].session, [8; 32]);
         assert!(!live(&forged, 30).await);
         assert!(!live(&tokens[1], 12 * 3600 + 1).await, "its time is over");
         let mut batch = Batch::progress();
-        forget(&store, &mut batch, of).await.unwrap();
+        delete_by_partner(&store, &mut batch, of).await.unwrap();
         store.commit(batch).await.unwrap();
         assert!(!live(&tokens[1], 30).await);
     }

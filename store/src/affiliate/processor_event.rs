@@ -6,7 +6,7 @@ use mail::id::AccountId;
 use mail::words;
 use serde::{Deserialize, Serialize};
 
-use crate::engine::{Batch, Key, Order, ReadError, Store, Value};
+use crate::engine::{Batch, Key, ReadError, ScanOrder, Store, Value};
 use crate::key::{KeyReader, Space, key};
 use crate::row::{self, stored};
 
@@ -50,7 +50,7 @@ stored!(ProcessorEvent);
 
 /// An event's row as it was read.
 #[derive(Debug, Clone, Default)]
-pub struct Seen {
+pub struct StoredProcessorEvent {
     /// What it says; nothing when it is new.
     pub event: Option<ProcessorEvent>,
     row: Option<Value>,
@@ -69,14 +69,14 @@ fn key_by(account: AccountId, event: &ProcessorEvent) -> Key {
 ///
 /// # Errors
 /// The store cannot be read.
-pub async fn get(store: &Store, account: AccountId, id: &str) -> Result<Seen, ReadError> {
+pub async fn get(store: &Store, account: AccountId, id: &str) -> Result<StoredProcessorEvent, ReadError> {
     let row = store.get(&key_of(account, id)).await?;
     let event = row.as_deref().map(row::decode).transpose()?;
-    Ok(Seen { event, row })
+    Ok(StoredProcessorEvent { event, row })
 }
 
 /// Writes what became of an event that was looked for as `seen`; the commit conflicts when somebody else was quicker.
-pub fn put(batch: &mut Batch, account: AccountId, seen: &Seen, event: &ProcessorEvent) {
+pub fn put(batch: &mut Batch, account: AccountId, seen: &StoredProcessorEvent, event: &ProcessorEvent) {
     let at = key_of(account, &event.id);
     batch.check(at.clone(), seen.row.clone());
     if let Some(before) = &seen.event {
@@ -87,7 +87,7 @@ pub fn put(batch: &mut Batch, account: AccountId, seen: &Seen, event: &Processor
 }
 
 /// Forgets an event that was looked for as `seen`, if there is one; the commit conflicts when somebody else was quicker.
-pub fn forget(batch: &mut Batch, account: AccountId, seen: &Seen) {
+pub fn delete(batch: &mut Batch, account: AccountId, seen: &StoredProcessorEvent) {
     if let Some(event) = &seen.event {
         let at = key_of(account, &event.id);
         batch.check(at.clone(), seen.row.clone());
@@ -97,7 +97,7 @@ pub fn forget(batch: &mut Batch, account: AccountId, seen: &Seen) {
 }
 
 /// Where a list of events goes on: after one that came then, with this id.
-pub type After = (Timestamp, String);
+pub type ProcessorEventCursor = (Timestamp, String);
 
 /// Events that stand so, newest first, at most `limit`.
 ///
@@ -106,7 +106,7 @@ pub type After = (Timestamp, String);
 pub async fn list(
     store: &Store,
     account: AccountId,
-    (status, after): (EventStatus, Option<&After>),
+    (status, after): (EventStatus, Option<&ProcessorEventCursor>),
     limit: usize,
 ) -> Result<Vec<ProcessorEvent>, ReadError> {
     let prefix = key(Space::ProcessorEventBy).account(account).text(status.as_str());
@@ -115,7 +115,7 @@ pub async fn list(
         range.end = prefix.time(*at).text(id).build();
     }
     let mut keys = Vec::new();
-    for (row_key, _) in store.scan(range, Order::Descending, limit).await? {
+    for (row_key, _) in store.scan(range, ScanOrder::Descending, limit).await? {
         let mut reader = KeyReader::new(Space::ProcessorEventBy, &row_key).map_err(row::damaged)?;
         reader.id().map_err(row::damaged)?;
         reader.text().and_then(|_| reader.time()).map_err(row::damaged)?;
@@ -129,21 +129,16 @@ pub async fn list(
 ///
 /// # Errors
 /// The store cannot be read.
-pub async fn count(
-    store: &Store,
-    account: AccountId,
-    status: EventStatus,
-    limit: usize,
-) -> Result<usize, ReadError> {
+pub async fn count(store: &Store, account: AccountId, status: EventStatus, limit: usize) -> Result<usize, ReadError> {
     let range = key(Space::ProcessorEventBy).account(account).text(status.as_str()).range();
-    Ok(store.scan(range, Order::Descending, limit).await?.len())
+    Ok(store.scan(range, ScanOrder::Descending, limit).await?.len())
 }
 
 /// Forgets events that came before then, at most `limit`; how many they are.
 ///
 /// # Errors
 /// The store cannot be read.
-pub async fn forget_before(
+pub async fn purge_before(
     store: &Store,
     batch: &mut Batch,
     (account, before): (AccountId, Timestamp),
@@ -153,7 +148,7 @@ pub async fn forget_before(
     for status in EventStatus::ALL {
         let prefix = key(Space::ProcessorEventBy).account(account).text(status.as_str());
         let range = prefix.clone().range().start..prefix.time(before).build();
-        for (row_key, _) in store.scan(range, Order::Ascending, limit.saturating_sub(found)).await? {
+        for (row_key, _) in store.scan(range, ScanOrder::Ascending, limit.saturating_sub(found)).await? {
             let mut reader = KeyReader::new(Space::ProcessorEventBy, &row_key).map_err(row::damaged)?;
             reader.id().and_then(|_| reader.text()).and_then(|_| reader.time()).map_err(row::damaged)?;
             // It may have been tried again since, and lie elsewhere.

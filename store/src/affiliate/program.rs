@@ -3,12 +3,13 @@
 use std::collections::BTreeMap;
 
 use jiff::Timestamp;
-use mail::address::{Address, Name};
+use mail::address::{Address, DomainName};
 use mail::affiliate::money::Currency;
 use mail::affiliate::program::{
-    AfterPayout, Attribution, Mode, PayoutMethod, Processor, Program, ProgramStatus, Settings,
+    AffiliateProgram, AfterPayout, Attribution, PaymentProcessor, PayoutMethod, ProcessorMode, ProgramSettings,
+    ProgramStatus,
 };
-use mail::domain::SealedKey;
+use mail::domain::SealedSecret;
 use mail::id::{AccountId, CampaignId, ProgramId};
 use serde::{Deserialize, Serialize};
 
@@ -17,11 +18,11 @@ use crate::key::{Space, key};
 use crate::row::{self, stored};
 
 #[derive(Serialize, Deserialize)]
-#[serde(remote = "Settings")]
-struct SettingsRow {
+#[serde(remote = "ProgramSettings")]
+struct ProgramSettingsRow {
     website_url: String,
     currency: Currency,
-    mode: Mode,
+    mode: ProcessorMode,
     attribution: Attribution,
     new_customers_only: bool,
     metadata_key: String,
@@ -34,9 +35,9 @@ struct SettingsRow {
     suspended_accrue: bool,
     allowed_origins: Vec<String>,
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
-    banned_referrers: Vec<Name>,
+    banned_referrers: Vec<DomainName>,
     #[serde(default, skip_serializing_if = "Option::is_none")]
-    portal_domain: Option<Name>,
+    portal_domain: Option<DomainName>,
     #[serde(default, skip_serializing_if = "Option::is_none")]
     terms_url: Option<String>,
     #[serde(default, skip_serializing_if = "Option::is_none")]
@@ -46,12 +47,12 @@ struct SettingsRow {
 }
 
 #[derive(Serialize, Deserialize)]
-#[serde(remote = "Processor")]
+#[serde(remote = "PaymentProcessor")]
 struct ProcessorRow {
     api_base: String,
     #[serde(default, skip_serializing_if = "Option::is_none")]
-    restricted_key: Option<SealedKey>,
-    webhook_secrets: Vec<SealedKey>,
+    restricted_key: Option<SealedSecret>,
+    webhook_secrets: Vec<SealedSecret>,
     #[serde(default, skip_serializing_if = "Option::is_none")]
     account_id: Option<String>,
     #[serde(default, skip_serializing_if = "Option::is_none")]
@@ -62,42 +63,42 @@ struct ProcessorRow {
 mod processor {
     use serde::{Deserialize, Deserializer, Serialize, Serializer};
 
-    use super::{Processor, ProcessorRow};
+    use super::{PaymentProcessor, ProcessorRow};
 
     #[derive(Serialize, Deserialize)]
-    struct Row(#[serde(with = "ProcessorRow")] Processor);
+    struct OwnedProcessor(#[serde(with = "ProcessorRow")] PaymentProcessor);
 
     #[derive(Serialize)]
-    struct RowOf<'a>(#[serde(with = "ProcessorRow")] &'a Processor);
+    struct ProcessorRef<'a>(#[serde(with = "ProcessorRow")] &'a PaymentProcessor);
 
     #[expect(clippy::ref_option, reason = "serde's signature")]
-    pub(super) fn serialize<S: Serializer>(processor: &Option<Processor>, out: S) -> Result<S::Ok, S::Error> {
-        processor.as_ref().map(RowOf).serialize(out)
+    pub(super) fn serialize<S: Serializer>(processor: &Option<PaymentProcessor>, out: S) -> Result<S::Ok, S::Error> {
+        processor.as_ref().map(ProcessorRef).serialize(out)
     }
 
-    pub(super) fn deserialize<'de, D: Deserializer<'de>>(input: D) -> Result<Option<Processor>, D::Error> {
-        Ok(Option::<Row>::deserialize(input)?.map(|row| row.0))
+    pub(super) fn deserialize<'de, D: Deserializer<'de>>(input: D) -> Result<Option<PaymentProcessor>, D::Error> {
+        Ok(Option::<OwnedProcessor>::deserialize(input)?.map(|row| row.0))
     }
 }
 
 #[derive(Serialize, Deserialize)]
-#[serde(remote = "Program")]
+#[serde(remote = "AffiliateProgram")]
 struct ProgramRow {
     id: ProgramId,
     account: AccountId,
     status: ProgramStatus,
-    #[serde(with = "SettingsRow")]
-    settings: Settings,
+    #[serde(with = "ProgramSettingsRow")]
+    settings: ProgramSettings,
     #[serde(default, skip_serializing_if = "Option::is_none")]
     default_campaign: Option<CampaignId>,
     publishable_key: String,
     #[serde(default, with = "processor", skip_serializing_if = "Option::is_none")]
-    processor: Option<Processor>,
+    processor: Option<PaymentProcessor>,
     rev: u64,
     created_at: Timestamp,
     updated_at: Timestamp,
 }
-stored!(Program as ProgramRow);
+stored!(AffiliateProgram as ProgramRow);
 
 fn key_of(account: AccountId) -> Key {
     key(Space::Program).account(account).build()
@@ -109,7 +110,7 @@ fn key_by(name: &str) -> Key {
 }
 
 /// Writes an account's new program; the commit conflicts when it has one.
-pub fn create(batch: &mut Batch, program: &Program) {
+pub fn create(batch: &mut Batch, program: &AffiliateProgram) {
     let account = program.account.to_string();
     batch.check(key_of(program.account), None);
     batch.put(key_of(program.account), row::encode(program));
@@ -119,8 +120,8 @@ pub fn create(batch: &mut Batch, program: &Program) {
 
 /// Changes a program that was read as `before`; the commit conflicts when it is no more like that, or when the host of
 /// its portal is another program's.
-pub fn update(batch: &mut Batch, before: &Program, after: &Program) {
-    expect(batch, before);
+pub fn update(batch: &mut Batch, before: &AffiliateProgram, after: &AffiliateProgram) {
+    check_unchanged(batch, before);
     let (old, new) = (&before.settings.portal_domain, &after.settings.portal_domain);
     if old != new {
         if let Some(host) = old {
@@ -135,18 +136,18 @@ pub fn update(batch: &mut Batch, before: &Program, after: &Program) {
 }
 
 /// Names and hosts do not meet: no name has a dot.
-fn key_by_host(host: &Name) -> Key {
+fn key_by_host(host: &DomainName) -> Key {
     key_by(&format!("host.{}", host.as_str().to_ascii_lowercase()))
 }
 
 /// Whether a conflict was about the host of a portal: another program has it.
 #[must_use]
-pub fn is_host(conflict: &Key, host: &Name) -> bool {
+pub fn is_host_conflict(conflict: &Key, host: &DomainName) -> bool {
     *conflict == key_by_host(host)
 }
 
 /// What is committed holds only while the program is as it was read.
-pub fn expect(batch: &mut Batch, program: &Program) {
+pub fn check_unchanged(batch: &mut Batch, program: &AffiliateProgram) {
     batch.check(key_of(program.account), Some(row::encode(program)));
 }
 
@@ -154,7 +155,7 @@ pub fn expect(batch: &mut Batch, program: &Program) {
 ///
 /// # Errors
 /// The store cannot be read.
-pub async fn get(store: &Store, account: AccountId) -> Result<Option<Program>, ReadError> {
+pub async fn get(store: &Store, account: AccountId) -> Result<Option<AffiliateProgram>, ReadError> {
     store.get(&key_of(account)).await?.map(|row| row::decode(&row)).transpose()
 }
 
@@ -162,19 +163,19 @@ pub async fn get(store: &Store, account: AccountId) -> Result<Option<Program>, R
 ///
 /// # Errors
 /// The store cannot be read.
-pub async fn named(store: &Store, name: &str) -> Result<Option<Program>, ReadError> {
-    found_by(store, &key_by(name)).await
+pub async fn find_by_id_or_key(store: &Store, name: &str) -> Result<Option<AffiliateProgram>, ReadError> {
+    find_by_index_key(store, &key_by(name)).await
 }
 
 /// The program whose portal has this host.
 ///
 /// # Errors
 /// The store cannot be read.
-pub async fn of_host(store: &Store, host: &Name) -> Result<Option<Program>, ReadError> {
-    found_by(store, &key_by_host(host)).await
+pub async fn find_by_host(store: &Store, host: &DomainName) -> Result<Option<AffiliateProgram>, ReadError> {
+    find_by_index_key(store, &key_by_host(host)).await
 }
 
-async fn found_by(store: &Store, by: &Key) -> Result<Option<Program>, ReadError> {
+async fn find_by_index_key(store: &Store, by: &Key) -> Result<Option<AffiliateProgram>, ReadError> {
     let Some(row) = store.get(by).await? else { return Ok(None) };
     let account = std::str::from_utf8(&row).ok().and_then(|text| text.parse().ok());
     let Some(account) = account else { return Err(row::damaged("a program's account")) };

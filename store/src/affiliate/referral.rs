@@ -5,23 +5,23 @@ use jiff::Timestamp;
 use mail::address::Address;
 use mail::affiliate::money::Currency;
 use mail::affiliate::referral::{
-    Blocked, Dealings, Flag, Referral, ReferralSource, ReferralStatus, RejectReason, Rejection, Review,
-    ReviewStatus,
+    FraudFlag, Referral, ReferralActivity, ReferralBlock, ReferralRejection, ReferralReview, ReferralSource,
+    ReferralStatus, RejectReason, ReviewStatus,
 };
 use mail::id::{AccountId, PartnerId, PartnerLinkId, ReferralId, VisitId};
 use serde::{Deserialize, Serialize};
 
-use super::By;
+use super::IndexValue;
 use super::brought;
-use super::listing::{self, Page, Source, Wanted};
-use crate::engine::{Batch, Key, Order, ReadError, Store};
+use super::listing::{self, ListPage, ListPageRequest, ListQuery};
+use crate::engine::{Batch, Key, ReadError, ScanOrder, Store};
 use crate::key::{Space, key};
 use crate::row::{self, stored};
 
 #[derive(Serialize, Deserialize)]
-#[serde(remote = "Review")]
+#[serde(remote = "ReferralReview")]
 struct ReviewRow {
-    flags: Vec<Flag>,
+    flags: Vec<FraudFlag>,
     status: ReviewStatus,
     created_at: Timestamp,
     #[serde(default, skip_serializing_if = "Option::is_none")]
@@ -32,26 +32,26 @@ struct ReviewRow {
 mod review {
     use serde::{Deserialize, Deserializer, Serialize, Serializer};
 
-    use super::{Review, ReviewRow};
+    use super::{ReferralReview, ReviewRow};
 
     #[derive(Serialize, Deserialize)]
-    struct Row(#[serde(with = "ReviewRow")] Review);
+    struct OwnedReview(#[serde(with = "ReviewRow")] ReferralReview);
 
     #[derive(Serialize)]
-    struct RowOf<'a>(#[serde(with = "ReviewRow")] &'a Review);
+    struct ReviewRef<'a>(#[serde(with = "ReviewRow")] &'a ReferralReview);
 
     #[expect(clippy::ref_option, reason = "serde's signature")]
-    pub(super) fn serialize<S: Serializer>(review: &Option<Review>, out: S) -> Result<S::Ok, S::Error> {
-        review.as_ref().map(RowOf).serialize(out)
+    pub(super) fn serialize<S: Serializer>(review: &Option<ReferralReview>, out: S) -> Result<S::Ok, S::Error> {
+        review.as_ref().map(ReviewRef).serialize(out)
     }
 
-    pub(super) fn deserialize<'de, D: Deserializer<'de>>(input: D) -> Result<Option<Review>, D::Error> {
-        Ok(Option::<Row>::deserialize(input)?.map(|row| row.0))
+    pub(super) fn deserialize<'de, D: Deserializer<'de>>(input: D) -> Result<Option<ReferralReview>, D::Error> {
+        Ok(Option::<OwnedReview>::deserialize(input)?.map(|row| row.0))
     }
 }
 
 #[derive(Serialize, Deserialize)]
-#[serde(remote = "Rejection")]
+#[serde(remote = "ReferralRejection")]
 struct RejectionRow {
     reason: RejectReason,
     was: ReferralStatus,
@@ -61,17 +61,17 @@ struct RejectionRow {
 mod rejection {
     use serde::{Deserialize, Deserializer, Serialize, Serializer};
 
-    use super::{Rejection, RejectionRow};
+    use super::{ReferralRejection, RejectionRow};
 
     #[derive(Serialize, Deserialize)]
-    struct Row(#[serde(with = "RejectionRow")] Rejection);
+    struct Row(#[serde(with = "RejectionRow")] ReferralRejection);
 
     #[expect(clippy::ref_option, reason = "serde's signature")]
-    pub(super) fn serialize<S: Serializer>(rejection: &Option<Rejection>, out: S) -> Result<S::Ok, S::Error> {
+    pub(super) fn serialize<S: Serializer>(rejection: &Option<ReferralRejection>, out: S) -> Result<S::Ok, S::Error> {
         rejection.map(Row).serialize(out)
     }
 
-    pub(super) fn deserialize<'de, D: Deserializer<'de>>(input: D) -> Result<Option<Rejection>, D::Error> {
+    pub(super) fn deserialize<'de, D: Deserializer<'de>>(input: D) -> Result<Option<ReferralRejection>, D::Error> {
         Ok(Option::<Row>::deserialize(input)?.map(|row| row.0))
     }
 }
@@ -97,13 +97,13 @@ struct ReferralRow {
     #[serde(default, skip_serializing_if = "Option::is_none")]
     visit: Option<VisitId>,
     #[serde(default, skip_serializing_if = "Option::is_none")]
-    blocked: Option<Blocked>,
+    blocked: Option<ReferralBlock>,
     #[serde(default, with = "rejection", skip_serializing_if = "Option::is_none")]
-    rejection: Option<Rejection>,
+    rejection: Option<ReferralRejection>,
     #[serde(default, with = "review", skip_serializing_if = "Option::is_none")]
-    review: Option<Review>,
+    review: Option<ReferralReview>,
     #[serde(default)]
-    dealings: Dealings,
+    dealings: ReferralActivity,
     #[serde(default)]
     revenue_cents: i64,
     #[serde(default, skip_serializing_if = "Option::is_none")]
@@ -120,30 +120,30 @@ stored!(Referral as ReferralRow);
 
 /// By what referrals are listed.
 #[repr(u8)]
-enum Field {
+enum ReferralIndex {
     Partner = 1,
     Status = 2,
     Email = 3,
     Review = 4,
 }
 
-fn by_partner(partner: PartnerId) -> By {
-    (Field::Partner as u8, partner.to_bytes().to_vec())
+fn by_partner(partner: PartnerId) -> IndexValue {
+    (ReferralIndex::Partner as u8, partner.to_bytes().to_vec())
 }
 
-fn by_status(status: ReferralStatus) -> By {
-    (Field::Status as u8, status.as_str().as_bytes().to_vec())
+fn by_status(status: ReferralStatus) -> IndexValue {
+    (ReferralIndex::Status as u8, status.as_str().as_bytes().to_vec())
 }
 
-fn by_email(email: &Address) -> By {
-    (Field::Email as u8, email.to_string().to_lowercase().into_bytes())
+fn by_email(email: &Address) -> IndexValue {
+    (ReferralIndex::Email as u8, email.to_string().to_lowercase().into_bytes())
 }
 
-fn by_review(status: ReviewStatus) -> By {
-    (Field::Review as u8, status.as_str().as_bytes().to_vec())
+fn by_review(status: ReviewStatus) -> IndexValue {
+    (ReferralIndex::Review as u8, status.as_str().as_bytes().to_vec())
 }
 
-fn listed_by(referral: &Referral) -> Vec<By> {
+fn index_values(referral: &Referral) -> Vec<IndexValue> {
     let mut by = vec![by_partner(referral.partner), by_status(referral.status)];
     by.extend(referral.email.as_ref().map(by_email));
     by.extend(referral.review.as_ref().map(|review| by_review(review.status)));
@@ -156,14 +156,14 @@ fn key_of(account: AccountId, id: ReferralId) -> Key {
 
 /// What a person is known by: who has it is asked and paid for nobody else's sake.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub enum Claim {
+pub enum ReferralClaim {
     /// An address, whatever its case.
     Email(Address),
     /// The processor's customer.
     Customer(String),
 }
 
-impl Claim {
+impl ReferralClaim {
     fn key(&self, account: AccountId) -> Key {
         let (kind, text) = match self {
             Self::Email(email) => (1, email.to_string().to_lowercase()),
@@ -173,16 +173,16 @@ impl Claim {
     }
 }
 
-fn claims(referral: &Referral) -> Vec<Claim> {
+fn claims(referral: &Referral) -> Vec<ReferralClaim> {
     // Who is rejected holds nobody back; who was rejected by the owner keeps the person from being claimed anew.
     if referral.rejection.is_some_and(|rejection| rejection.reason == RejectReason::Expired) {
         return Vec::new();
     }
-    let email = referral.email.clone().map(Claim::Email);
-    email.into_iter().chain(referral.customers().cloned().map(Claim::Customer)).collect()
+    let email = referral.email.clone().map(ReferralClaim::Email);
+    email.into_iter().chain(referral.customers().cloned().map(ReferralClaim::Customer)).collect()
 }
 
-fn held_by(id: ReferralId) -> Vec<u8> {
+fn holder_value(id: ReferralId) -> Vec<u8> {
     id.to_string().into_bytes()
 }
 
@@ -193,51 +193,51 @@ pub fn create(batch: &mut Batch, referral: &Referral, lapsed: Option<ReferralId>
         let at = claim.key(referral.account);
         let held = match (&claim, lapsed) {
             // What lapses has no customer.
-            (Claim::Email(_), Some(lapsed)) => Some(held_by(lapsed).into()),
+            (ReferralClaim::Email(_), Some(lapsed)) => Some(holder_value(lapsed).into()),
             _ => None,
         };
         batch.check(at.clone(), held);
-        batch.put(at, held_by(referral.id));
+        batch.put(at, holder_value(referral.id));
     }
-    listing::relist(batch, place(referral), &[], &listed_by(referral));
-    brought::note(batch, None, referral);
+    listing::update_index(batch, index_ref(referral), &[], &index_values(referral));
+    brought::record_change(batch, None, referral);
     batch.put(key_of(referral.account, referral.id), row::encode(referral));
 }
 
-fn place(referral: &Referral) -> (Space, AccountId, [u8; 16]) {
+fn index_ref(referral: &Referral) -> (Space, AccountId, [u8; 16]) {
     (Space::ReferralBy, referral.account, referral.id.to_bytes())
 }
 
 /// What is committed holds only while the referral is as it was read.
-pub fn expect(batch: &mut Batch, referral: &Referral) {
+pub fn check_unchanged(batch: &mut Batch, referral: &Referral) {
     batch.check(key_of(referral.account, referral.id), Some(row::encode(referral)));
 }
 
 /// Changes a referral that was read as `before`; the commit conflicts when it is no more like that, or when what it is
 /// known by from now on is another one's.
 pub fn update(batch: &mut Batch, before: &Referral, after: &Referral) {
-    expect(batch, before);
+    check_unchanged(batch, before);
     let (old, new) = (claims(before), claims(after));
     for claim in new.iter().filter(|claim| !old.contains(claim)) {
         let at = claim.key(after.account);
         batch.check(at.clone(), None);
-        batch.put(at, held_by(after.id));
+        batch.put(at, holder_value(after.id));
     }
     for claim in old.iter().filter(|claim| !new.contains(claim)) {
         batch.delete(claim.key(before.account));
     }
-    relisted(batch, before, after);
+    update_indexed_row(batch, before, after);
 }
 
 /// Rejects a referral that has lapsed, in the batch in which [`create`] passed on what it held.
-pub fn pass_on(batch: &mut Batch, before: &Referral, after: &Referral) {
-    expect(batch, before);
-    relisted(batch, before, after);
+pub fn reject_lapsed(batch: &mut Batch, before: &Referral, after: &Referral) {
+    check_unchanged(batch, before);
+    update_indexed_row(batch, before, after);
 }
 
-fn relisted(batch: &mut Batch, before: &Referral, after: &Referral) {
-    listing::relist(batch, place(before), &listed_by(before), &listed_by(after));
-    brought::note(batch, Some(before), after);
+fn update_indexed_row(batch: &mut Batch, before: &Referral, after: &Referral) {
+    listing::update_index(batch, index_ref(before), &index_values(before), &index_values(after));
+    brought::record_change(batch, Some(before), after);
     batch.put(key_of(after.account, after.id), row::encode(after));
 }
 
@@ -253,7 +253,11 @@ pub async fn get(store: &Store, account: AccountId, id: ReferralId) -> Result<Op
 ///
 /// # Errors
 /// The store cannot be read.
-pub async fn holder(store: &Store, account: AccountId, claim: &Claim) -> Result<Option<Referral>, ReadError> {
+pub async fn find_claim_holder(
+    store: &Store,
+    account: AccountId,
+    claim: &ReferralClaim,
+) -> Result<Option<Referral>, ReadError> {
     let Some(row) = store.get(&claim.key(account)).await? else { return Ok(None) };
     match std::str::from_utf8(&row).ok().and_then(|text| text.parse().ok()) {
         Some(id) => get(store, account, id).await,
@@ -274,13 +278,13 @@ pub async fn count_since(
     let (field, value) = by_partner(partner);
     let of = key(Space::ReferralBy).account(account).u8(field).bytes(&value);
     let first = of.clone().id(ReferralId::new(since, 0).to_bytes()).build();
-    let rows = store.scan(first..of.range().end, Order::Ascending, at_most).await?;
+    let rows = store.scan(first..of.range().end, ScanOrder::Ascending, at_most).await?;
     Ok(rows.len())
 }
 
 /// Which referrals are listed.
 #[derive(Debug, Clone, Default)]
-pub struct Filter {
+pub struct ReferralFilter {
     /// Those that stand in one of these; in any when empty.
     pub statuses: Vec<ReferralStatus>,
     /// Those that came in one of these ways; in any when empty.
@@ -295,10 +299,9 @@ pub struct Filter {
     pub created_before: Option<Timestamp>,
 }
 
-impl Filter {
+impl ReferralFilter {
     fn passes(&self, referral: &Referral) -> bool {
-        let is_same =
-            |email: &Address| referral.email.as_ref().is_some_and(|held| by_email(held) == by_email(email));
+        let is_same = |email: &Address| referral.email.as_ref().is_some_and(|held| by_email(held) == by_email(email));
         (self.statuses.is_empty() || self.statuses.contains(&referral.status))
             && (self.sources.is_empty() || self.sources.contains(&referral.source))
             && self.partner.is_none_or(|partner| referral.partner == partner)
@@ -307,7 +310,7 @@ impl Filter {
             && self.created_before.is_none_or(|before| referral.created_at < before)
     }
 
-    fn values(&self) -> Vec<By> {
+    fn index_ranges(&self) -> Vec<IndexValue> {
         // By what leaves the fewest.
         if let Some(email) = &self.email {
             return vec![by_email(email)];
@@ -326,11 +329,11 @@ impl Filter {
 pub async fn list(
     store: &Store,
     account: AccountId,
-    filter: &Filter,
-    wanted: Wanted,
-) -> Result<Page<Referral>, ReadError> {
-    let source = Source { rows: Space::Referral, by: Space::ReferralBy, account, values: filter.values() };
-    let wanted = wanted.within(filter.created_after, filter.created_before);
+    filter: &ReferralFilter,
+    wanted: ListPageRequest,
+) -> Result<ListPage<Referral>, ReadError> {
+    let source = ListQuery { rows: Space::Referral, by: Space::ReferralBy, account, values: filter.index_ranges() };
+    let wanted = wanted.created_between(filter.created_after, filter.created_before);
     listing::list(store, &source, wanted, &|referral| filter.passes(referral)).await
 }
 
@@ -338,14 +341,14 @@ pub async fn list(
 ///
 /// # Errors
 /// The store cannot be read.
-pub async fn reviews(
+pub async fn list_reviews(
     store: &Store,
     account: AccountId,
     statuses: &[ReviewStatus],
-    wanted: Wanted,
-) -> Result<Page<Referral>, ReadError> {
+    wanted: ListPageRequest,
+) -> Result<ListPage<Referral>, ReadError> {
     let asked = if statuses.is_empty() { ReviewStatus::ALL } else { statuses };
     let values = asked.iter().copied().map(by_review).collect();
-    let source = Source { rows: Space::Referral, by: Space::ReferralBy, account, values };
+    let source = ListQuery { rows: Space::Referral, by: Space::ReferralBy, account, values };
     listing::list(store, &source, wanted, &|_: &Referral| true).await
 }

@@ -11,18 +11,18 @@ use std::net::IpAddr;
 
 use jiff::Timestamp;
 use mail::address::Address;
-use mail::affiliate::referral::Flag;
-use mail::affiliate::visit::Visit;
+use mail::affiliate::referral::FraudFlag;
+use mail::affiliate::visit::PartnerVisit;
 use mail::id::{AccountId, PartnerId, PartnerLinkId, ReferralId, VisitId};
 use serde::{Deserialize, Serialize};
 
-use crate::engine::{Batch, Key, Order, ReadError, Store, Value};
-use crate::key::{KeyReader, Space, after, key};
+use crate::engine::{Batch, Key, ReadError, ScanOrder, Store, Value};
+use crate::key::{KeyReader, Space, key, successor};
 use crate::row::{self, stored};
 
 #[derive(Serialize, Deserialize)]
-#[serde(remote = "Visit")]
-struct VisitRow {
+#[serde(remote = "PartnerVisit")]
+struct AffiliateVisitRow {
     id: VisitId,
     account: AccountId,
     partner: PartnerId,
@@ -34,7 +34,7 @@ struct VisitRow {
     #[serde(default, skip_serializing_if = "Option::is_none")]
     from: Option<IpAddr>,
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
-    flags: Vec<Flag>,
+    flags: Vec<FraudFlag>,
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     people: Vec<Address>,
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
@@ -42,18 +42,18 @@ struct VisitRow {
     clicked_at: Timestamp,
     expires_at: Timestamp,
 }
-stored!(Visit as VisitRow);
+stored!(PartnerVisit as AffiliateVisitRow);
 
 /// Whose visit it is.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub enum Of {
+pub enum VisitorIdentity {
     /// A visitor's, by the number in the browser's cookie.
     Visitor(String),
     /// A person's, whatever the case of the address.
     Person(Address),
 }
 
-impl Of {
+impl VisitorIdentity {
     fn key(&self, account: AccountId) -> Key {
         let (kind, text) = match self {
             Self::Visitor(visitor) => (1, visitor.clone()),
@@ -65,9 +65,9 @@ impl Of {
 
 /// What was found of somebody: the visit that stands, and what the row said.
 #[derive(Debug, Clone, Default)]
-pub struct Standing {
+pub struct StoredCurrentVisit {
     /// The visit, if there is one that is kept.
-    pub visit: Option<Visit>,
+    pub visit: Option<PartnerVisit>,
     seen: Option<Value>,
 }
 
@@ -75,31 +75,36 @@ fn key_of(account: AccountId, id: VisitId) -> Key {
     key(Space::Visit).account(account).id(id.to_bytes()).build()
 }
 
-fn key_of_end(visit: &Visit) -> Key {
-    key(Space::VisitEnd).account(visit.account).time(visit.kept_until()).id(visit.id.to_bytes()).build()
+fn key_of_end(visit: &PartnerVisit) -> Key {
+    key(Space::VisitEnd).account(visit.account).time(visit.retained_until()).id(visit.id.to_bytes()).build()
 }
 
 /// Writes a new visit.
-pub fn create(batch: &mut Batch, visit: &Visit) {
+pub fn create(batch: &mut Batch, visit: &PartnerVisit) {
     batch.put_fresh(key_of(visit.account, visit.id), row::encode(visit));
     batch.put_fresh(key_of_end(visit), Value::new());
 }
 
 /// Says which visit of somebody stands from now on; the commit conflicts when it is another than was read.
-pub fn stand(batch: &mut Batch, (account, of): (AccountId, &Of), before: &Standing, id: VisitId) {
+pub fn set_current(
+    batch: &mut Batch,
+    (account, of): (AccountId, &VisitorIdentity),
+    before: &StoredCurrentVisit,
+    id: VisitId,
+) {
     let at = of.key(account);
     batch.check(at.clone(), before.seen.clone());
     batch.put(at, id.to_string().into_bytes());
 }
 
 /// What is committed holds only while the visit is as it was read.
-pub fn expect(batch: &mut Batch, visit: &Visit) {
+pub fn check_unchanged(batch: &mut Batch, visit: &PartnerVisit) {
     batch.check(key_of(visit.account, visit.id), Some(row::encode(visit)));
 }
 
 /// Changes a visit that was read as `before`; the commit conflicts when it is no more like that. When it ends stays.
-pub fn update(batch: &mut Batch, before: &Visit, after: &Visit) {
-    expect(batch, before);
+pub fn update(batch: &mut Batch, before: &PartnerVisit, after: &PartnerVisit) {
+    check_unchanged(batch, before);
     batch.put(key_of(after.account, after.id), row::encode(after));
 }
 
@@ -107,7 +112,7 @@ pub fn update(batch: &mut Batch, before: &Visit, after: &Visit) {
 ///
 /// # Errors
 /// The store cannot be read.
-pub async fn get(store: &Store, account: AccountId, id: VisitId) -> Result<Option<Visit>, ReadError> {
+pub async fn get(store: &Store, account: AccountId, id: VisitId) -> Result<Option<PartnerVisit>, ReadError> {
     store.get(&key_of(account, id)).await?.map(|row| row::decode(&row)).transpose()
 }
 
@@ -115,10 +120,14 @@ pub async fn get(store: &Store, account: AccountId, id: VisitId) -> Result<Optio
 ///
 /// # Errors
 /// The store cannot be read.
-pub async fn standing(store: &Store, account: AccountId, of: &Of) -> Result<Standing, ReadError> {
-    let Some(seen) = store.get(&of.key(account)).await? else { return Ok(Standing::default()) };
+pub async fn find_current(
+    store: &Store,
+    account: AccountId,
+    of: &VisitorIdentity,
+) -> Result<StoredCurrentVisit, ReadError> {
+    let Some(seen) = store.get(&of.key(account)).await? else { return Ok(StoredCurrentVisit::default()) };
     let id = read_id(&seen)?;
-    Ok(Standing { visit: get(store, account, id).await?, seen: Some(seen) })
+    Ok(StoredCurrentVisit { visit: get(store, account, id).await?, seen: Some(seen) })
 }
 
 fn read_id(row: &Value) -> Result<VisitId, ReadError> {
@@ -131,7 +140,7 @@ fn read_id(row: &Value) -> Result<VisitId, ReadError> {
 ///
 /// # Errors
 /// The store cannot be read.
-pub async fn forget_ended(
+pub async fn purge_expired(
     store: &Store,
     batch: &mut Batch,
     (account, from): (AccountId, Option<Key>),
@@ -144,8 +153,8 @@ pub async fn forget_ended(
     if from >= end {
         return Ok(None);
     }
-    let rows = store.scan(from..end, Order::Ascending, limit).await?;
-    let next = rows.last().filter(|_| rows.len() == limit).map(|(at, _)| after(at));
+    let rows = store.scan(from..end, ScanOrder::Ascending, limit).await?;
+    let next = rows.last().filter(|_| rows.len() == limit).map(|(at, _)| successor(at));
     let mut keys = Vec::with_capacity(rows.len());
     for (at, _) in rows {
         let mut reader = KeyReader::new(Space::VisitEnd, &at).map_err(row::damaged)?;
@@ -157,10 +166,10 @@ pub async fn forget_ended(
     let mut whose = Vec::new();
     for (at, row) in keys.into_iter().zip(found) {
         let Some(row) = row else { continue };
-        let visit: Visit = row::decode(&row)?;
+        let visit: PartnerVisit = row::decode(&row)?;
         batch.delete(at);
-        let people = visit.people.into_iter().map(Of::Person);
-        let all = visit.visitors.into_iter().map(Of::Visitor).chain(people);
+        let people = visit.people.into_iter().map(VisitorIdentity::Person);
+        let all = visit.visitors.into_iter().map(VisitorIdentity::Visitor).chain(people);
         whose.extend(all.map(|of| (visit.id, of.key(account))));
     }
     let keys: Vec<Key> = whose.iter().map(|(_, at)| at.clone()).collect();
@@ -178,8 +187,8 @@ mod tests {
     use super::*;
     use jiff::SignedDuration;
 
-    fn visit(account: AccountId, number: u128, at: Timestamp) -> Visit {
-        Visit {
+    fn visit(account: AccountId, number: u128, at: Timestamp) -> PartnerVisit {
+        PartnerVisit {
             id: VisitId::new(at, number),
             account,
             partner: PartnerId::new(at, 1),
@@ -187,7 +196,7 @@ mod tests {
             visitors: vec![format!("visitor-{number}")],
             sub_id: Some("june".to_owned()),
             from: Some("192.0.2.1".parse().unwrap()),
-            flags: vec![Flag::PaidClick],
+            flags: vec![FraudFlag::PaidClick],
             people: vec![format!("P{number}@example.com").parse().unwrap()],
             referrals: Vec::new(),
             clicked_at: at,
@@ -203,34 +212,36 @@ mod tests {
         for number in 1..=3 {
             let one = visit(account, number, at);
             create(&mut batch, &one);
-            for of in [Of::Visitor(one.visitors[0].clone()), Of::Person(one.people[0].clone())] {
-                stand(&mut batch, (account, &of), &Standing::default(), one.id);
+            for of in
+                [VisitorIdentity::Visitor(one.visitors[0].clone()), VisitorIdentity::Person(one.people[0].clone())]
+            {
+                set_current(&mut batch, (account, &of), &StoredCurrentVisit::default(), one.id);
             }
         }
         store.commit(batch.clone()).await.unwrap();
         assert!(store.commit(batch).await.is_err(), "the visitor has one");
-        let of = Of::Person("p2@Example.com".parse().unwrap());
-        let found = standing(&store, account, &of).await.unwrap();
+        let of = VisitorIdentity::Person("p2@Example.com".parse().unwrap());
+        let found = find_current(&store, account, &of).await.unwrap();
         assert_eq!(found.visit, Some(visit(account, 2, at)));
         // Visitor 2 has come again since.
-        let (of, later) = (Of::Visitor("visitor-2".to_owned()), at + SignedDuration::from_hours(24 * 20));
-        let again = Visit { visitors: vec!["visitor-2".to_owned()], ..visit(account, 9, later) };
+        let (of, later) = (VisitorIdentity::Visitor("visitor-2".to_owned()), at + SignedDuration::from_hours(24 * 20));
+        let again = PartnerVisit { visitors: vec!["visitor-2".to_owned()], ..visit(account, 9, later) };
         let mut batch = Batch::intake();
-        let before = standing(&store, account, &of).await.unwrap();
+        let before = find_current(&store, account, &of).await.unwrap();
         create(&mut batch, &again);
-        stand(&mut batch, (account, &of), &before, again.id);
+        set_current(&mut batch, (account, &of), &before, again.id);
         store.commit(batch).await.unwrap();
         let now = at + SignedDuration::from_hours(24 * 32);
         let mut from = None;
         for more in [true, false] {
             let mut batch = Batch::progress();
-            from = forget_ended(&store, &mut batch, (account, from), now, 2).await.unwrap();
+            from = purge_expired(&store, &mut batch, (account, from), now, 2).await.unwrap();
             store.commit(batch).await.unwrap();
             assert_eq!(from.is_some(), more);
         }
         assert_eq!(get(&store, account, visit(account, 2, at).id).await.unwrap(), None);
-        assert_eq!(standing(&store, account, &of).await.unwrap().visit, Some(again));
-        let gone = standing(&store, account, &Of::Visitor("visitor-1".to_owned())).await.unwrap();
+        assert_eq!(find_current(&store, account, &of).await.unwrap().visit, Some(again));
+        let gone = find_current(&store, account, &VisitorIdentity::Visitor("visitor-1".to_owned())).await.unwrap();
         assert!(gone.visit.is_none() && gone.seen.is_none());
     }
 }

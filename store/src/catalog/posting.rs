@@ -7,13 +7,13 @@
 use std::collections::BinaryHeap;
 use std::ops::Range;
 
-use mail::catalog::{About, Term};
+use mail::catalog::{IndexField, IndexTerm};
 use mail::id::AccountId;
 
-use super::list_of;
 use super::run::{self, SPAN};
-use crate::engine::{Key, Order, ReadError, Store};
-use crate::key::end_of;
+use super::term_prefix;
+use crate::engine::{Key, ReadError, ScanOrder, Store};
+use crate::key::prefix_end;
 
 /// What a read costs, beside its rows: a seek in the tree.
 const SCAN_COST: usize = 30;
@@ -27,7 +27,7 @@ const ROWS_A_PIECE: usize = 32;
 const EMAILS_A_ROW: usize = 32;
 
 /// The emails under one term, or all of an account.
-pub(super) struct Posting {
+pub(super) struct PostingList {
     prefix: Key,
     /// How much newer than an email the first one of its row may be.
     span: u128,
@@ -51,15 +51,15 @@ pub(super) struct Posting {
     has_leapt: bool,
 }
 
-impl Posting {
-    pub(super) fn of(account: AccountId, term: &Term) -> Self {
+impl PostingList {
+    pub(super) fn for_term(account: AccountId, term: &IndexTerm) -> Self {
         // A status has a row for each email.
-        let span = if term.about == About::Status { 0 } else { SPAN };
-        Self::new(list_of(account, term).build(), span)
+        let span = if term.field == IndexField::Status { 0 } else { SPAN };
+        Self::new(term_prefix(account, term).build(), span)
     }
 
     pub(super) fn new(prefix: Key, span: u128) -> Self {
-        let (read, unread) = (BinaryHeap::new(), end_of(&prefix));
+        let (read, unread) = (BinaryHeap::new(), prefix_end(&prefix));
         Self {
             prefix,
             span,
@@ -77,7 +77,7 @@ impl Posting {
     }
 
     /// Leaves what is newer than a place behind, and says how many those were.
-    pub(super) fn pass(&mut self, newest: u128) -> usize {
+    pub(super) fn skip_newer_than(&mut self, newest: u128) -> usize {
         let before = self.read.len();
         while self.read.peek().is_some_and(|place| *place > newest) {
             self.read.pop();
@@ -111,11 +111,7 @@ impl Posting {
     }
 
     /// Reads on, from `newest` if that lies beyond what was read; says what it cost.
-    pub(super) async fn read(
-        &mut self,
-        store: &Store,
-        (oldest, newest): (u128, u128),
-    ) -> Result<usize, ReadError> {
+    pub(super) async fn read(&mut self, store: &Store, (oldest, newest): (u128, u128)) -> Result<usize, ReadError> {
         let again = self.read_for.replace(newest) == Some(newest);
         (self.asked, self.is_leaping) = match self.asked {
             0 => (ROWS_FIRST, false),
@@ -127,14 +123,14 @@ impl Posting {
         };
         self.has_leapt |= self.is_leaping;
         self.used = 0;
-        let pieces = self.pieces((oldest, newest.saturating_add(self.span)), store.side_by_side());
+        let pieces = self.pieces((oldest, newest.saturating_add(self.span)), store.parallel_scans());
         // A piece may be fuller than the last ones were: it is cut off then, and what lies beyond it is left.
         let limit = match pieces.len() {
             0 | 1 => self.asked,
             _ => 2 * ROWS_A_PIECE,
         };
         let ranges: Vec<Range<Key>> = pieces.iter().map(|(_, range)| range.clone()).collect();
-        let scanned = store.scan_each(&ranges, Order::Descending, limit).await?;
+        let scanned = store.scan_each(&ranges, ScanOrder::Descending, limit).await?;
         let rows_read: usize = scanned.iter().map(Vec::len).sum();
         let (mut emails_read, mut first) = (0, None);
         self.got = 0;
@@ -142,7 +138,7 @@ impl Posting {
         for ((oldest_of, range), rows) in pieces.iter().zip(&scanned) {
             let mut last = None;
             for (row_key, row) in rows {
-                let emails = run::emails_of(&self.prefix, row_key, row)?;
+                let emails = run::decode_block(&self.prefix, row_key, row)?;
                 last = emails.first().copied();
                 first = first.or(last);
                 emails_read += emails.len();
@@ -158,19 +154,18 @@ impl Posting {
                 break;
             }
         }
-        self.pace =
-            first.zip(self.floor).map(|(first, floor)| first.saturating_sub(floor) / self.got as u128);
-        self.pass(newest);
+        self.pace = first.zip(self.floor).map(|(first, floor)| first.saturating_sub(floor) / self.got as u128);
+        self.skip_newer_than(newest);
         Ok(SCAN_COST * pieces.len() + rows_read + emails_read / EMAILS_A_ROW)
     }
 
     /// Where the rows lie that are read next, newest first: each piece with its oldest place.
     fn pieces(&self, (oldest, newest): (u128, u128), at_once: usize) -> Vec<(u128, Range<Key>)> {
-        let mut end = end_of(&self.key_of(newest)).min(self.unread.clone());
+        let mut end = prefix_end(&self.key_of(newest)).min(self.unread.clone());
         let count = (self.asked / ROWS_A_PIECE).min(at_once);
         let pace = self.pace.filter(|_| count > 1);
         let width = pace.map(|pace| pace.saturating_mul(ROWS_A_PIECE as u128).max(1));
-        let (mut from, mut pieces) = (newest.min(self.place_of(&self.unread)), Vec::new());
+        let (mut from, mut pieces) = (newest.min(self.position_of(&self.unread)), Vec::new());
         loop {
             from = from.saturating_sub(width.unwrap_or(u128::MAX)).max(oldest);
             let start = self.key_of(from);
@@ -191,7 +186,7 @@ impl Posting {
     }
 
     /// The place of a row; of what is no row of this list, the newest of all.
-    fn place_of(&self, row_key: &[u8]) -> u128 {
+    fn position_of(&self, row_key: &[u8]) -> u128 {
         let place = row_key.strip_prefix(self.prefix.as_ref()).and_then(|tail| tail.first_chunk());
         place.map_or(u128::MAX, |place| u128::from_be_bytes(*place))
     }

@@ -11,8 +11,8 @@
 
 use mail::id::EmailId;
 
-use crate::engine::{Batch, Key, Order, ReadError, Store, Value};
-use crate::key::{KeyBuilder, after, end_of};
+use crate::engine::{Batch, Key, ReadError, ScanOrder, Store, Value};
+use crate::key::{KeyBuilder, prefix_end, successor};
 use crate::row;
 
 /// A millisecond, in the upper 48 bits of an id.
@@ -27,12 +27,12 @@ const PAGE_ROWS: usize = 64;
 /// Bytes of an id.
 const ID_BYTES: usize = 16;
 
-pub(super) fn number(id: EmailId) -> u128 {
+pub(super) fn id_number(id: EmailId) -> u128 {
     u128::from_be_bytes(id.to_bytes())
 }
 
 /// The row of some emails, newest first; none of none.
-fn row_of(list: &KeyBuilder, emails: &[u128]) -> Option<(Key, Value)> {
+fn encode_block(list: &KeyBuilder, emails: &[u128]) -> Option<(Key, Value)> {
     let (newest, rest) = emails.split_first()?;
     let row_key = list.clone().id(newest.to_be_bytes());
     Some(match rest.split_last() {
@@ -45,33 +45,28 @@ fn row_of(list: &KeyBuilder, emails: &[u128]) -> Option<(Key, Value)> {
 }
 
 /// The emails of a row, newest first. `list` is how its key begins.
-pub(super) fn emails_of(list: &[u8], row_key: &[u8], row: &[u8]) -> Result<Vec<u128>, ReadError> {
+pub(super) fn decode_block(list: &[u8], row_key: &[u8], row: &[u8]) -> Result<Vec<u128>, ReadError> {
     let tail = row_key.get(list.len()..).unwrap_or_default();
     // A lone email's row holds whatever it holds: emails themselves are listed so, too.
     let between = if tail.len() > ID_BYTES { row } else { &[] };
-    let (newest, oldest) =
-        tail.split_at_checked(ID_BYTES).ok_or_else(|| row::damaged("a term without an email"))?;
+    let (newest, oldest) = tail.split_at_checked(ID_BYTES).ok_or_else(|| row::damaged("a term without an email"))?;
     let ids = [newest, between, oldest];
     if ids.iter().any(|part| part.len() % ID_BYTES != 0) {
         return Err(row::damaged("a run of emails with half an email"));
     }
-    Ok(ids
-        .iter()
-        .flat_map(|part| part.as_chunks::<ID_BYTES>().0)
-        .map(|id| u128::from_be_bytes(*id))
-        .collect())
+    Ok(ids.iter().flat_map(|part| part.as_chunks::<ID_BYTES>().0).map(|id| u128::from_be_bytes(*id)).collect())
 }
 
 /// Writes emails that are new under a term.
 pub(super) fn put(batch: &mut Batch, list: &KeyBuilder, emails: Vec<EmailId>) {
-    let mut emails: Vec<u128> = emails.into_iter().map(number).collect();
+    let mut emails: Vec<u128> = emails.into_iter().map(id_number).collect();
     emails.sort_unstable_by(|one, other| other.cmp(one));
     emails.dedup();
     let mut rest = emails.as_slice();
     while let Some(newest) = rest.first() {
         let near = rest.iter().take(EMAILS_MAX).take_while(|email| newest - **email <= SPAN).count();
         let (run, older) = rest.split_at(near);
-        if let Some((row_key, row)) = row_of(list, run) {
+        if let Some((row_key, row)) = encode_block(list, run) {
             batch.put(row_key, row);
         }
         rest = older;
@@ -79,35 +74,34 @@ pub(super) fn put(batch: &mut Batch, list: &KeyBuilder, emails: Vec<EmailId>) {
 }
 
 /// Takes emails away under a term; the commit conflicts when their rows are changed meanwhile.
-pub(super) async fn forget(
+pub(super) async fn remove(
     store: &Store,
     batch: &mut Batch,
     list: &KeyBuilder,
     emails: Vec<EmailId>,
 ) -> Result<(), ReadError> {
-    let mut gone: Vec<u128> = emails.into_iter().map(number).collect();
+    let mut gone: Vec<u128> = emails.into_iter().map(id_number).collect();
     gone.sort_unstable();
     let (Some(oldest), Some(newest)) = (gone.first(), gone.last()) else { return Ok(()) };
     let prefix = list.clone().build();
     let mut start = list.clone().id(oldest.to_be_bytes()).build();
-    let end = end_of(&list.clone().id(newest.saturating_add(SPAN).to_be_bytes()).build());
+    let end = prefix_end(&list.clone().id(newest.saturating_add(SPAN).to_be_bytes()).build());
     loop {
-        let rows = store.scan(start.clone()..end.clone(), Order::Ascending, PAGE_ROWS).await?;
+        let rows = store.scan(start.clone()..end.clone(), ScanOrder::Ascending, PAGE_ROWS).await?;
         for (row_key, row) in &rows {
-            let all = emails_of(&prefix, row_key, row)?;
-            let kept: Vec<u128> =
-                all.iter().copied().filter(|email| gone.binary_search(email).is_err()).collect();
+            let all = decode_block(&prefix, row_key, row)?;
+            let kept: Vec<u128> = all.iter().copied().filter(|email| gone.binary_search(email).is_err()).collect();
             if kept.len() < all.len() {
                 batch.check(row_key.clone(), Some(row.clone()));
                 batch.delete(row_key.clone());
                 // It may be the same key: what a batch does to one is done in order.
-                if let Some((kept_key, kept)) = row_of(list, &kept) {
+                if let Some((kept_key, kept)) = encode_block(list, &kept) {
                     batch.put(kept_key, kept);
                 }
             }
         }
         match rows.last() {
-            Some((last, _)) if rows.len() == PAGE_ROWS => start = after(last),
+            Some((last, _)) if rows.len() == PAGE_ROWS => start = successor(last),
             _ => return Ok(()),
         }
     }

@@ -13,12 +13,12 @@
 use std::sync::Arc;
 
 use futures_util::future::try_join_all;
-use mail::catalog::{Filter, Term};
+use mail::catalog::{EmailFilter, IndexTerm};
 use mail::email::Email;
 use mail::id::{AccountId, EmailId};
 
-use super::posting::Posting;
-use super::run::{MILLISECOND, number};
+use super::posting::PostingList;
+use super::run::{MILLISECOND, id_number};
 use crate::email::{self, EmailWithRecipients};
 use crate::engine::{ReadError, Store};
 use crate::key::{Space, key};
@@ -36,7 +36,7 @@ const VAIN_MAX: usize = 4;
 
 /// A page of a filtered list.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Found {
+pub struct SearchPage {
     /// The emails, newest first.
     pub emails: Vec<EmailWithRecipients>,
     /// Where to go on (before this email); none at the end of the list.
@@ -50,11 +50,11 @@ pub struct Found {
 pub async fn search(
     store: &Store,
     account: AccountId,
-    filter: &Filter,
+    filter: &EmailFilter,
     before: Option<EmailId>,
     limit: usize,
-) -> Result<Found, ReadError> {
-    let end = match (before.map(number), filter.before.map(first_not_before)) {
+) -> Result<SearchPage, ReadError> {
+    let end = match (before.map(id_number), filter.before.map(first_not_before)) {
         (Some(one), Some(other)) => Some(one.min(other)),
         (one, other) => one.or(other),
     };
@@ -62,14 +62,14 @@ pub async fn search(
     let mut search = Search {
         store,
         account,
-        lists: filter.lists().into_iter().map(|terms| List::of(account, &terms)).collect(),
+        lists: filter.required_terms().into_iter().map(|terms| PostingUnion::for_terms(account, &terms)).collect(),
         oldest,
         newest: end.map_or(Some(u128::MAX), |end| end.checked_sub(1)),
         left: BUDGET,
     };
     if search.lists.is_empty() {
         let range = key(Space::Email).account(account);
-        search.lists.push(List { postings: vec![Posting::new(range.build(), 0)], vain: 0 });
+        search.lists.push(PostingUnion { postings: vec![PostingList::new(range.build(), 0)], vain: 0 });
     }
     search.page(filter, limit).await
 }
@@ -80,19 +80,19 @@ fn id_of(number: u128) -> EmailId {
 
 /// The least number of an id that is born in a later millisecond.
 fn first_after(at: jiff::Timestamp) -> u128 {
-    number(EmailId::new(at, 0)).saturating_add(MILLISECOND)
+    id_number(EmailId::new(at, 0)).saturating_add(MILLISECOND)
 }
 
 /// The least number of an id that is not born before a time.
 fn first_not_before(at: jiff::Timestamp) -> u128 {
     let whole = at.as_nanosecond() % 1_000_000 == 0;
-    number(EmailId::new(at, 0)).saturating_add(if whole { 0 } else { MILLISECOND })
+    id_number(EmailId::new(at, 0)).saturating_add(if whole { 0 } else { MILLISECOND })
 }
 
 struct Search<'a> {
     store: &'a Store,
     account: AccountId,
-    lists: Vec<List>,
+    lists: Vec<PostingUnion>,
     oldest: u128,
     /// The newest id that was not looked at; none when all were.
     newest: Option<u128>,
@@ -100,7 +100,7 @@ struct Search<'a> {
 }
 
 impl Search<'_> {
-    async fn page(mut self, filter: &Filter, limit: usize) -> Result<Found, ReadError> {
+    async fn page(mut self, filter: &EmailFilter, limit: usize) -> Result<SearchPage, ReadError> {
         let mut emails: Vec<EmailWithRecipients> = Vec::new();
         let mut looked_at = 0_usize;
         // One more than asked tells whether there is more.
@@ -110,7 +110,7 @@ impl Search<'_> {
             let each = if looked_at == 0 { 1 } else { looked_at.div_ceil(emails.len().max(1)) };
             let candidates = self.candidates(missing.saturating_mul(each).min(TOGETHER)).await?;
             looked_at += candidates.len();
-            emails.extend(self.holding(filter, &candidates).await?);
+            emails.extend(self.filter_candidates(filter, &candidates).await?);
             if self.left == 0 {
                 break;
             }
@@ -123,7 +123,7 @@ impl Search<'_> {
             (false, None) => None,
         };
         self.with_schedules(&mut emails).await?;
-        Ok(Found { emails, next })
+        Ok(SearchPage { emails, next })
     }
 
     /// The next candidates, as long as there is something left to spend: one step is always taken.
@@ -134,7 +134,7 @@ impl Search<'_> {
         while found.len() < count {
             let Some(newest) = self.newest else { break };
             self.read_up_to(newest).await?;
-            let heads = self.lists.iter().filter(|list| !list.is_aside()).map(|list| list.head(self.oldest));
+            let heads = self.lists.iter().filter(|list| !list.is_set_aside()).map(|list| list.head(self.oldest));
             let (least, greatest) = heads.fold((Some(u128::MAX), Some(0)), |(least, greatest), head| {
                 (least.min(head), head.and_then(|head| Some(greatest?.max(head))))
             });
@@ -158,12 +158,12 @@ impl Search<'_> {
 
     /// Brings all lists that are not set aside so far that each knows its newest email up to a place.
     async fn read_up_to(&mut self, newest: u128) -> Result<(), ReadError> {
-        let passed = self.lists.iter_mut().map(|list| (list.pass(newest), list.leads()));
+        let passed = self.lists.iter_mut().map(|list| (list.skip_newer_than(newest), list.leads()));
         let spared = passed.filter_map(|(passed, leads)| leads.then_some(passed)).max();
-        self.lists.iter_mut().for_each(|list| list.judge(spared));
+        self.lists.iter_mut().for_each(|list| list.count_vain_leap(spared));
         let (store, range) = (self.store, (self.oldest, newest));
         loop {
-            let lists = self.lists.iter_mut().filter(|list| !list.is_aside());
+            let lists = self.lists.iter_mut().filter(|list| !list.is_set_aside());
             let behind = lists.flat_map(|list| &mut list.postings).filter(|posting| posting.is_behind());
             let reads: Vec<_> = behind.map(|posting| posting.read(store, range)).collect();
             if reads.is_empty() {
@@ -172,14 +172,14 @@ impl Search<'_> {
             let cost: usize = try_join_all(reads).await?.into_iter().sum();
             self.left = self.left.saturating_sub(cost);
         }
-        let lists = self.lists.iter_mut().filter(|list| !list.is_aside());
-        lists.flat_map(|list| &mut list.postings).for_each(Posting::count_use);
+        let lists = self.lists.iter_mut().filter(|list| !list.is_set_aside());
+        lists.flat_map(|list| &mut list.postings).for_each(PostingList::count_use);
         Ok(())
     }
 
-    async fn holding(
+    async fn filter_candidates(
         &mut self,
-        filter: &Filter,
+        filter: &EmailFilter,
         candidates: &[EmailId],
     ) -> Result<Vec<EmailWithRecipients>, ReadError> {
         let wanted: Vec<_> = candidates.iter().map(|id| (self.account, *id)).collect();
@@ -187,7 +187,7 @@ impl Search<'_> {
         let mut emails = Vec::new();
         for found in loaded.into_iter().flatten() {
             self.left = self.left.saturating_sub(found.recipients.len());
-            if filter.holds(&found.email, &found.recipients) {
+            if filter.matches(&found.email, &found.recipients) {
                 let (email, recipients) = (Arc::unwrap_or_clone(found.email), found.recipients);
                 emails.push(EmailWithRecipients { email, recipients, schedule: None });
             }
@@ -197,7 +197,7 @@ impl Search<'_> {
 
     async fn with_schedules(&self, emails: &mut [EmailWithRecipients]) -> Result<(), ReadError> {
         let bare: Vec<Email> = emails.iter().map(|found| found.email.clone()).collect();
-        let mut schedules = email::schedules_of(self.store, self.account, &bare).await?;
+        let mut schedules = email::load_schedules(self.store, self.account, &bare).await?;
         for found in emails {
             found.schedule = schedules.remove(&found.email.id);
         }
@@ -206,15 +206,15 @@ impl Search<'_> {
 }
 
 /// Emails that have any of some terms.
-struct List {
-    postings: Vec<Posting>,
+struct PostingUnion {
+    postings: Vec<PostingList>,
     /// Leaps in vain, one after the other.
     vain: usize,
 }
 
-impl List {
-    fn of(account: AccountId, terms: &[Term]) -> Self {
-        Self { postings: terms.iter().map(|term| Posting::of(account, term)).collect(), vain: 0 }
+impl PostingUnion {
+    fn for_terms(account: AccountId, terms: &[IndexTerm]) -> Self {
+        Self { postings: terms.iter().map(|term| PostingList::for_term(account, term)).collect(), vain: 0 }
     }
 
     /// The newest of those passed and read that is not older than `oldest`; none at the end.
@@ -223,24 +223,24 @@ impl List {
     }
 
     /// Leaves what is newer than a place behind, and says how many those were.
-    fn pass(&mut self, newest: u128) -> usize {
-        self.postings.iter_mut().map(|posting| posting.pass(newest)).sum()
+    fn skip_newer_than(&mut self, newest: u128) -> usize {
+        self.postings.iter_mut().map(|posting| posting.skip_newer_than(newest)).sum()
     }
 
     /// Whether it is read as it lies: the others leap to its places.
     fn leads(&self) -> bool {
-        !self.is_aside() && self.postings.iter().all(|posting| !posting.is_leaping())
+        !self.is_set_aside() && self.postings.iter().all(|posting| !posting.is_leaping())
     }
 
     /// Whether it is left out for now.
-    fn is_aside(&self) -> bool {
+    fn is_set_aside(&self) -> bool {
         self.vain >= VAIN_MAX
     }
 
     /// What a leap just made was good for: how many emails of a list that leads it spared. Who leads has not leapt, and
     /// where none leads none is judged: so one list always stays.
-    fn judge(&mut self, spared: Option<usize>) {
-        let leaps = self.postings.iter_mut().map(Posting::take_leap);
+    fn count_vain_leap(&mut self, spared: Option<usize>) {
+        let leaps = self.postings.iter_mut().map(PostingList::take_leap);
         if leaps.fold(false, |any, one| any | one) {
             let is_vain = spared.is_some_and(|spared| spared < SPARED_MIN);
             self.vain = if is_vain { self.vain + 1 } else { 0 };

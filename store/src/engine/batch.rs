@@ -20,7 +20,7 @@ pub const BODY_BYTES_MAX: usize = 1 << 30;
 
 /// Why this batch is written, which decides what happens when the disk is full.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Purpose {
+pub enum BatchPurpose {
     /// Takes on new work (accepting a message): refused when the disk is full.
     Intake,
     /// Gets on with work that was taken on (settling, deleting): may use the reserve.
@@ -91,7 +91,7 @@ impl FromIterator<Bytes> for Body {
 #[derive(Debug, Clone)]
 #[must_use]
 pub struct Batch {
-    pub(crate) purpose: Purpose,
+    pub(crate) purpose: BatchPurpose,
     pub(crate) checks: Vec<(Key, Option<Value>)>,
     pub(crate) rows: Vec<RowChange>,
     pub(crate) bodies: Vec<BodyChange>,
@@ -119,23 +119,23 @@ pub(crate) struct BodyChange {
 
 impl Batch {
     /// An empty batch.
-    pub fn new(purpose: Purpose) -> Self {
+    pub fn new(purpose: BatchPurpose) -> Self {
         Self { purpose, checks: Vec::new(), rows: Vec::new(), bodies: Vec::new(), tasks: Vec::new() }
     }
 
     /// An empty batch that takes on new work.
     pub fn intake() -> Self {
-        Self::new(Purpose::Intake)
+        Self::new(BatchPurpose::Intake)
     }
 
     /// An empty batch that gets on with work.
     pub fn progress() -> Self {
-        Self::new(Purpose::Progress)
+        Self::new(BatchPurpose::Progress)
     }
 
     /// Why it is written.
     #[must_use]
-    pub fn purpose(&self) -> Purpose {
+    pub fn purpose(&self) -> BatchPurpose {
         self.purpose
     }
 
@@ -201,7 +201,7 @@ impl Batch {
     }
 
     /// Is every part within its limit?
-    pub(crate) fn measure(&self) -> Result<(), TooLarge> {
+    pub(crate) fn check_size(&self) -> Result<(), TooLarge> {
         let keys = self.rows.iter().map(|row| &row.key).chain(self.bodies.iter().map(|body| &body.key));
         if let Some(key) = keys.into_iter().find(|key| key.len() > KEY_BYTES_MAX) {
             return Err(TooLarge { part: "key", size_bytes: key.len(), size_bytes_max: KEY_BYTES_MAX });

@@ -17,8 +17,8 @@ use serde::Serialize;
 use thiserror::Error;
 
 use super::redb::INDEX_FILE;
-use super::redb::backup::Rows;
-use super::{CommitError, Key, Progress, ReadError};
+use super::redb::backup::RowIterator;
+use super::{BackupProgress, CommitError, Key, ReadError};
 use crate::key::{KeyReader, Space};
 
 /// A damaged disk could name a million problems; these are enough to act on.
@@ -100,8 +100,7 @@ impl Report {
     /// ([`OpenError::Corrupt`](super::OpenError::Corrupt)).
     #[must_use]
     pub fn of_damaged_file(file: &Path, fault: &str) -> Self {
-        let name =
-            file.file_name().map_or_else(|| file.display().to_string(), |name| name.display().to_string());
+        let name = file.file_name().map_or_else(|| file.display().to_string(), |name| name.display().to_string());
         let object = if name == INDEX_FILE { Object::Index } else { Object::Segment };
         let mut report = Self::default();
         report.problem(object, name, fault);
@@ -135,14 +134,14 @@ pub(crate) struct Check<F> {
     progress: F,
 }
 
-impl<F: FnMut(Progress) -> ControlFlow<()>> Check<F> {
+impl<F: FnMut(BackupProgress) -> ControlFlow<()>> Check<F> {
     pub(crate) fn new(progress: F) -> Self {
         Self { report: Report::default(), progress }
     }
 
     fn tell(&mut self) -> Result<(), CheckError> {
         let Report { rows, bodies, body_bytes, .. } = self.report;
-        match (self.progress)(Progress { rows, bodies, bytes: body_bytes }) {
+        match (self.progress)(BackupProgress { rows, bodies, bytes: body_bytes }) {
             ControlFlow::Continue(()) => Ok(()),
             ControlFlow::Break(()) => Err(CheckError::Stopped),
         }
@@ -151,7 +150,7 @@ impl<F: FnMut(Progress) -> ControlFlow<()>> Check<F> {
     /// Looks at a row. What stands in it is its noun's business; but who reads the queue passes over what is no task.
     pub(crate) fn row(&mut self, at: &Key, row: &Bytes) -> Result<(), CheckError> {
         self.report.rows += 1;
-        if let Some((id, fault)) = crate::task::fault(at, row) {
+        if let Some((id, fault)) = crate::task::describe_damage(at, row) {
             self.report.problem(Object::Task, id, fault);
         }
         if self.report.rows.is_multiple_of(ROWS_BETWEEN_PROGRESS) { self.tell() } else { Ok(()) }
@@ -173,7 +172,7 @@ impl<F: FnMut(Progress) -> ControlFlow<()>> Check<F> {
     }
 
     /// Looks at all rows and bodies of a database or of memory.
-    pub(crate) fn all(mut self, rows: Rows, bodies: Rows) -> Result<Report, CheckError> {
+    pub(crate) fn all(mut self, rows: RowIterator, bodies: RowIterator) -> Result<Report, CheckError> {
         for row in rows {
             let (at, row) = row?;
             self.row(&at, &row)?;

@@ -17,10 +17,10 @@ use sha2::{Digest as _, Sha256};
 use thiserror::Error;
 use tokio::runtime::Handle;
 
-use super::postgres::{Database, Postgres, Use};
-use super::redb::backup::Rows;
-use super::redb::{COPYING_FILE, Redb};
-use super::{Batch, CommitError, Engine, Key, OpenError, Options, Progress, ReadError, Store, private};
+use super::postgres::{OpenMode, PostgresEngine, PostgresOptions};
+use super::redb::backup::RowIterator;
+use super::redb::{COPYING_FILE, RedbEngine};
+use super::{AnyEngine, BackupProgress, Batch, CommitError, Key, OpenError, ReadError, RedbOptions, Store, private};
 
 /// What is written in one commit.
 const BATCH_BYTES: usize = 4 << 20;
@@ -30,14 +30,14 @@ const WATCH: Duration = Duration::from_secs(3);
 
 /// A store to copy from or into.
 #[derive(Clone)]
-pub enum Place {
+pub enum StoreLocation {
     /// A directory of the redb engine.
-    Directory(Options),
+    Directory(RedbOptions),
     /// A PostgreSQL database.
-    Database(Database),
+    Database(PostgresOptions),
 }
 
-impl fmt::Debug for Place {
+impl fmt::Debug for StoreLocation {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             Self::Directory(options) => options.directory.fmt(f),
@@ -60,7 +60,7 @@ pub enum CopyError {
     Commit(#[from] CommitError),
     /// A server is at work.
     #[error("the node `{0}` is at work on it: stop all nodes first")]
-    AtWork(String),
+    NodeActive(String),
     /// The target directory holds something else.
     #[error("{0} is not empty: a copy goes into an empty directory")]
     NotEmpty(String),
@@ -74,11 +74,11 @@ pub enum CopyError {
 
 /// How far a copy has come.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Step {
+pub enum CopyProgress {
     /// Rows and bodies that are in the target by now.
-    Copied(Progress),
+    Copied(BackupProgress),
     /// Rows and bodies that were compared.
-    Compared(Progress),
+    Compared(BackupProgress),
 }
 
 /// Copies everything in one store into another, and compares. The sum is over all keys and contents.
@@ -86,32 +86,27 @@ pub enum Step {
 /// # Errors
 /// [`CopyError`].
 pub async fn copy(
-    from: &Place,
-    into: &Place,
-    mut step: impl FnMut(Step) + Send + 'static,
-) -> Result<(Progress, String), CopyError> {
+    from: &StoreLocation,
+    into: &StoreLocation,
+    mut step: impl FnMut(CopyProgress) + Send + 'static,
+) -> Result<(BackupProgress, String), CopyError> {
     let source = open_source(from).await?;
     let target = open_target(into).await?;
-    let (rows, bodies) = everything(&target).await?;
+    let (rows, bodies) = read_all(&target).await?;
     // Keys go up, so what is there is the beginning of what must be.
-    let there = tokio::task::spawn_blocking(move || Ok::<_, ReadError>((last(rows)?, last(bodies)?)));
+    let there = tokio::task::spawn_blocking(move || Ok::<_, ReadError>((last_key(rows)?, last_key(bodies)?)));
     let (row, body) = there.await.map_err(std::io::Error::other)??;
-    let (rows, bodies) = everything(&source).await?;
+    let (rows, bodies) = read_all(&source).await?;
     let writing = target.clone();
     let runtime = Handle::current();
     let work = tokio::task::spawn_blocking(move || {
-        let mut copy = Copy { target: &writing, runtime, done: Progress::default(), step: &mut step };
+        let mut copy = CopyTask { target: &writing, runtime, done: BackupProgress::default(), step: &mut step };
         copy.run(rows, row.as_ref(), |batch, key, value| _ = batch.put(key, value), |done| &mut done.rows)?;
-        copy.run(
-            bodies,
-            body.as_ref(),
-            |batch, key, body| _ = batch.put_body(key, body),
-            |done| &mut done.bodies,
-        )?;
+        copy.run(bodies, body.as_ref(), |batch, key, body| _ = batch.put_body(key, body), |done| &mut done.bodies)?;
         Ok::<_, CopyError>(step)
     });
     let mut step = work.await.map_err(std::io::Error::other)??;
-    let (ours, theirs) = (everything(&source).await?, everything(&target).await?);
+    let (ours, theirs) = (read_all(&source).await?, read_all(&target).await?);
     let work = tokio::task::spawn_blocking(move || compare(ours, theirs, &mut step));
     let compared = work.await.map_err(std::io::Error::other)??;
     finish(into, &target).await?;
@@ -119,53 +114,52 @@ pub async fn copy(
     Ok(compared)
 }
 
-async fn open_source(place: &Place) -> Result<Store, CopyError> {
+async fn open_source(place: &StoreLocation) -> Result<Store, CopyError> {
     match place {
-        Place::Directory(options) if !options.directory.is_dir() => {
+        StoreLocation::Directory(options) if !options.directory.is_dir() => {
             let error = std::io::Error::from(std::io::ErrorKind::NotFound);
             Err(OpenError::io(&options.directory, error).into())
         }
-        Place::Directory(options) => Ok(Store::open(options)?),
-        Place::Database(database) => {
-            let store = Postgres::open(database, Use::CopyFrom).await?;
-            let store = Store::over(Engine::Postgres(Arc::new(store)));
-            let before = crate::lease::view(&store).await?;
+        StoreLocation::Directory(options) => Ok(Store::open(options)?),
+        StoreLocation::Database(database) => {
+            let store = PostgresEngine::open(database, OpenMode::CopyFrom).await?;
+            let store = Store::over(AnyEngine::Postgres(Arc::new(store)));
+            let before = crate::lease::read_view(&store).await?;
             tokio::time::sleep(WATCH).await;
-            let after = crate::lease::view(&store).await?;
+            let after = crate::lease::read_view(&store).await?;
             match after.nodes.iter().find(|seen| !before.nodes.contains(seen)) {
-                Some(alive) => Err(CopyError::AtWork(alive.node.name.clone())),
+                Some(alive) => Err(CopyError::NodeActive(alive.node.name.clone())),
                 None => Ok(store),
             }
         }
     }
 }
 
-async fn open_target(place: &Place) -> Result<Store, CopyError> {
+async fn open_target(place: &StoreLocation) -> Result<Store, CopyError> {
     match place {
-        Place::Directory(options) => {
+        StoreLocation::Directory(options) => {
             let marker = options.directory.join(COPYING_FILE);
             if !marker.exists() {
-                let taken =
-                    std::fs::read_dir(&options.directory).is_ok_and(|mut found| found.next().is_some());
+                let taken = std::fs::read_dir(&options.directory).is_ok_and(|mut found| found.next().is_some());
                 if taken {
                     return Err(CopyError::NotEmpty(options.directory.display().to_string()));
                 }
                 private::create_directory(&options.directory)?;
                 private::create_file(&marker)?.sync_all()?;
             }
-            Ok(Store::over(Engine::Redb(Arc::new(Redb::open_for_copy(options)?))))
+            Ok(Store::over(AnyEngine::Redb(Arc::new(RedbEngine::open_for_copy(options)?))))
         }
-        Place::Database(database) => {
-            let store = Postgres::open(database, Use::CopyInto).await?;
-            Ok(Store::over(Engine::Postgres(Arc::new(store))))
+        StoreLocation::Database(database) => {
+            let store = PostgresEngine::open(database, OpenMode::CopyInto).await?;
+            Ok(Store::over(AnyEngine::Postgres(Arc::new(store))))
         }
     }
 }
 
-async fn finish(place: &Place, target: &Store) -> Result<(), CopyError> {
+async fn finish(place: &StoreLocation, target: &Store) -> Result<(), CopyError> {
     match (place, &target.engine) {
-        (Place::Database(_), Engine::Postgres(postgres)) => postgres.copied().await?,
-        (Place::Directory(options), _) => {
+        (StoreLocation::Database(_), AnyEngine::Postgres(postgres)) => postgres.finish_copy().await?,
+        (StoreLocation::Directory(options), _) => {
             target.flush().await?;
             target.close().await;
             std::fs::remove_file(options.directory.join(COPYING_FILE))?;
@@ -177,22 +171,22 @@ async fn finish(place: &Place, target: &Store) -> Result<(), CopyError> {
     Ok(())
 }
 
-async fn everything(store: &Store) -> Result<(Rows, Rows), CopyError> {
+async fn read_all(store: &Store) -> Result<(RowIterator, RowIterator), CopyError> {
     match &store.engine {
-        Engine::Redb(redb) => {
-            let everything = redb.everything().await?;
+        AnyEngine::Redb(redb) => {
+            let everything = redb.read_all().await?;
             let read = tokio::task::spawn_blocking(everything);
             Ok(read.await.map_err(std::io::Error::other)??)
         }
-        Engine::Postgres(postgres) => Ok(postgres.everything().await?),
-        Engine::Memory(memory) => {
-            let (rows, bodies) = memory.all();
+        AnyEngine::Postgres(postgres) => Ok(postgres.read_all().await?),
+        AnyEngine::Memory(memory) => {
+            let (rows, bodies) = memory.read_all();
             Ok((Box::new(rows.into_iter().map(Ok)), Box::new(bodies.into_iter().map(Ok))))
         }
     }
 }
 
-fn last(rows: Rows) -> Result<Option<Key>, ReadError> {
+fn last_key(rows: RowIterator) -> Result<Option<Key>, ReadError> {
     let mut last = None;
     for row in rows {
         last = Some(row?.0);
@@ -201,21 +195,21 @@ fn last(rows: Rows) -> Result<Option<Key>, ReadError> {
 }
 
 /// A copy under way, on a thread that may block.
-struct Copy<'a, F> {
+struct CopyTask<'a, F> {
     target: &'a Store,
     runtime: Handle,
-    done: Progress,
+    done: BackupProgress,
     step: &'a mut F,
 }
 
-impl<F: FnMut(Step)> Copy<'_, F> {
+impl<F: FnMut(CopyProgress)> CopyTask<'_, F> {
     /// Writes what comes after `there`.
     fn run(
         &mut self,
-        rows: Rows,
+        rows: RowIterator,
         there: Option<&Key>,
         put: impl Fn(&mut Batch, Key, Bytes),
-        count: impl Fn(&mut Progress) -> &mut u64,
+        count: impl Fn(&mut BackupProgress) -> &mut u64,
     ) -> Result<(), CopyError> {
         let mut batch = Batch::progress();
         let (mut size_bytes, mut held) = (0, 0);
@@ -240,7 +234,7 @@ impl<F: FnMut(Step)> Copy<'_, F> {
 
     fn commit(&mut self, batch: Batch) -> Result<(), CopyError> {
         self.runtime.block_on(self.target.commit(batch))?;
-        (self.step)(Step::Copied(self.done));
+        (self.step)(CopyProgress::Copied(self.done));
         Ok(())
     }
 }
@@ -249,11 +243,11 @@ impl<F: FnMut(Step)> Copy<'_, F> {
 const TELL_ROWS: u64 = 20_000;
 
 fn compare(
-    ours: (Rows, Rows),
-    theirs: (Rows, Rows),
-    step: &mut impl FnMut(Step),
-) -> Result<(Progress, String), CopyError> {
-    let mut done = Progress::default();
+    ours: (RowIterator, RowIterator),
+    theirs: (RowIterator, RowIterator),
+    step: &mut impl FnMut(CopyProgress),
+) -> Result<(BackupProgress, String), CopyError> {
+    let mut done = BackupProgress::default();
     let mut sum = Sha256::new();
     for (bodies, ours, mut theirs) in [(false, ours.0, theirs.0), (true, ours.1, theirs.1)] {
         for row in ours {
@@ -272,14 +266,14 @@ fn compare(
             done.bytes += (key.len() + value.len()) as u64;
             *(if bodies { &mut done.bodies } else { &mut done.rows }) += 1;
             if (done.rows + done.bodies).is_multiple_of(TELL_ROWS) {
-                step(Step::Compared(done));
+                step(CopyProgress::Compared(done));
             }
         }
         if let Some((key, _)) = theirs.next().transpose()? {
             return Err(CopyError::Differs(format!("{key:02x?} is too much")));
         }
     }
-    step(Step::Compared(done));
+    step(CopyProgress::Compared(done));
     let sum = sum.finalize().iter().map(|byte| format!("{byte:02x}")).collect();
     Ok((done, sum))
 }

@@ -13,7 +13,7 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 /// A kind of change on disk.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
-pub enum Operation {
+pub enum DiskOperation {
     /// A file is made.
     Create,
     /// Bytes are appended to the log.
@@ -36,7 +36,7 @@ pub enum Operation {
 
 /// What goes wrong.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Fault {
+pub enum InjectedFault {
     /// Nothing is done; this raw OS error.
     Error(i32),
     /// Only so many bytes are written, then "no space left".
@@ -50,7 +50,7 @@ pub const INPUT_OUTPUT: i32 = 5;
 
 /// A range of a file that no sync has covered yet.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Unsynced {
+pub struct UnsyncedRange {
     /// The file's name in the directory.
     pub file: PathBuf,
     /// Where the range starts.
@@ -61,34 +61,34 @@ pub struct Unsynced {
 
 /// A plan of faults, shared with the store that was opened with it.
 #[derive(Debug, Clone, Default)]
-pub struct Faults {
-    plan: Arc<Mutex<Plan>>,
+pub struct FaultInjector {
+    plan: Arc<Mutex<FaultPlan>>,
 }
 
 #[derive(Debug, Default)]
-struct Plan {
-    counts: BTreeMap<Operation, u64>,
-    single: Vec<(Operation, u64, Fault)>,
+struct FaultPlan {
+    counts: BTreeMap<DiskOperation, u64>,
+    single: Vec<(DiskOperation, u64, InjectedFault)>,
     full: bool,
     free_bytes: Option<u64>,
-    unsynced: Vec<Unsynced>,
-    image: Option<(Operation, u64, PathBuf)>,
-    imaged: Option<Vec<Unsynced>>,
+    unsynced: Vec<UnsyncedRange>,
+    image: Option<(DiskOperation, u64, PathBuf)>,
+    imaged: Option<Vec<UnsyncedRange>>,
 }
 
-impl Faults {
+impl FaultInjector {
     /// A plan without faults.
     #[must_use]
     pub fn new() -> Self {
         Self::default()
     }
 
-    fn plan(&self) -> MutexGuard<'_, Plan> {
+    fn plan(&self) -> MutexGuard<'_, FaultPlan> {
         self.plan.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
     /// The `nth` operation of this kind from now on (1 is the next) goes wrong.
-    pub fn fail(&self, operation: Operation, nth: u64, fault: Fault) {
+    pub fn fail(&self, operation: DiskOperation, nth: u64, fault: InjectedFault) {
         let mut plan = self.plan();
         let at = plan.counts.get(&operation).copied().unwrap_or(0) + nth;
         plan.single.push((operation, at, fault));
@@ -105,7 +105,7 @@ impl Faults {
     }
 
     /// Copies the directory to `target` just before the `nth` operation of this kind from now on.
-    pub fn image_before(&self, operation: Operation, nth: u64, target: impl Into<PathBuf>) {
+    pub fn snapshot_before(&self, operation: DiskOperation, nth: u64, target: impl Into<PathBuf>) {
         let mut plan = self.plan();
         let at = plan.counts.get(&operation).copied().unwrap_or(0) + nth;
         plan.imaged = None;
@@ -114,18 +114,18 @@ impl Faults {
 
     /// The ranges that were not yet durable when the image was taken; none: no image yet.
     #[must_use]
-    pub fn imaged(&self) -> Option<Vec<Unsynced>> {
+    pub fn unsynced_in_snapshot(&self) -> Option<Vec<UnsyncedRange>> {
         self.plan().imaged.clone()
     }
 
     /// How many operations of this kind there were.
     #[must_use]
-    pub fn count(&self, operation: Operation) -> u64 {
+    pub fn count(&self, operation: DiskOperation) -> u64 {
         self.plan().counts.get(&operation).copied().unwrap_or(0)
     }
 
     /// Counts an operation, takes an image if it is time, and says what goes wrong.
-    pub(crate) fn ask(&self, operation: Operation, file: &Path) -> io::Result<Option<usize>> {
+    pub(crate) fn check_operation(&self, operation: DiskOperation, file: &Path) -> io::Result<Option<usize>> {
         let mut plan = self.plan();
         let count = plan.counts.entry(operation).or_insert(0);
         *count += 1;
@@ -139,20 +139,20 @@ impl Faults {
         let hit = plan.single.iter().position(|(kind, at, _)| *kind == operation && *at == now);
         if let Some(hit) = hit {
             return match plan.single.swap_remove(hit).2 {
-                Fault::Error(code) => Err(io::Error::from_raw_os_error(code)),
-                Fault::Short(size_bytes) => Ok(Some(size_bytes)),
+                InjectedFault::Error(code) => Err(io::Error::from_raw_os_error(code)),
+                InjectedFault::Short(size_bytes) => Ok(Some(size_bytes)),
             };
         }
-        let grows = matches!(operation, Operation::Allocate | Operation::IndexGrow | Operation::Create);
+        let grows = matches!(operation, DiskOperation::Allocate | DiskOperation::IndexGrow | DiskOperation::Create);
         if plan.full && grows { Err(io::Error::from_raw_os_error(NO_SPACE)) } else { Ok(None) }
     }
 
-    pub(crate) fn wrote(&self, file: &Path, offset: u64, size_bytes: u64) {
+    pub(crate) fn record_write(&self, file: &Path, offset: u64, size_bytes: u64) {
         let name = PathBuf::from(file.file_name().unwrap_or_default());
-        self.plan().unsynced.push(Unsynced { file: name, offset, size_bytes });
+        self.plan().unsynced.push(UnsyncedRange { file: name, offset, size_bytes });
     }
 
-    pub(crate) fn synced(&self, file: &Path) {
+    pub(crate) fn record_sync(&self, file: &Path) {
         let name = file.file_name().unwrap_or_default();
         self.plan().unsynced.retain(|range| range.file.as_os_str() != name);
     }

@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 /// May the store be written?
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
-pub enum State {
+pub enum StoreState {
     /// Everything works.
     #[default]
     Healthy,
@@ -20,7 +20,7 @@ pub enum State {
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub struct Health {
     /// May it be written?
-    pub state: State,
+    pub state: StoreState,
     /// Groups of batches made durable since the start; each cost one fdatasync.
     pub groups: u64,
     /// Batches made durable since the start.
@@ -53,7 +53,7 @@ pub struct Health {
 
 /// How far a backup, a restore or a check has come.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
-pub struct Progress {
+pub struct BackupProgress {
     /// Rows written, or read.
     pub rows: u64,
     /// Bodies written, or read.

@@ -9,11 +9,11 @@ use std::sync::{PoisonError, RwLock, RwLockReadGuard};
 
 use bytes::Bytes;
 
-use super::{Batch, Body, CommitError, Health, Key, Order, Value};
+use super::{Batch, Body, CommitError, Health, Key, ScanOrder, Value};
 
 /// Rows and bodies.
 #[derive(Debug, Default)]
-pub(crate) struct Memory {
+pub(crate) struct MemoryEngine {
     tables: RwLock<Tables>,
 }
 
@@ -26,22 +26,22 @@ struct Tables {
 }
 
 /// Keys with their rows or bodies, in order.
-pub(crate) type Pairs = Vec<(Key, Bytes)>;
+pub(crate) type KeyedRows = Vec<(Key, Bytes)>;
 
 impl Tables {
-    fn scan(&self, range: &Range<Key>, order: Order, limit: usize) -> Vec<(Key, Value)> {
+    fn scan(&self, range: &Range<Key>, order: ScanOrder, limit: usize) -> Vec<(Key, Value)> {
         if range.start >= range.end {
             return Vec::new();
         }
         let rows = self.rows.range(range.clone()).map(|(key, value)| (key.clone(), value.clone()));
         match order {
-            Order::Ascending => rows.take(limit).collect(),
-            Order::Descending => rows.rev().take(limit).collect(),
+            ScanOrder::Ascending => rows.take(limit).collect(),
+            ScanOrder::Descending => rows.rev().take(limit).collect(),
         }
     }
 }
 
-impl Memory {
+impl MemoryEngine {
     fn read(&self) -> RwLockReadGuard<'_, Tables> {
         // A batch is applied by inserts and removes alone, which cannot stop half-way.
         self.tables.read().unwrap_or_else(PoisonError::into_inner)
@@ -52,17 +52,12 @@ impl Memory {
         keys.iter().map(|key| tables.rows.get(key).cloned()).collect()
     }
 
-    pub(crate) fn scan(&self, range: &Range<Key>, order: Order, limit: usize) -> Vec<(Key, Value)> {
+    pub(crate) fn scan(&self, range: &Range<Key>, order: ScanOrder, limit: usize) -> Vec<(Key, Value)> {
         self.read().scan(range, order, limit)
     }
 
     /// The rows of some ranges, all as of one moment.
-    pub(crate) fn scan_each(
-        &self,
-        ranges: &[Range<Key>],
-        order: Order,
-        limit: usize,
-    ) -> Vec<Vec<(Key, Value)>> {
+    pub(crate) fn scan_each(&self, ranges: &[Range<Key>], order: ScanOrder, limit: usize) -> Vec<Vec<(Key, Value)>> {
         let tables = self.read();
         ranges.iter().map(|range| tables.scan(range, order, limit)).collect()
     }
@@ -72,14 +67,14 @@ impl Memory {
     }
 
     /// Everything, for a backup or a check.
-    pub(crate) fn all(&self) -> (Pairs, Pairs) {
+    pub(crate) fn read_all(&self) -> (KeyedRows, KeyedRows) {
         let tables = self.read();
         let copy = |map: &BTreeMap<Key, Bytes>| map.iter().map(|(k, v)| (k.clone(), v.clone())).collect();
         (copy(&tables.rows), copy(&tables.bodies))
     }
 
     pub(crate) fn commit(&self, batch: Batch) -> Result<(), CommitError> {
-        batch.measure()?;
+        batch.check_size()?;
         let mut tables = self.tables.write().unwrap_or_else(PoisonError::into_inner);
         let failed = batch.checks.iter().find(|(key, holds)| tables.rows.get(key) != holds.as_ref());
         let stale = batch.rows.iter().find(|row| row.fresh && tables.rows.contains_key(&row.key));

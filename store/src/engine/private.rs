@@ -142,13 +142,13 @@ pub fn give_socket(path: &Path) -> io::Result<()> {
 /// Closes to others what an older version, or somebody's hand, has left open in a directory. Says what could not be
 /// closed, and why: it is another user's.
 #[must_use]
-pub fn close_to_others(directory: &Path) -> Vec<(PathBuf, io::Error)> {
+pub fn restrict_permissions(directory: &Path) -> Vec<(PathBuf, io::Error)> {
     let mut left = Vec::new();
-    close_within(directory, DEPTH_MAX, &mut left);
+    restrict_within(directory, DEPTH_MAX, &mut left);
     left
 }
 
-fn close_within(directory: &Path, depth: usize, left: &mut Vec<(PathBuf, io::Error)>) {
+fn restrict_within(directory: &Path, depth: usize, left: &mut Vec<(PathBuf, io::Error)>) {
     let entries = match std::fs::read_dir(directory) {
         Ok(entries) => entries,
         Err(error) => return left.push((directory.to_owned(), error)),
@@ -167,7 +167,7 @@ fn close_within(directory: &Path, depth: usize, left: &mut Vec<(PathBuf, io::Err
         {
             left.push((path, error));
         } else if found.is_dir() && depth > 0 {
-            close_within(&path, depth - 1, left);
+            restrict_within(&path, depth - 1, left);
         }
     }
 }
@@ -189,7 +189,7 @@ mod tests {
         std::fs::set_permissions(&inner, Permissions::from_mode(0o755)).unwrap();
         std::fs::set_permissions(&file, Permissions::from_mode(0o664)).unwrap();
         std::os::unix::fs::symlink("/etc/hostname", directory.path().join("link")).unwrap();
-        assert!(close_to_others(directory.path()).is_empty());
+        assert!(restrict_permissions(directory.path()).is_empty());
         assert_eq!((mode(&inner), mode(&file)), (0o700, 0o600));
         std::fs::set_permissions(&inner, Permissions::from_mode(0o755)).unwrap();
         create_directory(&inner).unwrap();

@@ -59,18 +59,18 @@ pub(crate) use self::check::check;
 use self::checkpoint::Checkpointer;
 use self::disk::Disk;
 pub(crate) use self::index::INDEX_FILE;
-use self::index::{Index, Opened};
-use self::log::{AppendFault, Log};
-use self::prepared::{Pending, Prepared};
-use self::reclaim::Reclaim;
+use self::index::{Index, IndexState};
+use self::log::{AppendError, LogAppender};
+use self::prepared::{PendingBatch, PreparedBatch};
+use self::reclaim::SegmentReclaimer;
 use self::record::StoreId;
-use self::recover::Recovered;
+use self::recover::ReplayResult;
 use self::segments::Segments;
-use self::shared::Shared;
-use self::space::Space;
-use self::table::Table;
-use self::writer::{Command, Limits, Writer};
-use super::{Batch, CommitError, Health, Key, OpenError, Options, ReadError, private};
+use self::shared::EngineState;
+use self::space::DiskSpace;
+use self::table::MemTable;
+use self::writer::{FreezeLimits, GroupWriter, WriterCommand};
+use super::{Batch, CommitError, Health, Key, OpenError, ReadError, RedbOptions, private};
 
 /// Batches that wait for the writer; more committers than these wait for a place.
 const INBOX_BATCHES: usize = 1024;
@@ -83,31 +83,31 @@ const JOBS: usize = 4;
 
 /// An open directory.
 #[derive(Debug)]
-pub(crate) struct Redb {
-    pub(crate) shared: Arc<Shared>,
-    inbox: mpsc::Sender<Command>,
+pub(crate) struct RedbEngine {
+    pub(crate) shared: Arc<EngineState>,
+    inbox: mpsc::Sender<WriterCommand>,
 }
 
 /// A directory read, nothing in it changed yet (but a new index made for a new one).
-pub(crate) struct Opening {
+pub(crate) struct OpenDirectory {
     pub(crate) lock: File,
     pub(crate) disk: Disk,
     pub(crate) index: Index,
-    pub(crate) opened: Opened,
+    pub(crate) opened: IndexState,
     pub(crate) segments: Segments,
-    pub(crate) recovered: Recovered,
+    pub(crate) recovered: ReplayResult,
 }
 
-impl Opening {
+impl OpenDirectory {
     /// Locks a directory, opens its index and replays its log in memory.
-    pub(crate) fn read(options: &Options) -> Result<Self, OpenError> {
+    pub(crate) fn read(options: &RedbOptions) -> Result<Self, OpenError> {
         if options.directory.join(COPYING_FILE).exists() {
             return Err(OpenError::HalfCopied(options.directory.display().to_string()));
         }
-        Self::read_whatever(options)
+        Self::read_unchecked(options)
     }
 
-    fn read_whatever(options: &Options) -> Result<Self, OpenError> {
+    fn read_unchecked(options: &RedbOptions) -> Result<Self, OpenError> {
         let directory = options.directory.as_path();
         private::create_directory(directory).map_err(|error| OpenError::io(directory, error))?;
         let lock = lock(directory)?;
@@ -133,7 +133,7 @@ impl Opening {
 fn lock(directory: &Path) -> Result<File, OpenError> {
     let path = directory.join(LOCK_FILE);
     let file = private::open_or_create_file(&path).map_err(|error| OpenError::io(&path, error))?;
-    match lock_soon(&file) {
+    match lock_with_retry(&file) {
         Ok(()) => Ok(file),
         Err(error) if error.kind() == std::io::ErrorKind::WouldBlock => {
             Err(OpenError::InUse { directory: directory.to_owned() })
@@ -146,11 +146,8 @@ fn lock(directory: &Path) -> Result<File, OpenError> {
 ///
 /// # Errors
 /// `WouldBlock` when another process has it.
-#[expect(
-    clippy::disallowed_methods,
-    reason = "nothing tells that a lock was let go; a second at most, at the start"
-)]
-pub fn lock_soon(file: &File) -> std::io::Result<()> {
+#[expect(clippy::disallowed_methods, reason = "nothing tells that a lock was let go; a second at most, at the start")]
+pub fn lock_with_retry(file: &File) -> std::io::Result<()> {
     const TRIES: u32 = 20;
     const PAUSE: std::time::Duration = std::time::Duration::from_millis(50);
     let lock = || rustix::fs::flock(file, rustix::fs::FlockOperation::NonBlockingLockExclusive);
@@ -168,62 +165,60 @@ fn store_id(lock: &File) -> Result<StoreId, OpenError> {
     use std::os::unix::fs::MetadataExt;
     let found = lock.metadata().map_err(|error| OpenError::io(LOCK_FILE, error))?;
     let mut digest = Sha256::new();
-    for number in
-        [found.dev(), found.ino(), found.ctime().cast_unsigned(), found.ctime_nsec().cast_unsigned()]
-    {
+    for number in [found.dev(), found.ino(), found.ctime().cast_unsigned(), found.ctime_nsec().cast_unsigned()] {
         digest.update(number.to_le_bytes());
     }
     let digest: [u8; 32] = digest.finalize().into();
     Ok(digest.first_chunk().copied().unwrap_or_default())
 }
 
-fn append_fault(directory: &Path, fault: AppendFault) -> OpenError {
+fn append_error(directory: &Path, fault: AppendError) -> OpenError {
     let error = match fault {
-        AppendFault::Full => std::io::ErrorKind::StorageFull.into(),
-        AppendFault::Broken(what) => std::io::Error::other(what),
+        AppendError::Full => std::io::ErrorKind::StorageFull.into(),
+        AppendError::Broken(what) => std::io::Error::other(what),
     };
     OpenError::io(directory, error)
 }
 
-impl Redb {
-    pub(crate) fn open(options: &Options) -> Result<Self, OpenError> {
-        Self::begin(options, Opening::read(options)?)
+impl RedbEngine {
+    pub(crate) fn open(options: &RedbOptions) -> Result<Self, OpenError> {
+        Self::start_engine(options, OpenDirectory::read(options)?)
     }
 
     /// Opens a directory that a copy goes into.
-    pub(crate) fn open_for_copy(options: &Options) -> Result<Self, OpenError> {
-        Self::begin(options, Opening::read_whatever(options)?)
+    pub(crate) fn open_for_copy(options: &RedbOptions) -> Result<Self, OpenError> {
+        Self::start_engine(options, OpenDirectory::read_unchecked(options)?)
     }
 
-    fn begin(options: &Options, opening: Opening) -> Result<Self, OpenError> {
+    fn start_engine(options: &RedbOptions, opening: OpenDirectory) -> Result<Self, OpenError> {
         let directory = options.directory.as_path();
-        let Opening { lock, disk, index, mut opened, segments, mut recovered } = opening;
+        let OpenDirectory { lock, disk, index, mut opened, segments, mut recovered } = opening;
         recovered.repair().map_err(|error| OpenError::io(directory, error))?;
         recover::remove_unfinished(&segments, &disk, recovered.end)?;
-        let space = Arc::new(Space::new(directory, &disk, options.reserve_bytes));
-        let start = || Log::start(&segments, &space, opened.store, options.segment_bytes, recovered.end);
+        let space = Arc::new(DiskSpace::new(directory, &disk, options.reserve_bytes));
+        let start = || LogAppender::start(&segments, &space, opened.store, options.segment_bytes, recovered.end);
         let log = start()
             .or_else(|fault| match fault {
                 // A server that was stopped by a full disk must come up to deliver.
-                AppendFault::Full if space.release() => start(),
+                AppendError::Full if space.release_reserve() => start(),
                 fault => Err(fault),
             })
-            .map_err(|fault| append_fault(directory, fault))?;
+            .map_err(|fault| append_error(directory, fault))?;
         if opened.position.segment == 0 {
             // From here on, the first segment must be there.
-            let first = index.checkpoint(&Table::default(), log.position(), &mut opened.live);
+            let first = index.checkpoint(&MemTable::default(), log.position(), &mut opened.live);
             first.map_err(|fault| OpenError::corrupt(directory.join(INDEX_FILE), format!("{fault:?}")))?;
             opened.position = log.position();
         }
-        let base = index.base().map_err(|fault| {
-            OpenError::corrupt(directory.join(INDEX_FILE), format!("it cannot be read: {fault:?}"))
-        })?;
+        let base = index
+            .index_snapshot()
+            .map_err(|fault| OpenError::corrupt(directory.join(INDEX_FILE), format!("it cannot be read: {fault:?}")))?;
         tracing::info!(
             directory = %directory.display(), groups = recovered.groups, bytes = recovered.bytes, "the store is open"
         );
         let table = std::mem::take(&mut recovered.table);
-        let shared = Arc::new(Shared::new(table, base, segments, options.in_place));
-        let parts = Parts { lock, index, opened, space, log, replayed_bytes: recovered.bytes };
+        let shared = Arc::new(EngineState::new(table, base, segments, options.in_place));
+        let parts = EngineParts { lock, index, opened, space, log, replayed_bytes: recovered.bytes };
         parts.start(options, shared)
     }
 
@@ -232,44 +227,44 @@ impl Redb {
     }
 
     pub(crate) async fn commit(&self, batch: Batch) -> Result<(), CommitError> {
-        let batch = Prepared::new(batch)?;
+        let batch = PreparedBatch::new(batch)?;
         let (answer, answered) = oneshot::channel();
-        let command = Command::Commit(Pending { batch, answer: Some(answer) });
-        self.inbox.send(command).await.map_err(|_| self.gone())?;
-        answered.await.map_err(|_| self.gone())?
+        let command = WriterCommand::Commit(PendingBatch { batch, answer: Some(answer) });
+        self.inbox.send(command).await.map_err(|_| self.closed_error())?;
+        answered.await.map_err(|_| self.closed_error())?
     }
 
     /// The same for a thread of its own, outside any runtime.
     pub(crate) fn commit_blocking(&self, batch: Batch) -> Result<(), CommitError> {
-        let batch = Prepared::new(batch)?;
+        let batch = PreparedBatch::new(batch)?;
         let (answer, answered) = oneshot::channel();
-        let command = Command::Commit(Pending { batch, answer: Some(answer) });
-        self.inbox.blocking_send(command).map_err(|_| self.gone())?;
-        answered.blocking_recv().map_err(|_| self.gone())?
+        let command = WriterCommand::Commit(PendingBatch { batch, answer: Some(answer) });
+        self.inbox.blocking_send(command).map_err(|_| self.closed_error())?;
+        answered.blocking_recv().map_err(|_| self.closed_error())?
     }
 
-    fn gone(&self) -> CommitError {
+    fn closed_error(&self) -> CommitError {
         self.shared.fenced().map_or(CommitError::Closed, CommitError::Fenced)
     }
 
     /// Returns when everything committed before is in the index.
     pub(crate) async fn flush(&self) -> Result<(), CommitError> {
         let (answer, answered) = oneshot::channel();
-        self.inbox.send(Command::Flush(answer)).await.map_err(|_| self.gone())?;
+        self.inbox.send(WriterCommand::Flush(answer)).await.map_err(|_| self.closed_error())?;
         // No answer: a checkpoint is not possible now.
         answered.await.map_err(|_| self.shared.fenced().map_or(CommitError::Full, CommitError::Fenced))
     }
 
     pub(crate) async fn close(&self) {
         let (answer, answered) = oneshot::channel();
-        if self.inbox.send(Command::Close(answer)).await.is_ok() {
+        if self.inbox.send(WriterCommand::Close(answer)).await.is_ok() {
             drop(answered.await);
         }
     }
 
     pub(crate) fn close_blocking(&self) {
         let (answer, answered) = oneshot::channel();
-        if self.inbox.blocking_send(Command::Close(answer)).is_ok() {
+        if self.inbox.blocking_send(WriterCommand::Close(answer)).is_ok() {
             drop(answered.blocking_recv());
         }
     }
@@ -280,17 +275,17 @@ impl Redb {
 }
 
 /// What the two threads own.
-struct Parts {
+struct EngineParts {
     lock: File,
     index: Index,
-    opened: Opened,
-    space: Arc<Space>,
-    log: Log,
+    opened: IndexState,
+    space: Arc<DiskSpace>,
+    log: LogAppender,
     replayed_bytes: u64,
 }
 
-impl Parts {
-    fn start(self, options: &Options, shared: Arc<Shared>) -> Result<Redb, OpenError> {
+impl EngineParts {
+    fn start(self, options: &RedbOptions, shared: Arc<EngineState>) -> Result<RedbEngine, OpenError> {
         let (inbox, commands) = mpsc::channel(INBOX_BATCHES);
         let (jobs, todo) = sync_channel(JOBS);
         let interval_ticks = options.checkpoint_interval.as_millis() / options.tick.as_millis().max(1);
@@ -300,18 +295,18 @@ impl Parts {
             index: self.index,
             live: self.opened.live,
             position: self.opened.position,
-            reclaim: Reclaim::new(self.opened.store, options.segment_bytes),
+            reclaim: SegmentReclaimer::new(self.opened.store, options.segment_bytes),
             stuck: None,
             writer: inbox.downgrade(),
             tick: options.tick,
             interval_ticks: u32::try_from(interval_ticks).unwrap_or(u32::MAX).max(1),
             ticks: 0,
         };
-        let writer = Writer {
+        let writer = GroupWriter {
             shared: Arc::clone(&shared),
             space: self.space,
             log: self.log,
-            limits: Limits { table_bytes: options.table_bytes, replay_bytes: options.replay_bytes },
+            limits: FreezeLimits { table_bytes: options.table_bytes, replay_bytes: options.replay_bytes },
             jobs,
             unfrozen_bytes: self.replayed_bytes,
             waiting: Vec::new(),
@@ -332,17 +327,13 @@ impl Parts {
         };
         spawn("store-writer", fence, run).map_err(failed)?;
         // What was replayed goes to the index while the server starts.
-        drop(inbox.try_send(Command::Freeze));
-        Ok(Redb { shared, inbox })
+        drop(inbox.try_send(WriterCommand::Freeze));
+        Ok(RedbEngine { shared, inbox })
     }
 }
 
 /// A thread whose panic, a bug, ends all writing instead of going unseen.
-fn spawn(
-    name: &str,
-    shared: Arc<Shared>,
-    run: impl FnOnce() + Send + 'static,
-) -> std::io::Result<JoinHandle<()>> {
+fn spawn(name: &str, shared: Arc<EngineState>, run: impl FnOnce() + Send + 'static) -> std::io::Result<JoinHandle<()>> {
     let guarded = move || {
         if catch_unwind(AssertUnwindSafe(run)).is_err() {
             shared.fence("a thread of the store was stopped by a bug");

@@ -14,12 +14,12 @@
 
 use jiff::Timestamp;
 use mail::automation::person::{self, PersonKey};
-use mail::automation::run::{Run, RunStatus};
+use mail::automation::run::{AutomationRun, RunStatus};
 use mail::id::{AccountId, AutomationId, RunId};
 use serde::{Deserialize, Serialize};
 
-use super::Filter;
-use crate::engine::{Batch, Key, Order, ReadError, Store, Value};
+use super::RunFilter;
+use crate::engine::{Batch, Key, ReadError, ScanOrder, Store, Value};
 use crate::key::{KeyBuilder, KeyReader, Space, key};
 use crate::row::{self, stored};
 
@@ -33,27 +33,27 @@ const LAST: u8 = 6;
 const ANSWERED: u8 = 7;
 
 pub(super) fn prefix((account, automation): (AccountId, AutomationId), kind: u8) -> KeyBuilder {
-    key(Space::RunBy).account(account).id(automation.to_bytes()).u8(kind)
+    key(Space::AutomationRunIndex).account(account).id(automation.to_bytes()).u8(kind)
 }
 
-fn of(run: &Run) -> (AccountId, AutomationId) {
+fn automation_key(run: &AutomationRun) -> (AccountId, AutomationId) {
     (run.account, run.automation)
 }
 
-fn by_status(run: &Run) -> Key {
-    prefix(of(run), STATUS).u8(number(run.status)).id(run.id.to_bytes()).build()
+fn by_status(run: &AutomationRun) -> Key {
+    prefix(automation_key(run), STATUS).u8(status_number(run.status)).id(run.id.to_bytes()).build()
 }
 
-fn by_person(run: &Run, kind: u8, person: PersonKey) -> Key {
-    prefix(of(run), kind).fixed(person).id(run.id.to_bytes()).build()
+fn by_person(run: &AutomationRun, kind: u8, person: PersonKey) -> Key {
+    prefix(automation_key(run), kind).fixed(person).id(run.id.to_bytes()).build()
 }
 
-fn held(run: &Run) -> Key {
-    prefix(of(run), HELD).id(run.id.to_bytes()).build()
+fn held_key(run: &AutomationRun) -> Key {
+    prefix(automation_key(run), HELD).id(run.id.to_bytes()).build()
 }
 
 /// A state in a key. A number, once released, is never another's.
-pub(super) fn number(status: RunStatus) -> u8 {
+pub(super) fn status_number(status: RunStatus) -> u8 {
     match status {
         RunStatus::Queued => 0,
         RunStatus::Running => 1,
@@ -64,7 +64,7 @@ pub(super) fn number(status: RunStatus) -> u8 {
     }
 }
 
-pub(super) fn create(batch: &mut Batch, run: &Run) {
+pub(super) fn create(batch: &mut Batch, run: &AutomationRun) {
     batch.put_fresh(by_status(run), Value::new());
     for person in run.persons().into_iter().flatten() {
         batch.put_fresh(by_person(run, PERSON, person), Value::new());
@@ -72,16 +72,16 @@ pub(super) fn create(batch: &mut Batch, run: &Run) {
     }
 }
 
-pub(super) fn update(batch: &mut Batch, before: &Run, after: &Run) {
+pub(super) fn update(batch: &mut Batch, before: &AutomationRun, after: &AutomationRun) {
     if before.status != after.status {
         batch.delete(by_status(before));
         batch.put(by_status(after), Value::new());
     }
     if before.held != after.held {
         if after.held {
-            batch.put(held(after), Value::new());
+            batch.put(held_key(after), Value::new());
         } else {
-            batch.delete(held(after));
+            batch.delete(held_key(after));
         }
     }
     if before.status.is_active() && !after.status.is_active() {
@@ -91,9 +91,9 @@ pub(super) fn update(batch: &mut Batch, before: &Run, after: &Run) {
     }
 }
 
-pub(super) fn forget(batch: &mut Batch, run: &Run) {
+pub(super) fn delete(batch: &mut Batch, run: &AutomationRun) {
     batch.delete(by_status(run));
-    batch.delete(held(run));
+    batch.delete(held_key(run));
     for person in run.persons().into_iter().flatten() {
         batch.delete(by_person(run, PERSON, person));
         batch.delete(by_person(run, ACTIVE, person));
@@ -101,8 +101,8 @@ pub(super) fn forget(batch: &mut Batch, run: &Run) {
 }
 
 fn read(at: &Key, parts: usize) -> Result<RunId, ReadError> {
-    let mut reader = KeyReader::new(Space::RunBy, at).map_err(row::damaged)?;
-    let mut skip = || -> Result<(), crate::key::KeyError> {
+    let mut reader = KeyReader::new(Space::AutomationRunIndex, at).map_err(row::damaged)?;
+    let mut skip = || -> Result<(), crate::key::KeyDecodeError> {
         reader.account()?;
         reader.id()?;
         reader.u8()?;
@@ -118,24 +118,24 @@ fn read(at: &Key, parts: usize) -> Result<RunId, ReadError> {
 
 /// The ids of runs that a filter may pass, newest first, from before one on: by the person, else by the state,
 /// else all.
-pub(super) async fn ids(
+pub(super) async fn list_ids(
     store: &Store,
     of: (AccountId, AutomationId),
-    filter: &Filter,
+    filter: &RunFilter,
     (before, limit): (Option<RunId>, usize),
 ) -> Result<Vec<RunId>, ReadError> {
-    let user = filter.user_id.as_deref().map(person::of_user);
-    let person = user.or_else(|| filter.email.as_deref().map(person::of_email));
+    let user = filter.user_id.as_deref().map(person::user_key);
+    let person = user.or_else(|| filter.email.as_deref().map(person::email_key));
     let (list, parts) = match (person, filter.statuses.as_slice()) {
         (Some(person), _) => (prefix(of, PERSON).fixed(person), 16),
-        (None, [status]) => (prefix(of, STATUS).u8(number(*status)), 1),
-        (None, _) => return super::ids(store, of, (before, limit)).await,
+        (None, [status]) => (prefix(of, STATUS).u8(status_number(*status)), 1),
+        (None, _) => return super::list_ids(store, of, (before, limit)).await,
     };
     let mut range = list.clone().range();
     if let Some(before) = before {
         range.end = list.id(before.to_bytes()).build();
     }
-    let rows = store.scan(range, Order::Descending, limit).await?;
+    let rows = store.scan(range, ScanOrder::Descending, limit).await?;
     rows.iter().map(|(at, _)| read(at, parts)).collect()
 }
 
@@ -143,13 +143,13 @@ pub(super) async fn ids(
 ///
 /// # Errors
 /// The store cannot be read.
-pub async fn active_of(
+pub async fn list_active(
     store: &Store,
     of: (AccountId, AutomationId),
     person: PersonKey,
     limit: usize,
 ) -> Result<Vec<RunId>, ReadError> {
-    let rows = store.scan(prefix(of, ACTIVE).fixed(person).range(), Order::Ascending, limit).await?;
+    let rows = store.scan(prefix(of, ACTIVE).fixed(person).range(), ScanOrder::Ascending, limit).await?;
     rows.iter().map(|(at, _)| read(at, 16)).collect()
 }
 
@@ -157,16 +157,16 @@ pub async fn active_of(
 ///
 /// # Errors
 /// The store cannot be read.
-pub async fn in_state(
+pub async fn list_in_state(
     store: &Store,
     of: (AccountId, AutomationId),
     status: RunStatus,
     (before, limit): (RunId, usize),
 ) -> Result<Vec<RunId>, ReadError> {
-    let list = prefix(of, STATUS).u8(number(status));
+    let list = prefix(of, STATUS).u8(status_number(status));
     let mut range = list.clone().range();
     range.end = list.id(before.to_bytes()).build();
-    let rows = store.scan(range, Order::Ascending, limit).await?;
+    let rows = store.scan(range, ScanOrder::Ascending, limit).await?;
     rows.iter().map(|(at, _)| read(at, 1)).collect()
 }
 
@@ -174,18 +174,14 @@ pub async fn in_state(
 ///
 /// # Errors
 /// The store cannot be read.
-pub async fn held_of(
-    store: &Store,
-    of: (AccountId, AutomationId),
-    limit: usize,
-) -> Result<Vec<RunId>, ReadError> {
-    let rows = store.scan(prefix(of, HELD).range(), Order::Ascending, limit).await?;
+pub async fn list_held(store: &Store, of: (AccountId, AutomationId), limit: usize) -> Result<Vec<RunId>, ReadError> {
+    let rows = store.scan(prefix(of, HELD).range(), ScanOrder::Ascending, limit).await?;
     rows.iter().map(|(at, _)| read(at, 0)).collect()
 }
 
 /// The last run of a person, as it was read.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
-pub struct Last {
+pub struct LastRun {
     /// The run, if there ever was one.
     pub run: Option<RunId>,
     row: Option<Value>,
@@ -195,38 +191,34 @@ pub struct Last {
 ///
 /// # Errors
 /// The store cannot be read.
-pub async fn last_of(
-    store: &Store,
-    of: (AccountId, AutomationId),
-    person: PersonKey,
-) -> Result<Last, ReadError> {
+pub async fn find_last(store: &Store, of: (AccountId, AutomationId), person: PersonKey) -> Result<LastRun, ReadError> {
     let row = store.get(&prefix(of, LAST).fixed(person).build()).await?;
     let run = row.as_ref().and_then(|row| row.first_chunk::<16>().copied()).map(RunId::from_bytes);
-    Ok(Last { run, row })
+    Ok(LastRun { run, row })
 }
 
 /// A run is the last of a person; the commit conflicts when there is another since.
-pub fn put_last(batch: &mut Batch, run: &Run, person: PersonKey, before: &Last) {
-    let last = prefix(of(run), LAST).fixed(person).build();
+pub fn put_last(batch: &mut Batch, run: &AutomationRun, person: PersonKey, before: &LastRun) {
+    let last = prefix(automation_key(run), LAST).fixed(person).build();
     batch.check(last.clone(), before.row.clone());
     batch.put(last, run.id.to_bytes().to_vec());
 }
 
 /// An answer to a received email: by which run, and when.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
-pub struct Answer {
+pub struct RunAnswer {
     /// The run.
     pub run: RunId,
     /// When it was sent.
     pub at: Timestamp,
 }
-stored!(Answer as Answer);
+stored!(RunAnswer as RunAnswer);
 
 /// The last answer to a person, as it was read.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
-pub struct Answered {
+pub struct LastAnswer {
     /// The answer, if there ever was one.
-    pub last: Option<Answer>,
+    pub last: Option<RunAnswer>,
     row: Option<Value>,
 }
 
@@ -238,35 +230,40 @@ fn answered_key(of: (AccountId, AutomationId), person: PersonKey) -> Key {
 ///
 /// # Errors
 /// The store cannot be read.
-pub async fn answered(
+pub async fn find_last_answer(
     store: &Store,
     of: (AccountId, AutomationId),
     person: PersonKey,
-) -> Result<Answered, ReadError> {
+) -> Result<LastAnswer, ReadError> {
     let row = store.get(&answered_key(of, person)).await?;
     let last = row.as_ref().map(|row| row::decode(row)).transpose()?;
-    Ok(Answered { last, row })
+    Ok(LastAnswer { last, row })
 }
 
 /// A run answers a person; the commit conflicts when there is another answer since ([`super::is_about_one`]).
-pub fn put_answered(batch: &mut Batch, run: &Run, (person, at): (PersonKey, Timestamp), before: &Answered) {
-    let key = answered_key(of(run), person);
+pub fn put_last_answer(
+    batch: &mut Batch,
+    run: &AutomationRun,
+    (person, at): (PersonKey, Timestamp),
+    before: &LastAnswer,
+) {
+    let key = answered_key(automation_key(run), person);
     batch.check(key.clone(), before.row.clone());
-    batch.put(key, row::encode(&Answer { run: run.id, at }));
+    batch.put(key, row::encode(&RunAnswer { run: run.id, at }));
 }
 
 /// Forgets an answer, with the run that gave it.
-pub fn forget_answered(batch: &mut Batch, run: &Run, person: PersonKey, found: &Answered) {
+pub fn delete_last_answer(batch: &mut Batch, run: &AutomationRun, person: PersonKey, found: &LastAnswer) {
     if found.last.is_some_and(|last| last.run == run.id) {
-        let key = answered_key(of(run), person);
+        let key = answered_key(automation_key(run), person);
         batch.check(key.clone(), found.row.clone());
         batch.delete(key);
     }
 }
 
-pub(super) fn is_about_answer(conflict: &Key) -> bool {
+pub(super) fn is_answer_conflict(conflict: &Key) -> bool {
     let kind = || {
-        let mut reader = KeyReader::new(Space::RunBy, conflict).ok()?;
+        let mut reader = KeyReader::new(Space::AutomationRunIndex, conflict).ok()?;
         reader.account().ok()?;
         reader.id().ok()?;
         reader.u8().ok()
@@ -278,14 +275,14 @@ pub(super) fn is_about_answer(conflict: &Key) -> bool {
 ///
 /// # Errors
 /// The store cannot be read.
-pub async fn forget_lists(
+pub async fn purge_indexes(
     store: &Store,
     batch: &mut Batch,
     (account, automation): (AccountId, AutomationId),
     limit: usize,
 ) -> Result<bool, ReadError> {
-    let range = key(Space::RunBy).account(account).id(automation.to_bytes()).range();
-    let rows = store.scan(range, Order::Ascending, limit).await?;
+    let range = key(Space::AutomationRunIndex).account(account).id(automation.to_bytes()).range();
+    let rows = store.scan(range, ScanOrder::Ascending, limit).await?;
     let more = rows.len() == limit;
     for (at, _) in rows {
         batch.delete(at);

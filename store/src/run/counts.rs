@@ -8,13 +8,13 @@
 //! A run that goes from one state to another leaves a key of its own, which nobody else writes; they lie behind
 //! the total, so that one scan sees both as of one moment. Now and then somebody folds them into it.
 
-use mail::automation::Counts;
-use mail::automation::run::{Run, RunStatus};
+use mail::automation::RunCounts;
+use mail::automation::run::{AutomationRun, RunStatus};
 use mail::id::{AccountId, AutomationId};
 use serde::{Deserialize, Serialize};
 
-use super::by::{CHANGE, TOTAL, number, prefix};
-use crate::engine::{Batch, Key, Order, ReadError, Store, Value};
+use super::by::{CHANGE, TOTAL, prefix, status_number};
+use crate::engine::{Batch, Key, ReadError, ScanOrder, Store, Value};
 use crate::key::{KeyReader, Space};
 use crate::row::{self, stored};
 
@@ -24,39 +24,39 @@ const FOLDED_MAX: usize = 5_000;
 const NEW: u8 = 0xFF;
 
 #[derive(Serialize, Deserialize)]
-#[serde(remote = "Counts")]
-struct CountsRow {
+#[serde(remote = "RunCounts")]
+struct RunCountsRow {
     running: u64,
     waiting: u64,
     completed: u64,
     failed: u64,
     cancelled: u64,
 }
-stored!(Counts as CountsRow);
+stored!(RunCounts as RunCountsRow);
 
 /// A run goes from one state to another.
-pub(super) fn note(batch: &mut Batch, before: &Run, (from, to): (Option<RunStatus>, RunStatus)) {
-    if from.map(slot) == Some(slot(to)) {
+pub(super) fn record_change(batch: &mut Batch, before: &AutomationRun, (from, to): (Option<RunStatus>, RunStatus)) {
+    if from.map(counted_status) == Some(counted_status(to)) {
         return;
     }
     let change = prefix((before.account, before.automation), CHANGE)
         .id(before.id.to_bytes())
         .u16(u16::try_from(before.index).unwrap_or(u16::MAX))
-        .u8(from.map_or(NEW, number))
-        .u8(number(to))
+        .u8(from.map_or(NEW, status_number))
+        .u8(status_number(to))
         .build();
     batch.put_fresh(change, Value::new());
 }
 
 /// Which number a state is counted in.
-fn slot(status: RunStatus) -> u8 {
+fn counted_status(status: RunStatus) -> u8 {
     match status {
-        RunStatus::Queued => number(RunStatus::Running),
-        other => number(other),
+        RunStatus::Queued => status_number(RunStatus::Running),
+        other => status_number(other),
     }
 }
 
-fn count(counts: &mut Counts, state: u8) -> Option<&mut u64> {
+fn counter_mut(counts: &mut RunCounts, state: u8) -> Option<&mut u64> {
     match state {
         0 | 1 => Some(&mut counts.running),
         2 => Some(&mut counts.waiting),
@@ -69,16 +69,16 @@ fn count(counts: &mut Counts, state: u8) -> Option<&mut u64> {
 
 /// The counts as they were read.
 #[derive(Debug, Default)]
-pub struct Counted {
+pub struct StoredRunCounts {
     /// How many there are.
-    pub counts: Counts,
+    pub counts: RunCounts,
     /// There may be changes that were not read.
     pub more: bool,
     total: Option<Value>,
     changes: Vec<Key>,
 }
 
-impl Counted {
+impl StoredRunCounts {
     /// How many changes lie beside the total.
     #[must_use]
     pub fn changes(&self) -> usize {
@@ -100,10 +100,10 @@ impl Counted {
 ///
 /// # Errors
 /// The store cannot be read.
-pub async fn read(store: &Store, of: (AccountId, AutomationId)) -> Result<Counted, ReadError> {
+pub async fn read(store: &Store, of: (AccountId, AutomationId)) -> Result<StoredRunCounts, ReadError> {
     let range = prefix(of, TOTAL).build()..prefix(of, CHANGE).range().end;
-    let rows = store.scan(range, Order::Ascending, FOLDED_MAX).await?;
-    let mut counted = Counted { more: rows.len() == FOLDED_MAX, ..Counted::default() };
+    let rows = store.scan(range, ScanOrder::Ascending, FOLDED_MAX).await?;
+    let mut counted = StoredRunCounts { more: rows.len() == FOLDED_MAX, ..StoredRunCounts::default() };
     for (at, value) in rows {
         match read_change(&at).map_err(row::damaged)? {
             None => {
@@ -112,10 +112,10 @@ pub async fn read(store: &Store, of: (AccountId, AutomationId)) -> Result<Counte
             }
             Some((from, to)) => {
                 // Sums come out whole in the end: a change may lie before the one that it follows.
-                if let Some(number) = count(&mut counted.counts, to) {
+                if let Some(number) = counter_mut(&mut counted.counts, to) {
                     *number = number.wrapping_add(1);
                 }
-                if let Some(number) = count(&mut counted.counts, from) {
+                if let Some(number) = counter_mut(&mut counted.counts, from) {
                     *number = number.wrapping_sub(1);
                 }
                 counted.changes.push(at);
@@ -126,8 +126,8 @@ pub async fn read(store: &Store, of: (AccountId, AutomationId)) -> Result<Counte
 }
 
 /// From which state to which; none for the total.
-fn read_change(at: &Key) -> Result<Option<(u8, u8)>, crate::key::KeyError> {
-    let mut reader = KeyReader::new(Space::RunBy, at)?;
+fn read_change(at: &Key) -> Result<Option<(u8, u8)>, crate::key::KeyDecodeError> {
+    let mut reader = KeyReader::new(Space::AutomationRunIndex, at)?;
     reader.account()?;
     reader.id()?;
     if reader.u8()? == TOTAL {

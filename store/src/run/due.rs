@@ -7,31 +7,31 @@
 use std::collections::HashSet;
 
 use jiff::Timestamp;
-use mail::automation::job::{Job, Work};
-use mail::automation::run::Run;
+use mail::automation::job::{AutomationJob, AutomationJobKind};
+use mail::automation::run::AutomationRun;
 use mail::id::{AccountId, AutomationId, EventId, RunId};
 use serde::{Deserialize, Serialize};
 
-use super::About;
-use crate::engine::{Batch, Key, Order, ReadError, Store, Value};
-use crate::key::{KeyError, KeyReader, Space, key};
+use super::RunKey;
+use crate::engine::{Batch, Key, ReadError, ScanOrder, Store, Value};
+use crate::key::{KeyDecodeError, KeyReader, Space, key};
 use crate::row::{self, stored};
 
 const STEP: u8 = 0;
 const JOB: u8 = 1;
 
 #[derive(Serialize, Deserialize)]
-#[serde(remote = "Job")]
-struct JobRow {
+#[serde(remote = "AutomationJob")]
+struct AutomationJobRow {
     id: EventId,
     account: AccountId,
     partition: u16,
     due: Timestamp,
-    work: Work,
+    work: AutomationJobKind,
 }
-stored!(Job as JobRow);
+stored!(AutomationJob as AutomationJobRow);
 
-fn step_key(run: &Run, at: Timestamp) -> Key {
+fn step_key(run: &AutomationRun, at: Timestamp) -> Key {
     key(Space::AutomationDue)
         .u16(run.partition)
         .time(at)
@@ -42,7 +42,7 @@ fn step_key(run: &Run, at: Timestamp) -> Key {
         .build()
 }
 
-fn job_key(job: &Job) -> Key {
+fn job_key(job: &AutomationJob) -> Key {
     key(Space::AutomationDue)
         .u16(job.partition)
         .time(job.due)
@@ -53,30 +53,30 @@ fn job_key(job: &Job) -> Key {
         .build()
 }
 
-pub(super) fn put_step(batch: &mut Batch, run: &Run, at: Timestamp) {
+pub(super) fn put_step(batch: &mut Batch, run: &AutomationRun, at: Timestamp) {
     batch.put(step_key(run, at), Value::new());
 }
 
-pub(super) fn take_step(batch: &mut Batch, run: &Run, at: Timestamp) {
+pub(super) fn remove_step(batch: &mut Batch, run: &AutomationRun, at: Timestamp) {
     batch.delete(step_key(run, at));
 }
 
 /// Writes a new job.
-pub fn put_job(batch: &mut Batch, job: &Job) {
+pub fn put_job(batch: &mut Batch, job: &AutomationJob) {
     batch.put(job_key(job), row::encode(job));
 }
 
 /// A job with its row.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct FoundJob {
+pub struct StoredJob {
     /// The job.
-    pub job: Job,
+    pub job: AutomationJob,
     row: Value,
 }
 
 /// Takes a job away, and puts another in its place when there is more to do; the commit conflicts when somebody
 /// else did it.
-pub fn take_job(batch: &mut Batch, before: &FoundJob, after: Option<&Job>) {
+pub fn replace_job(batch: &mut Batch, before: &StoredJob, after: Option<&AutomationJob>) {
     let at = job_key(&before.job);
     batch.check(at.clone(), Some(before.row.clone()));
     batch.delete(at);
@@ -87,20 +87,20 @@ pub fn take_job(batch: &mut Batch, before: &FoundJob, after: Option<&Job>) {
 
 /// Something that is due.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub enum Due {
+pub enum DueWork {
     /// A run goes on.
-    Step(About),
+    Step(RunKey),
     /// A job.
-    Job(Box<FoundJob>),
+    Job(Box<StoredJob>),
     /// A row that is neither.
     Damaged(Key),
 }
 
 /// What of a partition is due first.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
-pub struct FirstDue {
+pub struct DueWorkBatch {
     /// What is due and since when, in the order of time.
-    pub due: Vec<(Timestamp, Due)>,
+    pub due: Vec<(Timestamp, DueWork)>,
     /// There may be more.
     pub more: bool,
     /// When the next is due, of what is not yet.
@@ -111,33 +111,28 @@ pub struct FirstDue {
 ///
 /// # Errors
 /// The store cannot be read.
-pub async fn first_due(
-    store: &Store,
-    partition: u16,
-    now: Timestamp,
-    limit: usize,
-) -> Result<FirstDue, ReadError> {
-    Ok(look(store, partition, now, limit).await?.0)
+pub async fn list_due(store: &Store, partition: u16, now: Timestamp, limit: usize) -> Result<DueWorkBatch, ReadError> {
+    Ok(scan_due(store, partition, now, limit).await?.0)
 }
 
 /// What is due first, and the last key that was looked at.
-async fn look(
+async fn scan_due(
     store: &Store,
     partition: u16,
     now: Timestamp,
     limit: usize,
-) -> Result<(FirstDue, Option<Key>), ReadError> {
+) -> Result<(DueWorkBatch, Option<Key>), ReadError> {
     let range = key(Space::AutomationDue).u16(partition).range();
-    let rows = store.scan(range, Order::Ascending, limit).await?;
+    let rows = store.scan(range, ScanOrder::Ascending, limit).await?;
     let last = rows.last().map(|(at, _)| at.clone());
-    let mut first = FirstDue { more: rows.len() == limit, ..FirstDue::default() };
+    let mut first = DueWorkBatch { more: rows.len() == limit, ..DueWorkBatch::default() };
     for (at, value) in rows {
         match read(&at, &value) {
             Ok((due, _)) if due > now => {
-                return Ok((FirstDue { later: Some(due), more: false, ..first }, last));
+                return Ok((DueWorkBatch { later: Some(due), more: false, ..first }, last));
             }
             Ok(due) => first.due.push(due),
-            Err(_) => first.due.push((now, Due::Damaged(at))),
+            Err(_) => first.due.push((now, DueWork::Damaged(at))),
         }
     }
     Ok((first, last))
@@ -148,21 +143,21 @@ async fn look(
 ///
 /// # Errors
 /// The store cannot be read.
-pub async fn at_hand(
+pub async fn list_oldest_and_newest_due(
     store: &Store,
     partition: u16,
     now: Timestamp,
     limit: usize,
-) -> Result<FirstDue, ReadError> {
-    let (mut first, last) = look(store, partition, now, limit).await?;
+) -> Result<DueWorkBatch, ReadError> {
+    let (mut first, last) = scan_due(store, partition, now, limit).await?;
     // Behind all that is due now, whatever it is.
     let end = key(Space::AutomationDue).u16(partition).time(now).u8(u8::MAX).build();
-    let start = last.filter(|_| first.more).map(|last| crate::key::after(&last));
+    let start = last.filter(|_| first.more).map(|last| crate::key::successor(&last));
     let Some(start) = start.filter(|start| *start < end) else { return Ok(first) };
-    let mut last = store.scan(start..end, Order::Descending, limit).await?;
+    let mut last = store.scan(start..end, ScanOrder::Descending, limit).await?;
     last.reverse();
     for (at, value) in last {
-        first.due.push(read(&at, &value).unwrap_or((now, Due::Damaged(at))));
+        first.due.push(read(&at, &value).unwrap_or((now, DueWork::Damaged(at))));
     }
     Ok(first)
 }
@@ -175,18 +170,18 @@ pub fn partitions_of(batch: &Batch) -> HashSet<u16> {
 }
 
 /// Takes a row away that nobody can do anything with.
-pub fn take_damaged(batch: &mut Batch, at: Key) {
+pub fn remove_damaged(batch: &mut Batch, at: Key) {
     batch.delete(at);
 }
 
 /// Takes the key of a run away that is not due then.
-pub fn take_stale(batch: &mut Batch, partition: u16, at: Timestamp, (account, automation, run): About) {
+pub fn remove_stale_step(batch: &mut Batch, partition: u16, at: Timestamp, (account, automation, run): RunKey) {
     let stale = key(Space::AutomationDue).u16(partition).time(at).u8(STEP);
     batch.delete(stale.account(account).id(automation.to_bytes()).id(run.to_bytes()).build());
 }
 
-fn read(at: &Key, value: &Value) -> Result<(Timestamp, Due), ReadError> {
-    let parts = |at: &Key| -> Result<_, KeyError> {
+fn read(at: &Key, value: &Value) -> Result<(Timestamp, DueWork), ReadError> {
+    let parts = |at: &Key| -> Result<_, KeyDecodeError> {
         let mut reader = KeyReader::new(Space::AutomationDue, at)?;
         reader.u16()?;
         let (due, kind, account) = (reader.time()?, reader.u8()?, reader.account()?);
@@ -195,7 +190,7 @@ fn read(at: &Key, value: &Value) -> Result<(Timestamp, Due), ReadError> {
     };
     let (due, kind, about) = parts(at).map_err(row::damaged)?;
     match kind {
-        STEP => Ok((due, Due::Step(about))),
-        _ => Ok((due, Due::Job(Box::new(FoundJob { job: row::decode(value)?, row: value.clone() })))),
+        STEP => Ok((due, DueWork::Step(about))),
+        _ => Ok((due, DueWork::Job(Box::new(StoredJob { job: row::decode(value)?, row: value.clone() })))),
     }
 }

@@ -1,12 +1,12 @@
 //! Runs and what they are found by.
 
 use mail::automation::person;
-use mail::automation::run::{Beginning, Then};
-use mail::automation::{Automation, AutomationStatus, Counts, read};
+use mail::automation::run::{NextStep, RunStart};
+use mail::automation::{Automation, AutomationStatus, RunCounts, read};
 use serde_json::json;
 
 use super::*;
-use crate::run::due::Due;
+use crate::run::due::DueWork;
 
 fn at(second: i64) -> Timestamp {
     Timestamp::from_second(second).unwrap()
@@ -25,10 +25,10 @@ fn automation() -> Automation {
     }
 }
 
-fn run(number: u128, user_id: &str, email: &str) -> Run {
+fn run(number: u128, user_id: &str, email: &str) -> AutomationRun {
     let steps = json!([{"type": "delay", "duration": "1d"}, {"type": "delay", "duration": "1d"}]);
-    let definition = read::stored(&json!({"trigger": {"event": "a"}, "steps": steps})).unwrap();
-    let beginning = Beginning {
+    let definition = read::parse_stored(&json!({"trigger": {"event": "a"}, "steps": steps})).unwrap();
+    let beginning = RunStart {
         id: RunId::new(at(i64::try_from(number).unwrap()), number),
         partition: 3,
         source: "ae_x".to_owned(),
@@ -38,11 +38,11 @@ fn run(number: u128, user_id: &str, email: &str) -> Run {
         lineage: Vec::new(),
         at: at(10),
     };
-    Run::begin(&automation(), &definition, beginning).0
+    AutomationRun::begin(&automation(), &definition, beginning).0
 }
 
-async fn moved(store: &Store, run: &Run, change: impl FnOnce(&mut Run)) -> Run {
-    let found = get(store, about(run)).await.unwrap().unwrap();
+async fn moved(store: &Store, run: &AutomationRun, change: impl FnOnce(&mut AutomationRun)) -> AutomationRun {
+    let found = get(store, run_key(run)).await.unwrap().unwrap();
     let mut after = found.run.clone();
     change(&mut after);
     let mut batch = Batch::progress();
@@ -54,8 +54,7 @@ async fn moved(store: &Store, run: &Run, change: impl FnOnce(&mut Run)) -> Run {
 
 async fn counts(store: &Store) -> [u64; 5] {
     let of = (automation().account, automation().id);
-    let Counts { running, waiting, completed, failed, cancelled } =
-        counts::read(store, of).await.unwrap().counts;
+    let RunCounts { running, waiting, completed, failed, cancelled } = counts::read(store, of).await.unwrap().counts;
     [running, waiting, completed, failed, cancelled]
 }
 
@@ -70,44 +69,39 @@ async fn a_run_is_found_by_all_that_it_is() {
     store.commit(batch).await.unwrap();
     let of = (one.account, one.automation);
     assert_eq!(counts(&store).await, [2, 0, 0, 0, 0]);
-    let waiting = |persons| Waiting { event: Some("b".to_owned()), persons, since: at(11), until: at(50) };
-    let one = moved(&store, &one, |run| run.wait(waiting(vec![person::of_user("7")]), at(11))).await;
+    let waiting = |persons| RunWait { event: Some("b".to_owned()), persons, since: at(11), until: at(50) };
+    let one = moved(&store, &one, |run| run.wait_for(waiting(vec![person::user_key("7")]), at(11))).await;
     assert_eq!(counts(&store).await, [1, 1, 0, 0, 0]);
-    let found = wait::for_event(&store, (of.0, "b", person::of_user("7")), None, 9).await.unwrap();
-    assert_eq!(found.iter().map(|(_, about)| *about).collect::<Vec<_>>(), [about(&one)]);
+    let found = wait::list_waiting_for(&store, (of.0, "b", person::user_key("7")), None, 9).await.unwrap();
+    assert_eq!(found.iter().map(|(_, about)| *about).collect::<Vec<_>>(), [run_key(&one)]);
     let behind =
-        wait::for_event(&store, (of.0, "b", person::of_user("7")), Some(&found[0].0), 9).await.unwrap();
+        wait::list_waiting_for(&store, (of.0, "b", person::user_key("7")), Some(&found[0].0), 9).await.unwrap();
     assert!(behind.is_empty());
 
-    let first = due::first_due(&store, 3, at(20), 9).await.unwrap();
-    assert_eq!((first.due, first.later), (vec![(at(10), Due::Step(about(&two)))], Some(at(50))));
-    let by = |filter: Filter| {
+    let first = due::list_due(&store, 3, at(20), 9).await.unwrap();
+    assert_eq!((first.due, first.later), (vec![(at(10), DueWork::Step(run_key(&two)))], Some(at(50))));
+    let by = |filter: RunFilter| {
         let store = &store;
-        async move {
-            list(store, of, &filter, (None, 9)).await.unwrap().0.iter().map(|run| run.id).collect::<Vec<_>>()
-        }
+        async move { list(store, of, &filter, (None, 9)).await.unwrap().0.iter().map(|run| run.id).collect::<Vec<_>>() }
     };
     let email = Some("a@X.example".to_owned());
-    assert_eq!(by(Filter::default()).await, [two.id, one.id]);
-    assert_eq!(by(Filter { email: email.clone(), ..Filter::default() }).await, [two.id, one.id]);
-    assert_eq!(by(Filter { user_id: Some("7".to_owned()), ..Filter::default() }).await, [one.id]);
-    assert_eq!(by(Filter { statuses: vec![RunStatus::Waiting], ..Filter::default() }).await, [one.id]);
-    assert_eq!(by(Filter { statuses: vec![RunStatus::Queued], email, ..Filter::default() }).await, [two.id]);
-    assert_eq!(
-        by::active_of(&store, of, person::of_email("a@x.example"), 9).await.unwrap(),
-        [one.id, two.id]
-    );
+    assert_eq!(by(RunFilter::default()).await, [two.id, one.id]);
+    assert_eq!(by(RunFilter { email: email.clone(), ..RunFilter::default() }).await, [two.id, one.id]);
+    assert_eq!(by(RunFilter { user_id: Some("7".to_owned()), ..RunFilter::default() }).await, [one.id]);
+    assert_eq!(by(RunFilter { statuses: vec![RunStatus::Waiting], ..RunFilter::default() }).await, [one.id]);
+    assert_eq!(by(RunFilter { statuses: vec![RunStatus::Queued], email, ..RunFilter::default() }).await, [two.id]);
+    assert_eq!(by::list_active(&store, of, person::email_key("a@x.example"), 9).await.unwrap(), [one.id, two.id]);
 
     // It is held, goes on, and ends.
-    let one = moved(&store, &one, Run::hold).await;
-    assert_eq!(by::held_of(&store, of, 9).await.unwrap(), [one.id]);
+    let one = moved(&store, &one, AutomationRun::hold).await;
+    assert_eq!(by::list_held(&store, of, 9).await.unwrap(), [one.id]);
     let one = moved(&store, &one, |run| run.release(at(12))).await;
-    assert!(by::held_of(&store, of, 9).await.unwrap().is_empty());
-    let one = moved(&store, &one, |run| drop(run.complete(json!({}), Then::Stop(None), at(50)))).await;
+    assert!(by::list_held(&store, of, 9).await.unwrap().is_empty());
+    let one = moved(&store, &one, |run| drop(run.complete_step(json!({}), NextStep::Stop(None), at(50)))).await;
     assert_eq!(counts(&store).await, [1, 0, 1, 0, 0]);
-    assert!(get_whole(&store, about(&one)).await.unwrap().unwrap().1.is_none(), "what it knew is forgotten");
-    assert!(wait::for_event(&store, (of.0, "b", person::of_user("7")), None, 9).await.unwrap().is_empty());
-    assert_eq!(by::active_of(&store, of, person::of_email("a@x.example"), 9).await.unwrap(), [two.id]);
+    assert!(get_with_sealed(&store, run_key(&one)).await.unwrap().unwrap().1.is_none(), "what it knew is forgotten");
+    assert!(wait::list_waiting_for(&store, (of.0, "b", person::user_key("7")), None, 9).await.unwrap().is_empty());
+    assert_eq!(by::list_active(&store, of, person::email_key("a@x.example"), 9).await.unwrap(), [two.id]);
 
     // Folded, the counts are the same; and then the runs are forgotten.
     let counted = counts::read(&store, of).await.unwrap();
@@ -118,24 +112,24 @@ async fn a_run_is_found_by_all_that_it_is() {
     assert!(store.commit(batch).await.is_err(), "folded twice");
     assert_eq!(counts(&store).await, [1, 0, 1, 0, 0]);
     let mut batch = Batch::progress();
-    for found in oldest(&store, of, None, 9).await.unwrap() {
-        forget(&mut batch, &found);
+    for found in list_oldest(&store, of, None, 9).await.unwrap() {
+        delete(&mut batch, &found);
     }
     store.commit(batch).await.unwrap();
-    assert!(due::first_due(&store, 3, at(99), 9).await.unwrap().due.is_empty());
-    assert!(by(Filter::default()).await.is_empty());
+    assert!(due::list_due(&store, 3, at(99), 9).await.unwrap().due.is_empty());
+    assert!(by(RunFilter::default()).await.is_empty());
 }
 
 #[tokio::test]
 async fn of_two_last_runs_of_a_person_one_conflicts() {
     let store = Store::memory();
-    let (one, person) = (run(1, "7", "a@x.example"), person::of_user("7"));
+    let (one, person) = (run(1, "7", "a@x.example"), person::user_key("7"));
     let of = (one.account, one.automation);
-    let last = by::last_of(&store, of, person).await.unwrap();
+    let last = by::find_last(&store, of, person).await.unwrap();
     assert_eq!(last.run, None);
     let mut batch = Batch::intake();
     by::put_last(&mut batch, &one, person, &last);
     store.commit(batch.clone()).await.unwrap();
     assert!(store.commit(batch).await.is_err());
-    assert_eq!(by::last_of(&store, of, person).await.unwrap().run, Some(one.id));
+    assert_eq!(by::find_last(&store, of, person).await.unwrap().run, Some(one.id));
 }

@@ -5,20 +5,19 @@
 //! ```
 
 use mail::automation::person::PersonKey;
-use mail::automation::run::Run;
+use mail::automation::run::AutomationRun;
 use mail::id::{AccountId, AutomationId, RunId};
 
-use super::About;
-use crate::engine::{Batch, Key, Order, ReadError, Store, Value};
-use crate::key::{KeyReader, Space, after, key};
+use super::RunKey;
+use crate::engine::{Batch, Key, ReadError, ScanOrder, Store, Value};
+use crate::key::{KeyReader, Space, key, successor};
 use crate::row;
 
-fn keys(run: &Run) -> impl Iterator<Item = Key> + '_ {
-    let waiting =
-        run.waiting.iter().filter_map(|waiting| Some((waiting.event.as_deref()?, &waiting.persons)));
+fn keys(run: &AutomationRun) -> impl Iterator<Item = Key> + '_ {
+    let waiting = run.waiting.iter().filter_map(|waiting| Some((waiting.event.as_deref()?, &waiting.persons)));
     waiting.flat_map(move |(event, persons)| {
         persons.iter().map(move |person| {
-            key(Space::RunWait)
+            key(Space::AutomationRunWait)
                 .account(run.account)
                 .text(event)
                 .fixed(*person)
@@ -29,14 +28,14 @@ fn keys(run: &Run) -> impl Iterator<Item = Key> + '_ {
     })
 }
 
-pub(super) fn update(batch: &mut Batch, before: &Run, after: &Run) {
-    forget(batch, before);
+pub(super) fn update(batch: &mut Batch, before: &AutomationRun, after: &AutomationRun) {
+    delete(batch, before);
     for at in keys(after) {
         batch.put(at, Value::new());
     }
 }
 
-pub(super) fn forget(batch: &mut Batch, run: &Run) {
+pub(super) fn delete(batch: &mut Batch, run: &AutomationRun) {
     for at in keys(run) {
         batch.delete(at);
     }
@@ -46,25 +45,23 @@ pub(super) fn forget(batch: &mut Batch, run: &Run) {
 ///
 /// # Errors
 /// The store cannot be read.
-pub async fn for_event(
+pub async fn list_waiting_for(
     store: &Store,
     (account, event, person): (AccountId, &str, PersonKey),
     behind: Option<&[u8]>,
     limit: usize,
-) -> Result<Vec<(Key, About)>, ReadError> {
-    let mut range = key(Space::RunWait).account(account).text(event).fixed(person).range();
+) -> Result<Vec<(Key, RunKey)>, ReadError> {
+    let mut range = key(Space::AutomationRunWait).account(account).text(event).fixed(person).range();
     if let Some(behind) = behind {
-        range.start = after(behind).max(range.start);
+        range.start = successor(behind).max(range.start);
     }
-    let rows = store.scan(range, Order::Ascending, limit).await?;
+    let rows = store.scan(range, ScanOrder::Ascending, limit).await?;
     let read = |at: Key| {
-        let mut reader = KeyReader::new(Space::RunWait, &at)?;
+        let mut reader = KeyReader::new(Space::AutomationRunWait, &at)?;
         let (account, _event, _person) = (reader.account()?, reader.text()?, reader.id()?);
         let automation = AutomationId::from_bytes(reader.id()?);
         let run = RunId::from_bytes(reader.id()?);
         Ok((at, (account, automation, run)))
     };
-    rows.into_iter()
-        .map(|(at, _)| read(at).map_err(|error: crate::key::KeyError| row::damaged(error)))
-        .collect()
+    rows.into_iter().map(|(at, _)| read(at).map_err(|error: crate::key::KeyDecodeError| row::damaged(error))).collect()
 }

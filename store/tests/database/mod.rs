@@ -27,8 +27,7 @@ pub struct Server {
 /// Where Debian keeps the newest version's programs.
 fn programs() -> PathBuf {
     let versions = std::fs::read_dir("/usr/lib/postgresql").into_iter().flatten().flatten();
-    let newest =
-        versions.map(|entry| entry.path().join("bin")).filter(|bin| bin.join("initdb").exists()).max();
+    let newest = versions.map(|entry| entry.path().join("bin")).filter(|bin| bin.join("initdb").exists()).max();
     newest.expect("PostgreSQL is missing: apt-get install postgresql")
 }
 
@@ -58,14 +57,7 @@ impl Server {
         let data = server.data();
         let made = server
             .program("initdb")
-            .args([
-                "--no-sync",
-                "--auth=trust",
-                "--username=postgres",
-                "--encoding=UTF8",
-                "--no-locale",
-                "-D",
-            ])
+            .args(["--no-sync", "--auth=trust", "--username=postgres", "--encoding=UTF8", "--no-locale", "-D"])
             .arg(&data)
             .output()
             .unwrap();
@@ -94,11 +86,7 @@ impl Server {
 
     /// Starts the server process and waits until it answers.
     pub fn run(&mut self) {
-        let log = std::fs::File::options()
-            .create(true)
-            .append(true)
-            .open(self.directory.path().join("log"))
-            .unwrap();
+        let log = std::fs::File::options().create(true).append(true).open(self.directory.path().join("log")).unwrap();
         let mut command = self.program("postgres");
         command.arg("-D").arg(self.data()).arg("-k").arg(self.directory.path());
         command.args(["-p", &self.port.to_string(), "-c", "listen_addresses=127.0.0.1"]);
@@ -118,11 +106,7 @@ impl Server {
                 return;
             }
             let ended = self.postmaster.as_mut().unwrap().try_wait().unwrap();
-            assert!(
-                ended.is_none(),
-                "the server ended: {}",
-                std::fs::read_to_string(self.path().join("log")).unwrap()
-            );
+            assert!(ended.is_none(), "the server ended: {}", std::fs::read_to_string(self.path().join("log")).unwrap());
             std::thread::yield_now();
         }
     }

@@ -9,8 +9,8 @@ use bytes::Bytes;
 use futures_util::future::join_all;
 use proptest::prelude::*;
 use proptest::test_runner::{Config, TestRunner};
-use store::engine::{Batch, Body, CommitError, Key, Order, Store};
-use store::key::{after, range_of};
+use store::engine::{Batch, Body, CommitError, Key, ScanOrder, Store};
+use store::key::{prefix_range, successor};
 
 /// An engine under test.
 pub trait Subject {
@@ -95,14 +95,14 @@ async fn scans_both_ways(subject: &impl Subject) {
         let rows = store.scan(range, order, limit).await.unwrap();
         rows.into_iter().map(|(key, _)| key[1]).collect::<Vec<u8>>()
     };
-    assert_eq!(numbers(range_of(&[1]), Order::Ascending, 99).await, [1, 2, 3, 4, 6, 7, 8]);
-    assert_eq!(numbers(range_of(&[1]), Order::Descending, 99).await, [8, 7, 6, 4, 3, 2, 1]);
-    assert_eq!(numbers(range_of(&[1]), Order::Ascending, 2).await, [1, 2]);
-    assert_eq!(numbers(range_of(&[1]), Order::Descending, 3).await, [8, 7, 6]);
-    assert_eq!(numbers(k(&[1, 3])..k(&[1, 7]), Order::Ascending, 99).await, [3, 4, 6]);
-    assert_eq!(numbers(after(&[1, 3])..k(&[1, 7]), Order::Descending, 99).await, [6, 4]);
-    assert!(numbers(k(&[1, 7])..k(&[1, 3]), Order::Ascending, 99).await.is_empty());
-    assert!(numbers(range_of(&[1]), Order::Ascending, 0).await.is_empty());
+    assert_eq!(numbers(prefix_range(&[1]), ScanOrder::Ascending, 99).await, [1, 2, 3, 4, 6, 7, 8]);
+    assert_eq!(numbers(prefix_range(&[1]), ScanOrder::Descending, 99).await, [8, 7, 6, 4, 3, 2, 1]);
+    assert_eq!(numbers(prefix_range(&[1]), ScanOrder::Ascending, 2).await, [1, 2]);
+    assert_eq!(numbers(prefix_range(&[1]), ScanOrder::Descending, 3).await, [8, 7, 6]);
+    assert_eq!(numbers(k(&[1, 3])..k(&[1, 7]), ScanOrder::Ascending, 99).await, [3, 4, 6]);
+    assert_eq!(numbers(successor(&[1, 3])..k(&[1, 7]), ScanOrder::Descending, 99).await, [6, 4]);
+    assert!(numbers(k(&[1, 7])..k(&[1, 3]), ScanOrder::Ascending, 99).await.is_empty());
+    assert!(numbers(prefix_range(&[1]), ScanOrder::Ascending, 0).await.is_empty());
     assert_eq!(store.get(&k(&[1, 3])).await.unwrap(), Some(k(b"new")));
 }
 
@@ -117,7 +117,7 @@ async fn one_of_many_wins(subject: &impl Subject) {
     assert_eq!(results.iter().filter(|result| result.is_ok()).count(), 1);
     let won = results.iter().position(Result::is_ok).unwrap() as u8;
     assert_eq!(store.get(&k(b"lease")).await.unwrap(), Some(k(&[won])));
-    assert_eq!(store.scan(range_of(&[7]), Order::Ascending, 99).await.unwrap(), [(k(&[7, won]), k(&[won]))]);
+    assert_eq!(store.scan(prefix_range(&[7]), ScanOrder::Ascending, 99).await.unwrap(), [(k(&[7, won]), k(&[won]))]);
 }
 
 async fn bodies_in_pieces(subject: &impl Subject) {
@@ -252,7 +252,7 @@ pub async fn batch_of(changes: &[Change], model: &Store, fresh: &mut usize) -> B
 /// Everything in a store.
 pub async fn dump(store: &Store) -> (Vec<(Key, Bytes)>, Vec<(Key, Bytes)>) {
     let all = k(b"")..k(&[0xFF; 1025]);
-    let rows = store.scan(all, Order::Ascending, usize::MAX).await.unwrap();
+    let rows = store.scan(all, ScanOrder::Ascending, usize::MAX).await.unwrap();
     let mut bodies = Vec::new();
     for length in 0..4u32 {
         for number in 0..4u32.pow(length) {
@@ -285,17 +285,14 @@ fn random_work(subject: &impl Subject, runtime: &tokio::runtime::Runtime, cases:
                         assert_eq!(format!("{found:?}"), format!("{wanted:?}"));
                     }
                     Work::Get(keys) => {
-                        assert_eq!(
-                            store.get_many(&keys).await.unwrap(),
-                            model.get_many(&keys).await.unwrap()
-                        );
+                        assert_eq!(store.get_many(&keys).await.unwrap(), model.get_many(&keys).await.unwrap());
                     }
                     Work::Scan(from, to, up, limit) => {
-                        let order = if up { Order::Ascending } else { Order::Descending };
+                        let order = if up { ScanOrder::Ascending } else { ScanOrder::Descending };
                         let found = store.scan(from.clone()..to.clone(), order, limit).await.unwrap();
                         assert_eq!(found, model.scan(from.clone()..to.clone(), order, limit).await.unwrap());
                         // Several at once: empty ones, too, and some that overlap.
-                        let ranges = [from.clone()..to.clone(), to.clone()..from.clone(), range_of(&from)];
+                        let ranges = [from.clone()..to.clone(), to.clone()..from.clone(), prefix_range(&from)];
                         let found = store.scan_each(&ranges, order, limit).await.unwrap();
                         for (range, found) in ranges.into_iter().zip(found) {
                             assert_eq!(found, model.scan(range, order, limit).await.unwrap());

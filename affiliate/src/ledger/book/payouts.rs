@@ -14,22 +14,22 @@ use std::collections::{BTreeMap, BTreeSet};
 use futures_util::future::BoxFuture;
 use jiff::Timestamp;
 use mail::affiliate::arithmetic::ArithmeticError;
-use mail::affiliate::commission::{Commission, Status};
+use mail::affiliate::commission::{Commission, CommissionState};
 use mail::affiliate::partner::{Partner, PayoutDestination};
-use mail::affiliate::partner_letter::Tells;
+use mail::affiliate::partner_letter::PartnerEmailKind;
 use mail::affiliate::payout::{
-    Adjustment, Payout, PayoutRun, PayoutState, Phase, SkipReason, Skipped, Trail,
+    Adjustment, LineCursor, Payout, PayoutRun, PayoutRunPhase, PayoutState, SkipReason, SkippedPartner,
 };
 use mail::affiliate::recompute;
 use mail::event::EventKind;
 use mail::id::{AdjustmentId, CommissionId, PartnerId, PayoutId, PayoutRunId};
-use store::affiliate::adjustment::{self, Sum};
-use store::affiliate::payout_work::{self, Work};
+use store::affiliate::adjustment::{self, AdjustmentTotal};
+use store::affiliate::payout_work::{self, PayoutJob};
 use store::affiliate::{commission, payout, payout_run};
 use store::engine::Batch;
 
-use super::{Book, Held, News};
-use crate::ledger::Fault;
+use super::{PendingEvent, TrackedRow, UnitOfWork};
+use crate::ledger::LedgerError;
 
 /// Lines of a payout that one commit moves.
 pub(crate) const LINES_AT_ONCE: usize = 100;
@@ -42,7 +42,7 @@ const FAILURES_MAX: u8 = 2;
 
 /// What became of a payout.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub(crate) enum Outlay {
+pub(crate) enum PayoutOutcome {
     /// It was paid: what proves it, or the processor's transfer.
     Paid {
         /// What the owner says that proves it.
@@ -61,86 +61,86 @@ pub(crate) enum Outlay {
 
 /// What is done about payouts.
 #[derive(Default)]
-pub(super) struct Desk {
+pub(super) struct PayoutRows {
     /// Nothing, where one was looked for and there is none.
-    payouts: BTreeMap<PayoutId, Option<Held<Payout>>>,
-    runs: BTreeMap<PayoutRunId, Held<PayoutRun>>,
+    payouts: BTreeMap<PayoutId, Option<TrackedRow<Payout>>>,
+    runs: BTreeMap<PayoutRunId, TrackedRow<PayoutRun>>,
     /// The run that is open, or that none is, where that matters.
     open: Option<Option<PayoutRun>>,
     /// What the adjustments of lines come to.
-    sums: BTreeMap<CommissionId, Sum>,
+    sums: BTreeMap<CommissionId, AdjustmentTotal>,
     /// New ones, one for each line.
-    owed: BTreeMap<CommissionId, Adjustment>,
+    new_adjustments: BTreeMap<CommissionId, Adjustment>,
     /// Those that a payout lets go.
-    freed: Vec<Adjustment>,
+    released_adjustments: Vec<Adjustment>,
     /// Lines that are no items of a payout any more.
-    struck: Vec<(PayoutId, CommissionId)>,
-    left_out: Vec<(PayoutRunId, Skipped)>,
+    removed_items: Vec<(PayoutId, CommissionId)>,
+    skipped: Vec<(PayoutRunId, SkippedPartner)>,
     /// What is to be gone on with; or not any more.
-    work: BTreeMap<Work, Option<Timestamp>>,
+    jobs: BTreeMap<PayoutJob, Option<Timestamp>>,
 }
 
-impl Desk {
+impl PayoutRows {
     pub(super) fn payout(&self, id: PayoutId) -> Option<&Payout> {
         self.payouts.get(&id)?.as_ref().map(|held| &held.now)
     }
 
     /// Whether new adjustments are to be written.
-    pub(super) fn owes_anything(&self) -> bool {
-        !self.owed.is_empty()
+    pub(super) fn has_new_adjustments(&self) -> bool {
+        !self.new_adjustments.is_empty()
     }
 }
 
-impl Book<'_> {
+impl UnitOfWork<'_> {
     /// A payout, to be changed perhaps.
-    pub(crate) async fn payout(&mut self, id: PayoutId) -> Result<Option<&mut Payout>, Fault> {
-        if !self.desk.payouts.contains_key(&id) {
+    pub(crate) async fn payout(&mut self, id: PayoutId) -> Result<Option<&mut Payout>, LedgerError> {
+        if !self.payout_rows.payouts.contains_key(&id) {
             let found = payout::get(&self.ledger.store, self.account(), id).await?;
-            let held = found.map(|found| Held { before: Some(found.clone()), now: found });
-            self.desk.payouts.insert(id, held);
+            let held = found.map(|found| TrackedRow { before: Some(found.clone()), now: found });
+            self.payout_rows.payouts.insert(id, held);
         }
-        Ok(self.desk.payouts.get_mut(&id).and_then(Option::as_mut).map(|held| &mut held.now))
+        Ok(self.payout_rows.payouts.get_mut(&id).and_then(Option::as_mut).map(|held| &mut held.now))
     }
 
     /// A run, to be changed perhaps.
-    pub(crate) async fn run(&mut self, id: PayoutRunId) -> Result<Option<&mut PayoutRun>, Fault> {
-        if !self.desk.runs.contains_key(&id)
+    pub(crate) async fn run(&mut self, id: PayoutRunId) -> Result<Option<&mut PayoutRun>, LedgerError> {
+        if !self.payout_rows.runs.contains_key(&id)
             && let Some(found) = payout_run::get(&self.ledger.store, self.account(), id).await?
         {
-            self.desk.runs.insert(id, Held { before: Some(found.clone()), now: found });
+            self.payout_rows.runs.insert(id, TrackedRow { before: Some(found.clone()), now: found });
         }
-        Ok(self.desk.runs.get_mut(&id).map(|held| &mut held.now))
+        Ok(self.payout_rows.runs.get_mut(&id).map(|held| &mut held.now))
     }
 
     /// What follows holds only while nobody is put into a draft.
-    pub(crate) async fn no_drafting(&mut self) -> Result<(), Fault> {
-        if self.desk.open.is_none() {
-            self.desk.open = Some(payout_run::open(&self.ledger.store, self.account()).await?);
+    pub(crate) async fn require_no_drafting(&mut self) -> Result<(), LedgerError> {
+        if self.payout_rows.open.is_none() {
+            self.payout_rows.open = Some(payout_run::find_open(&self.ledger.store, self.account()).await?);
         }
         Ok(())
     }
 
     /// There is work to go on with; or, without a time, no more.
-    pub(crate) fn note_work(&mut self, work: Work, due: Option<Timestamp>) {
-        self.desk.work.insert(work, due);
+    pub(crate) fn schedule_job(&mut self, work: PayoutJob, due: Option<Timestamp>) {
+        self.payout_rows.jobs.insert(work, due);
     }
 
     /// Whether a payout holds its lines no more, though they may still say so.
-    pub(super) async fn has_let_go(&mut self, id: PayoutId) -> Result<bool, Fault> {
+    pub(super) async fn has_released_lines(&mut self, id: PayoutId) -> Result<bool, LedgerError> {
         let Some(payout) = self.payout(id).await? else { return Ok(true) };
         let (state, run) = (payout.state, payout.run);
         Ok(match state {
             PayoutState::Failed | PayoutState::Dropped => true,
             PayoutState::Paid => false,
-            PayoutState::Open => self.run(run).await?.is_none_or(|run| run.phase == Some(Phase::Sweeping)),
+            PayoutState::Open => self.run(run).await?.is_none_or(|run| run.phase == Some(PayoutRunPhase::Sweeping)),
         })
     }
 
     /// Those of an invoice's lines that nothing takes out of their payouts, because these are approved.
-    pub(crate) async fn locked(&mut self, lines: &[Commission]) -> Result<BTreeSet<CommissionId>, Fault> {
+    pub(crate) async fn locked_lines(&mut self, lines: &[Commission]) -> Result<BTreeSet<CommissionId>, LedgerError> {
         let mut locked = BTreeSet::new();
         for line in lines {
-            let Status::InPayout { payout, .. } = line.status else { continue };
+            let CommissionState::InPayout { payout, .. } = line.status else { continue };
             let Some(payout) = self.payout(payout).await? else { continue };
             let (state, run) = (payout.state, payout.run);
             if state == PayoutState::Paid || self.run(run).await?.is_some_and(|run| run.is_approved()) {
@@ -151,51 +151,55 @@ impl Book<'_> {
     }
 
     /// What the adjustments of lines come to.
-    pub(crate) async fn adjusted(
+    pub(crate) async fn adjustment_totals(
         &mut self,
         lines: &[Commission],
-    ) -> Result<BTreeMap<CommissionId, i64>, Fault> {
-        let unread = lines.iter().map(|line| line.id).filter(|id| !self.desk.sums.contains_key(id));
+    ) -> Result<BTreeMap<CommissionId, i64>, LedgerError> {
+        let unread = lines.iter().map(|line| line.id).filter(|id| !self.payout_rows.sums.contains_key(id));
         let unread: Vec<CommissionId> = unread.collect();
-        let found = adjustment::sums(&self.ledger.store, self.account(), &unread).await?;
-        self.desk.sums.extend(unread.into_iter().zip(found));
-        let owed = |id: &CommissionId| self.desk.owed.get(id).map_or(0, |owed| owed.amount);
+        let found = adjustment::line_totals(&self.ledger.store, self.account(), &unread).await?;
+        self.payout_rows.sums.extend(unread.into_iter().zip(found));
+        let owed = |id: &CommissionId| self.payout_rows.new_adjustments.get(id).map_or(0, |owed| owed.amount);
         let sum = |id: CommissionId| {
-            let before = self.desk.sums.get(&id).map_or(0, |sum| sum.amount);
+            let before = self.payout_rows.sums.get(&id).map_or(0, |sum| sum.amount);
             (id, before.saturating_add(owed(&id)))
         };
         Ok(lines.iter().map(|line| sum(line.id)).collect())
     }
 
     /// A partner is owed so much less, or more: what is written for one line in one commit is one adjustment.
-    pub(crate) fn adjust(&mut self, wanted: &recompute::Adjustment) -> Result<(), Fault> {
-        let recompute::Adjustment { line, partner, amount, currency } = *wanted;
+    pub(crate) fn add_adjustment(&mut self, wanted: &recompute::AdjustmentDue) -> Result<(), LedgerError> {
+        let recompute::AdjustmentDue { line, partner, amount, currency } = *wanted;
         let id = AdjustmentId::new(self.now, self.ledger.random());
         let (account, created_at) = (self.program.account, self.now);
         let new = Adjustment { id, account, partner, line, amount: 0, currency, payout: None, created_at };
-        let owed = self.desk.owed.entry(line).or_insert(new);
+        let owed = self.payout_rows.new_adjustments.entry(line).or_insert(new);
         owed.amount = owed.amount.checked_add(amount).ok_or(ArithmeticError::TooLarge)?;
         if owed.amount == 0 {
-            self.desk.owed.remove(&line);
+            self.payout_rows.new_adjustments.remove(&line);
         }
         Ok(())
     }
 
     /// A payout was paid, or failed, or what was paid came back. Its lines follow, as far as this commit goes.
-    pub(crate) fn settle_payout(&mut self, id: PayoutId, outlay: Outlay) -> BoxFuture<'_, Result<(), Fault>> {
+    pub(crate) fn settle_payout(
+        &mut self,
+        id: PayoutId,
+        outlay: PayoutOutcome,
+    ) -> BoxFuture<'_, Result<(), LedgerError>> {
         Box::pin(async move {
             let now = self.now;
             let Some(found) = self.payout(id).await? else { return Ok(()) };
             let was_open = found.state == PayoutState::Open;
-            let is_failed = matches!(outlay, Outlay::Failed { .. });
+            let is_failed = matches!(outlay, PayoutOutcome::Failed { .. });
             match outlay {
-                Outlay::Paid { reference, transfer } => {
+                PayoutOutcome::Paid { reference, transfer } => {
                     found.state = PayoutState::Paid;
                     found.paid_at = Some(now);
                     found.reference = reference;
                     found.transfer = transfer;
                 }
-                Outlay::Failed { reason, transfer } => {
+                PayoutOutcome::Failed { reason, transfer } => {
                     found.state = PayoutState::Failed;
                     found.paid_at = None;
                     found.failure_reason = Some(reason);
@@ -203,34 +207,34 @@ impl Book<'_> {
                 }
             }
             found.asking.not_before = None;
-            found.trail = Some(Trail::default());
+            found.trail = Some(LineCursor::default());
             found.touch(now);
             let payout = found.clone();
             if let Some(run) = self.run(payout.run).await? {
                 if was_open {
-                    run.settle_one(is_failed, now);
+                    run.record_settlement(is_failed, now);
                 } else {
                     run.is_partial |= is_failed;
                     run.rev = run.rev.saturating_add(1);
                 }
             }
-            self.tell(News::Payout(
+            self.emit(PendingEvent::Payout(
                 if is_failed { EventKind::PayoutFailed } else { EventKind::PayoutPaid },
                 id,
             ));
-            self.note_standing(&payout, is_failed).await?;
-            self.follow(id).await
+            self.update_destination_health(&payout, is_failed).await?;
+            self.propagate_to_lines(id).await
         })
     }
 
     /// What a payout's end says of where its partner is paid: after two failures, nothing is paid there any more.
-    async fn note_standing(&mut self, payout: &Payout, is_failed: bool) -> Result<(), Fault> {
+    async fn update_destination_health(&mut self, payout: &Payout, is_failed: bool) -> Result<(), LedgerError> {
         let Some(partner) = self.partner_mut(payout.partner).await? else { return Ok(()) };
         let its = |to: &PayoutDestination| to.method == payout.method && to.destination == payout.destination;
         let is_its = partner.payout.as_ref().is_some_and(its);
         partner.was_paid |= !is_failed;
         if !is_failed {
-            self.letters.push((payout.partner, Tells::PayoutPaid { payout: payout.id }));
+            self.partner_emails.push((payout.partner, PartnerEmailKind::PayoutPaid { payout: payout.id }));
         }
         let Some(partner) = self.partner_mut(payout.partner).await? else { return Ok(()) };
         if !is_its {
@@ -242,34 +246,34 @@ impl Book<'_> {
         {
             to.is_able = false;
             let partner = partner.clone();
-            self.letters.push((partner.id, Tells::PayoutFailed { payout: payout.id }));
-            self.tell(News::Partner(partner.id));
-            self.redirect(&partner).await?;
+            self.partner_emails.push((partner.id, PartnerEmailKind::PayoutFailed { payout: payout.id }));
+            self.emit(PendingEvent::Partner(partner.id));
+            self.redirect_payouts(&partner).await?;
         }
         Ok(())
     }
 
     /// What the processor says of an account: partners who are paid there can be paid, or cannot.
-    pub(crate) async fn set_able(&mut self, id: PartnerId, is_able: bool) -> Result<(), Fault> {
+    pub(crate) async fn set_destination_able(&mut self, id: PartnerId, is_able: bool) -> Result<(), LedgerError> {
         let Some(partner) = self.partner_mut(id).await? else { return Ok(()) };
         let may = partner.payouts_failed < FAILURES_MAX;
         if let Some(to) = partner.payout.as_mut().filter(|to| to.is_able != (is_able && may)) {
             to.is_able = is_able && may;
             let partner = partner.clone();
-            self.tell(News::Partner(id));
-            self.redirect(&partner).await?;
+            self.emit(PendingEvent::Partner(id));
+            self.redirect_payouts(&partner).await?;
         }
         Ok(())
     }
 
     /// A partner is paid elsewhere, or cannot be paid any more: its payouts that are not approved go there, or it leaves
     /// them. Their runs are others than were seen.
-    pub(crate) async fn redirect(&mut self, partner: &Partner) -> Result<(), Fault> {
+    pub(crate) async fn redirect_payouts(&mut self, partner: &Partner) -> Result<(), LedgerError> {
         let is_ready = partner.is_payout_ready(&self.program.settings.allowed_methods);
-        for id in self.in_draft_of(partner.id).await? {
+        for id in self.draft_payouts_of(partner.id).await? {
             match &partner.payout {
-                Some(to) if is_ready => self.redirect_one(id, to).await?,
-                _ => self.leave_draft(id, SkipReason::NotReady).await?,
+                Some(to) if is_ready => self.redirect_payout(id, to).await?,
+                _ => self.remove_from_draft(id, SkipReason::NotReady).await?,
             }
         }
         Ok(())
@@ -277,20 +281,20 @@ impl Book<'_> {
 
     /// A partner's payouts in the draft, one in a currency, of which nobody makes more. Those of runs before it, however
     /// many are still open, are older than the run.
-    async fn in_draft_of(&mut self, partner: PartnerId) -> Result<Vec<PayoutId>, Fault> {
-        self.no_drafting().await?;
-        let Some(run) = self.desk.open.iter().flatten().next() else { return Ok(Vec::new()) };
+    async fn draft_payouts_of(&mut self, partner: PartnerId) -> Result<Vec<PayoutId>, LedgerError> {
+        self.require_no_drafting().await?;
+        let Some(run) = self.payout_rows.open.iter().flatten().next() else { return Ok(Vec::new()) };
         let (mut theirs, mut after) = (Vec::new(), Some(PayoutId::new(run.created_at, 0)));
         while let Some(last) = after {
             let of = (self.account(), partner);
-            let found = payout::open_of(&self.ledger.store, of, Some(last), PAYOUTS_AT_ONCE).await?;
+            let found = payout::list_open_by_partner(&self.ledger.store, of, Some(last), PAYOUTS_AT_ONCE).await?;
             after = found.last().map(|last| last.id).filter(|_| found.len() == PAYOUTS_AT_ONCE);
             theirs.extend(found.into_iter().map(|open| open.id));
         }
         Ok(theirs)
     }
 
-    async fn redirect_one(&mut self, id: PayoutId, to: &PayoutDestination) -> Result<(), Fault> {
+    async fn redirect_payout(&mut self, id: PayoutId, to: &PayoutDestination) -> Result<(), LedgerError> {
         let Some(payout) = self.payout_in_draft(id).await? else { return Ok(()) };
         if payout.method == to.method && payout.destination == to.destination {
             return Ok(());
@@ -310,7 +314,7 @@ impl Book<'_> {
 
     /// Lines of a payout follow it, at most [`LINES_AT_ONCE`]: paid with it, or free of it. The rest is work that is
     /// gone on with.
-    pub(crate) fn follow(&mut self, id: PayoutId) -> BoxFuture<'_, Result<(), Fault>> {
+    pub(crate) fn propagate_to_lines(&mut self, id: PayoutId) -> BoxFuture<'_, Result<(), LedgerError>> {
         Box::pin(async move {
             let (store, account) = (self.ledger.store.clone(), self.account());
             let Some(payout) = self.payout(id).await?.map(|found| found.clone()) else { return Ok(()) };
@@ -318,7 +322,7 @@ impl Book<'_> {
             let is_paid = payout.state == PayoutState::Paid;
             // Lines that are freed are found by the payout no more.
             let after = trail.after.filter(|_| is_paid);
-            let lines = commission::of_payout(&store, (account, id), after, LINES_AT_ONCE).await?;
+            let lines = commission::list_by_payout(&store, (account, id), after, LINES_AT_ONCE).await?;
             let last = lines.last().map(|line| line.id);
             let is_whole = lines.len() < LINES_AT_ONCE;
             for line in lines {
@@ -326,55 +330,56 @@ impl Book<'_> {
                 if is_paid {
                     self.pay_line(line, id);
                 } else {
-                    self.free_line(line, &payout).await?;
+                    self.release_line(line, &payout).await?;
                 }
             }
             if !is_paid {
-                let theirs = adjustment::of_payout(&store, (account, id), ADJUSTMENTS_MAX).await?;
-                let known = |one: &Adjustment| self.desk.freed.iter().any(|freed| freed.id == one.id);
+                let theirs = adjustment::list_by_payout(&store, (account, id), ADJUSTMENTS_MAX).await?;
+                let known =
+                    |one: &Adjustment| self.payout_rows.released_adjustments.iter().any(|freed| freed.id == one.id);
                 let theirs: Vec<_> = theirs.into_iter().filter(|one| !known(one)).collect();
-                self.desk.freed.extend(theirs);
+                self.payout_rows.released_adjustments.extend(theirs);
             }
             let now = self.now;
             if let Some(found) = self.payout(id).await? {
-                found.trail = (!is_whole).then_some(Trail { after: last });
+                found.trail = (!is_whole).then_some(LineCursor { after: last });
                 if payout.trail != found.trail {
                     found.rev = found.rev.saturating_add(1);
                 }
             }
-            let is_known = payout.trail != Some(Trail::default());
+            let is_known = payout.trail != Some(LineCursor::default());
             if !is_whole || is_known {
-                self.note_work(Work::Payout(id), (!is_whole).then_some(now));
+                self.schedule_job(PayoutJob::Payout(id), (!is_whole).then_some(now));
             }
             Ok(())
         })
     }
 
     fn pay_line(&mut self, mut line: Commission, id: PayoutId) {
-        if matches!(line.status, Status::InPayout { .. }) && line.pay(id, self.now).is_ok() {
-            self.write_line(line, [EventKind::CommissionPaid]);
+        if matches!(line.status, CommissionState::InPayout { .. }) && line.pay(id, self.now).is_ok() {
+            self.put_line(line, [EventKind::CommissionPaid]);
         }
     }
 
     /// What happened to the sale while the payout was on its way is worked in now.
-    async fn free_line(&mut self, mut line: Commission, payout: &Payout) -> Result<(), Fault> {
+    async fn release_line(&mut self, mut line: Commission, payout: &Payout) -> Result<(), LedgerError> {
         if line.leave_payout(payout.id, self.now).is_ok() {
-            self.write_line(line.clone(), []);
+            self.put_line(line.clone(), []);
         }
         if payout.state == PayoutState::Failed {
-            match line.sold() {
+            match line.sold_invoice() {
                 Some(sold) => {
                     self.touched.invoices.insert(sold.invoice.clone());
                 }
-                None => self.settle_bounty(line.referral).await?,
+                None => self.recompute_bounty(line.referral).await?,
             }
         }
         Ok(())
     }
 
     /// Lines have left drafts: these and their runs come to less, and what is too little is dropped.
-    pub(super) async fn leave_payouts(&mut self) -> Result<(), Fault> {
-        let left = |held: &Held<Commission>| {
+    pub(super) async fn apply_removed_lines(&mut self) -> Result<(), LedgerError> {
+        let left = |held: &TrackedRow<Commission>| {
             let before = held.before.as_ref()?;
             let payout = before.status.payout()?;
             (held.now.status.payout() != Some(payout)).then_some((payout, before.id, before.amount))
@@ -390,8 +395,8 @@ impl Book<'_> {
             let (run, currency) = (payout.run, payout.currency);
             let is_open = payout.state == PayoutState::Open;
             let is_draft =
-                is_open && self.run(run).await?.is_some_and(|run| run.phase != Some(Phase::Sweeping));
-            self.desk.struck.push((id, line));
+                is_open && self.run(run).await?.is_some_and(|run| run.phase != Some(PayoutRunPhase::Sweeping));
+            self.payout_rows.removed_items.push((id, line));
             if !is_draft {
                 continue;
             }
@@ -401,18 +406,18 @@ impl Book<'_> {
             }
             if let Some(run) = self.run(run).await? {
                 let less = amount.checked_neg().ok_or(ArithmeticError::TooLarge)?;
-                run.add(currency, less).then_some(()).ok_or(ArithmeticError::TooLarge)?;
+                run.add_to_total(currency, less).then_some(()).ok_or(ArithmeticError::TooLarge)?;
             }
             touched.insert(id);
         }
         for id in touched {
-            self.look_at_draft(id).await?;
+            self.recheck_draft(id).await?;
         }
         Ok(())
     }
 
     /// A draft comes to less: the run is another one than was seen, and what is too little is dropped.
-    async fn look_at_draft(&mut self, id: PayoutId) -> Result<(), Fault> {
+    async fn recheck_draft(&mut self, id: PayoutId) -> Result<(), LedgerError> {
         let now = self.now;
         let Some(payout) = self.payout(id).await?.map(|found| found.clone()) else { return Ok(()) };
         let minimum = self.program.settings.min_payout.get(&payout.currency).copied().unwrap_or(0);
@@ -420,7 +425,7 @@ impl Book<'_> {
         run.rev = run.rev.saturating_add(1);
         let is_filling = matches!(
             &run.phase,
-            Some(Phase::Drafting { filling: Some(filling), .. }) if filling.payout == id
+            Some(PayoutRunPhase::Drafting { filling: Some(filling), .. }) if filling.payout == id
         );
         let is_enough = payout.lines > 0 && payout.amount > 0 && payout.amount >= minimum;
         if !is_enough && !is_filling {
@@ -433,16 +438,16 @@ impl Book<'_> {
     }
 
     /// A payout, where it is in a run that is not approved, and will be.
-    async fn payout_in_draft(&mut self, id: PayoutId) -> Result<Option<Payout>, Fault> {
+    async fn payout_in_draft(&mut self, id: PayoutId) -> Result<Option<Payout>, LedgerError> {
         let Some(payout) = self.payout(id).await?.map(|found| found.clone()) else { return Ok(None) };
         let Some(run) = self.run(payout.run).await? else { return Ok(None) };
         let is_in =
-            payout.state == PayoutState::Open && !run.is_approved() && run.phase != Some(Phase::Sweeping);
+            payout.state == PayoutState::Open && !run.is_approved() && run.phase != Some(PayoutRunPhase::Sweeping);
         Ok(is_in.then_some(payout))
     }
 
     /// Takes a payout out of its run, where that is not approved: its partner is not to be paid any more.
-    pub(crate) async fn leave_draft(&mut self, id: PayoutId, reason: SkipReason) -> Result<(), Fault> {
+    pub(crate) async fn remove_from_draft(&mut self, id: PayoutId, reason: SkipReason) -> Result<(), LedgerError> {
         let Some(payout) = self.payout_in_draft(id).await? else { return Ok(()) };
         if let Some(run) = self.run(payout.run).await? {
             run.rev = run.rev.saturating_add(1);
@@ -451,84 +456,87 @@ impl Book<'_> {
     }
 
     /// A partner leaves all its payouts that are not approved.
-    pub(crate) async fn leave_drafts(&mut self, partner: PartnerId, reason: SkipReason) -> Result<(), Fault> {
-        for id in self.in_draft_of(partner).await? {
-            self.leave_draft(id, reason).await?;
+    pub(crate) async fn remove_from_drafts(
+        &mut self,
+        partner: PartnerId,
+        reason: SkipReason,
+    ) -> Result<(), LedgerError> {
+        for id in self.draft_payouts_of(partner).await? {
+            self.remove_from_draft(id, reason).await?;
         }
         Ok(())
     }
 
     /// Takes a payout out of its draft; its lines are free.
-    async fn drop_payout(&mut self, id: PayoutId, reason: SkipReason) -> Result<(), Fault> {
+    async fn drop_payout(&mut self, id: PayoutId, reason: SkipReason) -> Result<(), LedgerError> {
         let now = self.now;
         let Some(found) = self.payout(id).await? else { return Ok(()) };
         found.state = PayoutState::Dropped;
-        found.trail = Some(Trail::default());
+        found.trail = Some(LineCursor::default());
         found.touch(now);
         let payout = found.clone();
         if payout.lines > 0 && payout.amount > 0 {
             let skipped =
-                Skipped { partner: payout.partner, currency: payout.currency, amount: payout.amount, reason };
-            self.desk.left_out.push((payout.run, skipped));
+                SkippedPartner { partner: payout.partner, currency: payout.currency, amount: payout.amount, reason };
+            self.payout_rows.skipped.push((payout.run, skipped));
         }
         if let Some(run) = self.run(payout.run).await? {
             let less = payout.amount.checked_neg().ok_or(ArithmeticError::TooLarge)?;
-            run.add(payout.currency, less).then_some(()).ok_or(ArithmeticError::TooLarge)?;
+            run.add_to_total(payout.currency, less).then_some(()).ok_or(ArithmeticError::TooLarge)?;
             run.payouts = run.payouts.saturating_sub(1);
             run.open = run.open.saturating_sub(1);
             run.transfers = run.transfers.saturating_sub(u32::from(!payout.method.is_manual()));
         }
-        self.follow(id).await?;
+        self.propagate_to_lines(id).await?;
         // Lines that left it by this are struck out as well.
-        let freed: Vec<_> =
-            self.lines.values().filter(|held| has_left(held, id)).map(|held| held.now.id).collect();
-        self.desk.struck.extend(freed.into_iter().map(|line| (id, line)));
+        let freed: Vec<_> = self.lines.values().filter(|held| has_left(held, id)).map(|held| held.now.id).collect();
+        self.payout_rows.removed_items.extend(freed.into_iter().map(|line| (id, line)));
         Ok(())
     }
 
     pub(super) fn write_payouts(&self, batch: &mut Batch) {
         let account = self.account();
-        for held in self.desk.payouts.values().flatten() {
+        for held in self.payout_rows.payouts.values().flatten() {
             let Some(before) = &held.before else { continue };
             if *before == held.now {
-                payout::expect(batch, before);
+                payout::check_unchanged(batch, before);
             } else if held.now.state == PayoutState::Dropped && held.now.trail.is_none() {
                 payout::delete(batch, before);
             } else {
                 payout::update(batch, before, &held.now);
             }
         }
-        for Held { before, now } in self.desk.runs.values() {
+        for TrackedRow { before, now } in self.payout_rows.runs.values() {
             let Some(before) = before else { continue };
             if before != now {
                 payout_run::update(batch, before, now);
             } else if !before.is_approved() {
                 // One that is approved stays so: what else changes about it is of no matter here.
-                payout_run::expect(batch, before);
+                payout_run::check_unchanged(batch, before);
             }
         }
-        if let Some(open) = &self.desk.open {
-            payout_run::expect_open(batch, account, open.as_ref().map(|open| open.id));
-            open.iter().for_each(|open| payout_run::expect(batch, open));
+        if let Some(open) = &self.payout_rows.open {
+            payout_run::check_open(batch, account, open.as_ref().map(|open| open.id));
+            open.iter().for_each(|open| payout_run::check_unchanged(batch, open));
         }
-        for (line, sum) in &self.desk.sums {
-            match self.desk.owed.get(line) {
+        for (line, sum) in &self.payout_rows.sums {
+            match self.payout_rows.new_adjustments.get(line) {
                 Some(owed) => adjustment::create(batch, owed, sum),
-                None => adjustment::expect_sum(batch, (account, *line), sum),
+                None => adjustment::check_total(batch, (account, *line), sum),
             }
         }
-        for before in &self.desk.freed {
+        for before in &self.payout_rows.released_adjustments {
             adjustment::update(batch, before, &Adjustment { payout: None, ..before.clone() });
         }
-        for (payout, line) in &self.desk.struck {
+        for (payout, line) in &self.payout_rows.removed_items {
             payout::delete_item(batch, account, (*payout, *line));
         }
-        for (run, skipped) in &self.desk.left_out {
+        for (run, skipped) in &self.payout_rows.skipped {
             payout_run::put_skipped(batch, account, *run, skipped);
         }
-        for (work, due) in &self.desk.work {
+        for (work, due) in &self.payout_rows.jobs {
             match due {
-                Some(due) => payout_work::put(batch, account, *work, *due),
+                Some(due) => payout_work::schedule(batch, account, *work, *due),
                 None => payout_work::delete(batch, account, *work),
             }
         }
@@ -536,7 +544,7 @@ impl Book<'_> {
 }
 
 /// Whether a line was in a payout and is no more.
-fn has_left(held: &Held<Commission>, id: PayoutId) -> bool {
+fn has_left(held: &TrackedRow<Commission>, id: PayoutId) -> bool {
     let was_in = held.before.as_ref().is_some_and(|before| before.status.payout() == Some(id));
     was_in && held.now.status.payout() != Some(id)
 }

@@ -6,38 +6,33 @@ use std::collections::btree_map::Entry;
 use mail::id::AccountId;
 use serde::Serialize;
 use serde::de::DeserializeOwned;
-use store::affiliate::heard::{self, Kind, Read};
+use store::affiliate::heard::{self, ProcessorObjectKind, StoredProcessorObject};
 use store::engine::{Batch, ReadError, Store};
 
-struct Sheet<T> {
-    read: Read<T>,
+struct TrackedProcessorObject<T> {
+    read: StoredProcessorObject<T>,
     now: T,
 }
 
 /// Rows of one kind, by the processor's ids.
-pub(super) struct Shelf<T> {
-    kind: Kind,
-    rows: BTreeMap<String, Sheet<T>>,
+pub(super) struct RowSet<T> {
+    kind: ProcessorObjectKind,
+    rows: BTreeMap<String, TrackedProcessorObject<T>>,
 }
 
-impl<T: Serialize + DeserializeOwned + Default + Clone + PartialEq> Shelf<T> {
-    pub(super) fn new(kind: Kind) -> Self {
+impl<T: Serialize + DeserializeOwned + Default + Clone + PartialEq> RowSet<T> {
+    pub(super) fn new(kind: ProcessorObjectKind) -> Self {
         Self { kind, rows: BTreeMap::new() }
     }
 
     /// What is known of an object, to be changed perhaps; read when it is asked for first.
-    pub(super) async fn take_down(
-        &mut self,
-        store: &Store,
-        account: AccountId,
-        id: &str,
-    ) -> Result<&mut T, ReadError> {
+    pub(super) async fn load(&mut self, store: &Store, account: AccountId, id: &str) -> Result<&mut T, ReadError> {
         match self.rows.entry(id.to_owned()) {
             Entry::Occupied(held) => Ok(&mut held.into_mut().now),
             Entry::Vacant(room) => {
-                let read: Read<T> = heard::get(store, account, self.kind, id).await?;
+                let read: StoredProcessorObject<T> = heard::get(store, account, self.kind, id).await?;
                 let now = read.value.clone().unwrap_or_default();
-                Ok(&mut room.insert(Sheet { read, now }).now)
+                Ok(&mut room.insert(TrackedProcessorObject { read, now }).now)
             }
         }
     }
@@ -49,15 +44,15 @@ impl<T: Serialize + DeserializeOwned + Default + Clone + PartialEq> Shelf<T> {
 
     /// Writes what changed; all holds only while every one is as it was read.
     pub(super) fn write(&self, batch: &mut Batch, account: AccountId) {
-        for (id, Sheet { read, now }) in &self.rows {
+        for (id, TrackedProcessorObject { read, now }) in &self.rows {
             let at = (self.kind, id.as_str());
-            read.expect(batch, account, at);
+            read.check_unchanged(batch, account, at);
             let is_same = match &read.value {
                 Some(before) => before == now,
                 None => *now == T::default(),
             };
             if !is_same {
-                Read::put(batch, account, at, now);
+                StoredProcessorObject::put(batch, account, at, now);
             }
         }
     }

@@ -2,74 +2,74 @@
 
 use futures_util::future::BoxFuture;
 use mail::affiliate::commission::Commission;
-use mail::affiliate::partner_letter::PartnerLetter;
+use mail::affiliate::partner_letter::PartnerEmail;
 use mail::affiliate::payout::Payout;
-use mail::affiliate::program::Program;
+use mail::affiliate::program::AffiliateProgram;
 use mail::affiliate::referral::Referral;
 use mail::event::EventKind;
 use mail::id::EventId;
-use store::affiliate::brought::ByLink;
+use store::affiliate::brought::ReferralCountsByLink;
 use store::affiliate::{
     campaign, commission, heard, partner, partner_letter, partner_link, program, referral, sums, tally, visit,
 };
 use store::engine::Batch;
 
-use super::{Book, Held, News};
-use crate::ledger::Fault;
+use super::{PendingEvent, TrackedRow, UnitOfWork};
+use crate::ledger::LedgerError;
 use crate::ledger::balances::{FOLD_AT, FOLD_LOOK};
 use crate::object::{CommissionObject, PartnerObject, ReferralObject};
-use crate::tell::Telling;
+use crate::tell::EventBuilder;
 
-impl<'l> Book<'l> {
+impl<'l> UnitOfWork<'l> {
     /// Closes the book.
-    pub(crate) fn close(mut self, mut batch: Batch) -> BoxFuture<'l, Result<Batch, Fault>> {
+    pub(crate) fn build_batch(mut self, mut batch: Batch) -> BoxFuture<'l, Result<Batch, LedgerError>> {
         Box::pin(async move {
             let account = self.account();
-            self.leave_payouts().await?;
-            program::expect(&mut batch, &self.program);
-            self.touch_referrals();
-            self.write_tallies(&mut batch).await?;
+            self.apply_removed_lines().await?;
+            program::check_unchanged(&mut batch, &self.program);
+            self.bump_referral_revisions();
+            self.write_customer_counts(&mut batch).await?;
             self.customers.write(&mut batch, account);
             self.invoices.write(&mut batch, account);
             self.charges.write(&mut batch, account);
             self.payments.write(&mut batch, account);
             self.accounts.write(&mut batch, account);
             for (customer, invoice) in &self.listed {
-                heard::put_invoice_of(&mut batch, account, customer, invoice);
+                heard::link_invoice_to_customer(&mut batch, account, customer, invoice);
             }
             // A partner who was deleted stays so.
             self.write_partners(&mut batch);
-            self.campaigns.values().for_each(|known| campaign::expect(&mut batch, known));
+            self.campaigns.values().for_each(|known| campaign::check_unchanged(&mut batch, known));
             self.write_referrals(&mut batch);
-            self.fold_brought(&mut batch).await?;
+            self.fold_referral_counts(&mut batch).await?;
             self.latest.values().for_each(|(before, lead)| before.put_lead(&mut batch, *lead));
-            for Held { before, now } in self.visits.values() {
+            for TrackedRow { before, now } in self.visits.values() {
                 match before {
                     Some(before) if before != now => visit::update(&mut batch, before, now),
-                    _ => visit::expect(&mut batch, now),
+                    _ => visit::check_unchanged(&mut batch, now),
                 }
             }
-            for Held { before, now } in self.lines.values() {
+            for TrackedRow { before, now } in self.lines.values() {
                 match before {
                     None => commission::create(&mut batch, now),
-                    Some(before) if before == now => commission::expect(&mut batch, now),
+                    Some(before) if before == now => commission::check_unchanged(&mut batch, now),
                     Some(before) => commission::update(&mut batch, before, now),
                 }
             }
             self.write_payouts(&mut batch);
-            if !self.ledger.is_quiet() {
-                self.write_news(&mut batch).await?;
-                self.write_letters(&mut batch);
+            if !self.ledger.suppresses_events() {
+                self.write_events(&mut batch).await?;
+                self.write_partner_emails(&mut batch);
             }
             Ok(batch)
         })
     }
 
-    fn write_letters(&self, batch: &mut Batch) {
-        for (partner, tells) in &self.letters {
+    fn write_partner_emails(&self, batch: &mut Batch) {
+        for (partner, tells) in &self.partner_emails {
             let id = EventId::new(self.now, self.ledger.random());
             let (account, partner, tells) = (self.account(), *partner, tells.clone());
-            partner_letter::put(batch, &PartnerLetter { id, account, partner, tells, since: self.now });
+            partner_letter::enqueue(batch, &PartnerEmail { id, account, partner, tells, since: self.now });
         }
     }
 
@@ -77,7 +77,7 @@ impl<'l> Book<'l> {
         for held in self.partners.values_mut().flatten() {
             let Some(before) = &held.before else { continue };
             if *before == held.now {
-                partner::expect(batch, before);
+                partner::check_unchanged(batch, before);
             } else {
                 held.now.rev = before.rev.saturating_add(1);
                 held.now.updated_at = self.now;
@@ -86,7 +86,7 @@ impl<'l> Book<'l> {
         }
     }
 
-    fn touch_referrals(&mut self) {
+    fn bump_referral_revisions(&mut self) {
         for held in self.referrals.values_mut() {
             let Some(before) = &held.before else { continue };
             if *before != held.now {
@@ -98,15 +98,15 @@ impl<'l> Book<'l> {
 
     fn write_referrals(&self, batch: &mut Batch) {
         let fresh = self.referrals.values().filter(|held| held.before.is_none());
-        for Held { now, .. } in fresh {
+        for TrackedRow { now, .. } in fresh {
             referral::create(batch, now, self.lapsed.get(&now.id).copied());
         }
         for held in self.referrals.values() {
             let Some(before) = &held.before else { continue };
             if *before == held.now {
-                referral::expect(batch, before);
+                referral::check_unchanged(batch, before);
             } else if self.lapsed.values().any(|lapsed| *lapsed == before.id) {
-                referral::pass_on(batch, before, &held.now);
+                referral::reject_lapsed(batch, before, &held.now);
             } else {
                 referral::update(batch, before, &held.now);
             }
@@ -114,12 +114,12 @@ impl<'l> Book<'l> {
     }
 
     /// One new referral in so many folds what its partner has brought, if there is much to fold.
-    async fn fold_brought(&self, batch: &mut Batch) -> Result<(), Fault> {
+    async fn fold_referral_counts(&self, batch: &mut Batch) -> Result<(), LedgerError> {
         let fresh = self.referrals.values().filter(|held| held.before.is_none());
-        for Held { now, .. } in fresh {
+        for TrackedRow { now, .. } in fresh {
             if self.ledger.random().is_multiple_of(FOLD_LOOK) {
                 let whose = (now.account, now.partner);
-                let kept = sums::read::<ByLink>(self.ledger.store(), whose).await?;
+                let kept = sums::read::<ReferralCountsByLink>(self.ledger.store(), whose).await?;
                 if kept.changes() >= FOLD_AT {
                     kept.fold(batch, whose);
                     break;
@@ -129,19 +129,19 @@ impl<'l> Book<'l> {
         Ok(())
     }
 
-    async fn write_tallies(&mut self, batch: &mut Batch) -> Result<(), Fault> {
+    async fn write_customer_counts(&mut self, batch: &mut Batch) -> Result<(), LedgerError> {
         let account = self.account();
         let mut partners: Vec<_> = self.referrals.values().map(|held| held.now.partner).collect();
         partners.sort_unstable();
         partners.dedup();
         for partner in partners {
-            let change = self.tally_change(partner, None);
+            let change = self.customer_count_change(partner, None);
             if change != 0 {
-                self.read_tally(partner).await?;
+                self.load_customer_count(partner).await?;
             }
-            let Some(before) = self.tallies.get(&partner) else { continue };
+            let Some(before) = self.customer_counts.get(&partner) else { continue };
             if change == 0 {
-                tally::expect(batch, (account, partner), before);
+                tally::check_unchanged(batch, (account, partner), before);
                 continue;
             }
             let paying = u32::try_from(i64::from(before.paying) + change).unwrap_or(0);
@@ -150,36 +150,36 @@ impl<'l> Book<'l> {
         Ok(())
     }
 
-    async fn write_news(&self, batch: &mut Batch) -> Result<(), Fault> {
+    async fn write_events(&self, batch: &mut Batch) -> Result<(), LedgerError> {
         let first = self.ledger.random();
-        for (number, news) in (0_u128..).zip(&self.news) {
+        for (number, news) in (0_u128..).zip(&self.pending_events) {
             let id = EventId::new(self.now, first + number);
             match *news {
-                News::Referral(kind, referral) => {
-                    let Some(Held { now, .. }) = self.referrals.get(&referral) else { continue };
-                    self.about(now).with("referral", &ReferralObject::from(now)).record(
+                PendingEvent::Referral(kind, referral) => {
+                    let Some(TrackedRow { now, .. }) = self.referrals.get(&referral) else { continue };
+                    self.referral_event(now).with("referral", &ReferralObject::from(now)).record(
                         batch,
                         kind,
                         referral,
                         (id, self.now),
                     );
                 }
-                News::Line(kind, line) => {
-                    let Some(Held { now, .. }) = self.lines.get(&line) else { continue };
-                    let mut telling = about_line(&self.program, now);
+                PendingEvent::Line(kind, line) => {
+                    let Some(TrackedRow { now, .. }) = self.lines.get(&line) else { continue };
+                    let mut telling = commission_event(&self.program, now);
                     if let (EventKind::CommissionReversed, Some(note)) = (kind, &now.note) {
                         telling = telling.with("note", note);
                     }
                     telling.record(batch, kind, line, (id, self.now));
                 }
-                News::Payout(kind, payout) => {
-                    let Some(now) = self.desk.payout(payout) else { continue };
-                    about_payout(&self.program, now).record(batch, kind, payout, (id, self.now));
+                PendingEvent::Payout(kind, payout) => {
+                    let Some(now) = self.payout_rows.payout(payout) else { continue };
+                    payout_event(&self.program, now).record(batch, kind, payout, (id, self.now));
                 }
-                News::Partner(partner) => {
-                    let Some(Some(Held { now, .. })) = self.partners.get(&partner) else { continue };
-                    let links = partner_link::all(&self.ledger.store, self.account(), partner).await?;
-                    Telling::of(&self.program, partner)
+                PendingEvent::Partner(partner) => {
+                    let Some(Some(TrackedRow { now, .. })) = self.partners.get(&partner) else { continue };
+                    let links = partner_link::list(&self.ledger.store, self.account(), partner).await?;
+                    EventBuilder::for_partner(&self.program, partner)
                         .with("affiliate", &PartnerObject::of(now, &links, &self.program))
                         .record(batch, EventKind::AffiliateUpdated, partner, (id, self.now));
                 }
@@ -188,14 +188,14 @@ impl<'l> Book<'l> {
         Ok(())
     }
 
-    fn about(&self, referral: &Referral) -> Telling<'_> {
-        Telling::of(&self.program, referral.partner).with("referral_id", &referral.id)
+    fn referral_event(&self, referral: &Referral) -> EventBuilder<'_> {
+        EventBuilder::for_partner(&self.program, referral.partner).with("referral_id", &referral.id)
     }
 }
 
 /// What is told of a line; of one that a payout has, with the payout.
-pub(crate) fn about_line<'a>(program: &'a Program, line: &Commission) -> Telling<'a> {
-    let telling = Telling::of(program, line.partner)
+pub(crate) fn commission_event<'a>(program: &'a AffiliateProgram, line: &Commission) -> EventBuilder<'a> {
+    let telling = EventBuilder::for_partner(program, line.partner)
         .with("referral_id", &line.referral)
         .with("commission_id", &line.id)
         .with("commission", &CommissionObject::from(line));
@@ -206,6 +206,6 @@ pub(crate) fn about_line<'a>(program: &'a Program, line: &Commission) -> Telling
 }
 
 /// What is told of a payout: its id, by which its latest state can be got.
-pub(crate) fn about_payout<'a>(program: &'a Program, payout: &Payout) -> Telling<'a> {
-    Telling::of(program, payout.partner).with("payout_id", &payout.id)
+pub(crate) fn payout_event<'a>(program: &'a AffiliateProgram, payout: &Payout) -> EventBuilder<'a> {
+    EventBuilder::for_partner(program, payout.partner).with("payout_id", &payout.id)
 }

@@ -3,37 +3,37 @@
 use std::collections::{BTreeMap, BTreeSet};
 
 use jiff::Timestamp;
-use mail::affiliate::referral::Dealings;
+use mail::affiliate::referral::ReferralActivity;
 use mail::id::ReferralId;
 use serde::{Deserialize, Serialize};
 
-use super::Newest;
-use crate::processor::{AsOf, Customer, Marks, ReferralHint, Subscription, SubscriptionStatus};
+use super::LwwRegister;
+use crate::processor::{Customer, ReferralHint, ReferralMetadata, StateVersion, Subscription, SubscriptionStatus};
 
 /// Subscriptions that are kept of a customer; of those beyond, the ones that ended first are forgotten.
 const SUBSCRIPTIONS_MAX: usize = 200;
 
 /// What a customer's own object says.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
-struct Told {
+struct CustomerFields {
     email: Option<String>,
-    marks: Marks,
+    marks: ReferralMetadata,
 }
 
 /// What a subscription's object says.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
-struct ToldSubscription {
+struct SubscriptionState {
     status: SubscriptionStatus,
-    marks: Marks,
+    marks: ReferralMetadata,
     #[serde(default)]
     begun_at: Option<Timestamp>,
     #[serde(default)]
     over_at: Option<Timestamp>,
 }
 
-impl ToldSubscription {
+impl SubscriptionState {
     /// Whether it went on at a time, after that.
-    fn goes_on_at(&self, time: Timestamp) -> bool {
+    fn is_active_at(&self, time: Timestamp) -> bool {
         let is_over = self.status == SubscriptionStatus::Over && self.over_at.is_none_or(|over| over <= time);
         self.begun_at.is_none_or(|begun| begun <= time) && !is_over
     }
@@ -42,11 +42,11 @@ impl ToldSubscription {
 /// What is known of a customer.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(default)]
-pub(crate) struct HeardCustomer {
-    told: Option<Newest<Told>>,
+pub(crate) struct CustomerState {
+    told: Option<LwwRegister<CustomerFields>>,
     /// An address that an invoice or a session names.
-    email: Option<Newest<String>>,
-    subscriptions: BTreeMap<String, Option<Newest<ToldSubscription>>>,
+    email: Option<LwwRegister<String>>,
+    subscriptions: BTreeMap<String, Option<LwwRegister<SubscriptionState>>>,
     /// When the first subscription began that was on trial.
     tried_at: Option<Timestamp>,
     /// When a subscription ended last.
@@ -64,22 +64,22 @@ pub(crate) struct HeardCustomer {
     pub(crate) listings: u64,
 }
 
-impl HeardCustomer {
+impl CustomerState {
     /// Hears of the customer itself.
-    pub(crate) fn hear(&mut self, customer: &Customer) {
-        let told = Told { email: customer.email.clone(), marks: customer.marks.clone() };
-        Newest::hear(&mut self.told, customer.as_of, told);
+    pub(crate) fn apply(&mut self, customer: &Customer) {
+        let told = CustomerFields { email: customer.email.clone(), marks: customer.marks.clone() };
+        LwwRegister::merge(&mut self.told, customer.as_of, told);
     }
 
     /// Hears of an address elsewhere.
-    pub(crate) fn hear_email(&mut self, as_of: AsOf, email: Option<&str>) {
+    pub(crate) fn apply_email(&mut self, as_of: StateVersion, email: Option<&str>) {
         if let Some(email) = email {
-            Newest::hear(&mut self.email, as_of, email.to_owned());
+            LwwRegister::merge(&mut self.email, as_of, email.to_owned());
         }
     }
 
     /// Hears of a subscription.
-    pub(crate) fn hear_subscription(&mut self, subscription: &Subscription) {
+    pub(crate) fn apply_subscription(&mut self, subscription: &Subscription) {
         let Subscription { id, status, begun_at, over_at, marks, as_of, .. } = subscription;
         if *status == SubscriptionStatus::Trialing {
             let began = begun_at.unwrap_or(as_of.at);
@@ -87,16 +87,16 @@ impl HeardCustomer {
         }
         self.left_at = self.left_at.max(*over_at);
         let (begun_at, over_at) = (*begun_at, *over_at);
-        let told = ToldSubscription { status: *status, marks: marks.clone(), begun_at, over_at };
-        Newest::hear(self.subscriptions.entry(id.clone()).or_default(), *as_of, told);
+        let told = SubscriptionState { status: *status, marks: marks.clone(), begun_at, over_at };
+        LwwRegister::merge(self.subscriptions.entry(id.clone()).or_default(), *as_of, told);
         if self.subscriptions.len() > SUBSCRIPTIONS_MAX {
-            self.forget_one();
+            self.evict_oldest_subscription();
         }
     }
 
-    fn forget_one(&mut self) {
+    fn evict_oldest_subscription(&mut self) {
         let age =
-            |told: &Newest<ToldSubscription>| (told.value().status != SubscriptionStatus::Over, told.as_of());
+            |told: &LwwRegister<SubscriptionState>| (told.value().status != SubscriptionStatus::Over, told.as_of());
         let oldest = self.subscriptions.iter().min_by_key(|(_, told)| told.as_ref().map(age));
         if let Some(id) = oldest.map(|(id, _)| id.clone()) {
             self.subscriptions.remove(&id);
@@ -104,7 +104,7 @@ impl HeardCustomer {
     }
 
     /// Hears when an invoice was paid that was worth something.
-    pub(crate) fn hear_payment(&mut self, paid_at: Timestamp) {
+    pub(crate) fn apply_payment(&mut self, paid_at: Timestamp) {
         self.first_paid_at = Some(self.first_paid_at.map_or(paid_at, |first| first.min(paid_at)));
     }
 
@@ -117,8 +117,7 @@ impl HeardCustomer {
     /// Who may have brought it: by its own metadata, then by those of its subscription, or of all of them.
     pub(crate) fn hints(&self, subscription: Option<&str>) -> Vec<ReferralHint> {
         let own = self.told.iter().flat_map(|told| &told.value().marks.hints);
-        let theirs =
-            self.subscriptions.iter().filter(|(id, _)| subscription.is_none_or(|named| named == *id));
+        let theirs = self.subscriptions.iter().filter(|(id, _)| subscription.is_none_or(|named| named == *id));
         let theirs = theirs.filter_map(|(_, told)| told.as_ref()).flat_map(|told| &told.value().marks.hints);
         own.chain(theirs).copied().collect()
     }
@@ -136,12 +135,11 @@ impl HeardCustomer {
     }
 
     /// Writes what the subscriptions of a referral's customers mean for it.
-    pub(crate) fn tell_subscriptions(customers: &[Self], dealings: &mut Dealings) {
-        let told =
-            || customers.iter().flat_map(|one| one.subscriptions.values()).flatten().map(Newest::value);
+    pub(crate) fn summarize_subscriptions(customers: &[Self], dealings: &mut ReferralActivity) {
+        let told = || customers.iter().flat_map(|one| one.subscriptions.values()).flatten().map(LwwRegister::value);
         let left = customers.iter().filter_map(|one| one.left_at);
         let ends: BTreeSet<Timestamp> = told().filter_map(|one| one.over_at).chain(left).collect();
         dealings.tried_at = customers.iter().filter_map(|one| one.tried_at).min();
-        dealings.left_at = ends.into_iter().rev().find(|end| !told().any(|one| one.goes_on_at(*end)));
+        dealings.left_at = ends.into_iter().rev().find(|end| !told().any(|one| one.is_active_at(*end)));
     }
 }

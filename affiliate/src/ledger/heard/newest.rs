@@ -2,22 +2,22 @@
 
 use serde::{Deserialize, Serialize};
 
-use crate::processor::AsOf;
+use crate::processor::StateVersion;
 
 /// What the newest account says. Of accounts of one moment it does not matter which is taken, but it is always the same
 /// one: the one whose text is the greater.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
-pub(crate) struct Newest<T> {
-    as_of: AsOf,
+pub(crate) struct LwwRegister<T> {
+    as_of: StateVersion,
     value: T,
 }
 
-impl<T: Serialize> Newest<T> {
+impl<T: Serialize> LwwRegister<T> {
     /// Hears an account.
-    pub(crate) fn hear(known: &mut Option<Self>, as_of: AsOf, value: T) {
-        let is_newer = known.as_ref().is_none_or(|known| {
-            as_of > known.as_of || as_of == known.as_of && text(&value) > text(&known.value)
-        });
+    pub(crate) fn merge(known: &mut Option<Self>, as_of: StateVersion, value: T) {
+        let is_newer = known
+            .as_ref()
+            .is_none_or(|known| as_of > known.as_of || as_of == known.as_of && text(&value) > text(&known.value));
         if is_newer {
             *known = Some(Self { as_of, value });
         }
@@ -29,7 +29,7 @@ impl<T: Serialize> Newest<T> {
     }
 
     /// As of when.
-    pub(crate) fn as_of(&self) -> AsOf {
+    pub(crate) fn as_of(&self) -> StateVersion {
         self.as_of
     }
 }

@@ -4,25 +4,25 @@ use std::collections::BTreeSet;
 
 use serde::{Deserialize, Serialize};
 
-use super::{TooMany, add};
+use super::{TooManyEntries, bounded_insert};
 
 /// What is known of a payment intent.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(default)]
-pub(crate) struct HeardPayment {
+pub(crate) struct PaymentState {
     invoices: BTreeSet<String>,
     charges: BTreeSet<String>,
 }
 
-impl HeardPayment {
+impl PaymentState {
     /// It paid an invoice.
-    pub(crate) fn hear_invoice(&mut self, invoice: &str) -> Result<(), TooMany> {
-        add(&mut self.invoices, invoice, "invoices of a payment")
+    pub(crate) fn add_invoice(&mut self, invoice: &str) -> Result<(), TooManyEntries> {
+        bounded_insert(&mut self.invoices, invoice, "invoices of a payment")
     }
 
     /// It is a charge.
-    pub(crate) fn hear_charge(&mut self, charge: &str) -> Result<(), TooMany> {
-        add(&mut self.charges, charge, "charges of a payment")
+    pub(crate) fn add_charge(&mut self, charge: &str) -> Result<(), TooManyEntries> {
+        bounded_insert(&mut self.charges, charge, "charges of a payment")
     }
 
     /// The invoices that it paid.

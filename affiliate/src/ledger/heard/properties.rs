@@ -1,18 +1,18 @@
 //! Whatever the order of facts, and however often each comes, the rows are the same.
 
 use jiff::Timestamp;
-use mail::affiliate::sale::{Dispute, Sale};
+use mail::affiliate::sale::{DisputeState, Sale};
 use proptest::prelude::*;
 
-use super::{HeardCharge, HeardCustomer, HeardInvoice};
+use super::{ChargeState, CustomerState, InvoiceState};
 use crate::processor::{
-    AsOf, Charge, ChargeDispute, CreditNote, Customer, Invoice, Marks, Payment, Refund, Subscription,
-    SubscriptionStatus,
+    Charge, ChargeDispute, CreditNote, Customer, Invoice, Payment, ReferralMetadata, Refund, StateVersion,
+    Subscription, SubscriptionStatus,
 };
 
 /// A fact of one customer, its one invoice, and its one charge.
 #[derive(Debug, Clone)]
-enum Told {
+enum TestFact {
     Charge(Charge),
     Refund(Refund),
     Dispute(ChargeDispute),
@@ -26,9 +26,9 @@ fn second(second: i64) -> Timestamp {
     Timestamp::from_second(second).unwrap()
 }
 
-fn as_of() -> impl Strategy<Value = AsOf> {
+fn as_of() -> impl Strategy<Value = StateVersion> {
     let kinds = ["charge.updated", "refund.created", "charge.dispute.closed"];
-    (0..6_i64, prop::sample::select(kinds.to_vec())).prop_map(|(at, kind)| AsOf::event(kind, second(at)))
+    (0..6_i64, prop::sample::select(kinds.to_vec())).prop_map(|(at, kind)| StateVersion::event(kind, second(at)))
 }
 
 fn sale(amount_paid: i64) -> Sale {
@@ -44,9 +44,9 @@ fn sale(amount_paid: i64) -> Sale {
     }
 }
 
-fn of_charges() -> impl Strategy<Value = Told> {
+fn of_charges() -> impl Strategy<Value = TestFact> {
     let one = (as_of(), 0..=10_i64).prop_map(|(as_of, tenths)| {
-        Told::Charge(Charge {
+        TestFact::Charge(Charge {
             id: "ch_1".to_owned(),
             payment_intent: (tenths > 5).then(|| "pi_1".to_owned()),
             invoice: None,
@@ -55,14 +55,14 @@ fn of_charges() -> impl Strategy<Value = Told> {
             amount_refunded: tenths * 100,
             currency: "usd".parse().unwrap(),
             is_disputed: false,
-            marks: Marks { excluded: tenths == 7, ..Marks::default() },
+            marks: ReferralMetadata { excluded: tenths == 7, ..ReferralMetadata::default() },
             refunds: Vec::new(),
             dispute: None,
             as_of,
         })
     });
     let refund = (as_of(), 0..3_usize, any::<bool>()).prop_map(|(as_of, number, is_live)| {
-        Told::Refund(Refund {
+        TestFact::Refund(Refund {
             id: format!("re_{number}"),
             charge: Some("ch_1".to_owned()),
             payment_intent: None,
@@ -73,29 +73,30 @@ fn of_charges() -> impl Strategy<Value = Told> {
             as_of,
         })
     });
-    let statuses = [Dispute::Inquiry, Dispute::InquiryClosed, Dispute::Open, Dispute::Won, Dispute::Lost];
+    let statuses =
+        [DisputeState::Inquiry, DisputeState::InquiryClosed, DisputeState::Open, DisputeState::Won, DisputeState::Lost];
     let dispute = (as_of(), prop::sample::select(statuses.to_vec()), 0..2_usize);
     let dispute = dispute.prop_map(|(as_of, status, number)| {
         let id = format!("dp_{number}");
-        Told::Dispute(ChargeDispute { id, charge: None, payment_intent: None, status, as_of })
+        TestFact::Dispute(ChargeDispute { id, charge: None, payment_intent: None, status, as_of })
     });
     prop_oneof![one, refund, dispute]
 }
 
-fn of_others() -> impl Strategy<Value = Told> {
+fn of_others() -> impl Strategy<Value = TestFact> {
     let note = (as_of(), 0..3_usize, 0..3_i64).prop_map(|(as_of, number, hundreds)| {
         let (id, invoice) = (format!("cn_{number}"), "in_1".to_owned());
         let currency = "usd".parse().unwrap();
-        Told::Note(CreditNote { id, invoice, currency, given_back: hundreds * 100, as_of })
+        TestFact::Note(CreditNote { id, invoice, currency, given_back: hundreds * 100, as_of })
     });
     let invoice = (as_of(), any::<bool>(), 1..3_i64).prop_map(|(as_of, is_paid, paid)| {
-        Told::Invoice(Box::new(Invoice {
+        TestFact::Invoice(Box::new(Invoice {
             sale: sale(paid * 1_000),
             is_paid,
             customer: Some("cus_1".to_owned()),
             email: None,
             subscription: None,
-            marks: Marks::default(),
+            marks: ReferralMetadata::default(),
             payments: vec![Payment { charge: Some(format!("ch_{paid}")), payment_intent: None }],
             charges: Vec::new(),
             description: None,
@@ -105,8 +106,8 @@ fn of_others() -> impl Strategy<Value = Told> {
     });
     let customer = (as_of(), 0..3_usize, any::<bool>()).prop_map(|(as_of, number, excluded)| {
         let email = (number > 0).then(|| format!("{number}@example.com"));
-        let marks = Marks { excluded, ..Marks::default() };
-        Told::Customer(Customer { id: "cus_1".to_owned(), email, marks, created_at: None, as_of })
+        let marks = ReferralMetadata { excluded, ..ReferralMetadata::default() };
+        TestFact::Customer(Customer { id: "cus_1".to_owned(), email, marks, created_at: None, as_of })
     });
     let statuses = [SubscriptionStatus::Trialing, SubscriptionStatus::Live, SubscriptionStatus::Over];
     let subscription = (as_of(), prop::sample::select(statuses.to_vec()), 0..2_usize, 0..6_i64);
@@ -114,28 +115,28 @@ fn of_others() -> impl Strategy<Value = Told> {
         let (id, customer) = (format!("sub_{number}"), Some("cus_1".to_owned()));
         let begun_at = (number > 0).then(|| second(2));
         let over_at = (status == SubscriptionStatus::Over).then(|| second(over));
-        let marks = Marks::default();
-        Told::Subscription(Subscription { id, customer, status, begun_at, over_at, marks, as_of })
+        let marks = ReferralMetadata::default();
+        TestFact::Subscription(Subscription { id, customer, status, begun_at, over_at, marks, as_of })
     });
     prop_oneof![note, invoice, customer, subscription]
 }
 
-type Rows = (HeardCharge, HeardInvoice, HeardCustomer);
+type TestRows = (ChargeState, InvoiceState, CustomerState);
 
-fn heard<'a>(told: impl IntoIterator<Item = &'a Told>) -> Rows {
-    let (mut charge, mut invoice, mut customer) = Rows::default();
+fn heard<'a>(told: impl IntoIterator<Item = &'a TestFact>) -> TestRows {
+    let (mut charge, mut invoice, mut customer) = TestRows::default();
     for told in told {
         match told {
-            Told::Charge(told) => charge.hear(told).unwrap(),
-            Told::Refund(told) => charge.hear_refund(told).unwrap(),
-            Told::Dispute(told) => charge.hear_dispute(told).unwrap(),
-            Told::Note(told) => invoice.hear_note(told).unwrap(),
-            Told::Invoice(told) => {
-                invoice.hear(told).unwrap();
-                customer.hear_payment(told.sale.paid_at);
+            TestFact::Charge(told) => charge.apply(told).unwrap(),
+            TestFact::Refund(told) => charge.apply_refund(told).unwrap(),
+            TestFact::Dispute(told) => charge.apply_dispute(told).unwrap(),
+            TestFact::Note(told) => invoice.apply_credit_note(told).unwrap(),
+            TestFact::Invoice(told) => {
+                invoice.apply(told).unwrap();
+                customer.apply_payment(told.sale.paid_at);
             }
-            Told::Customer(told) => customer.hear(told),
-            Told::Subscription(told) => customer.hear_subscription(told),
+            TestFact::Customer(told) => customer.apply(told),
+            TestFact::Subscription(told) => customer.apply_subscription(told),
         }
     }
     (charge, invoice, customer)
@@ -152,11 +153,11 @@ proptest! {
         let some = order.iter().filter_map(|index| told.get(index.index(told.len().max(1))));
         let shuffled = heard(some.chain(told.iter().rev()));
         prop_assert_eq!(&plain, &shuffled);
-        let returned = |rows: &Rows| rows.1.returned(&sale(1_000), &[&rows.0]);
+        let returned = |rows: &TestRows| rows.1.money_returned(&sale(1_000), &[&rows.0]);
         prop_assert_eq!(returned(&plain), returned(&shuffled));
         // A row is read back as it was written.
         let text = serde_json::to_string(&plain).unwrap();
-        prop_assert_eq!(&serde_json::from_str::<Rows>(&text).unwrap(), &plain);
+        prop_assert_eq!(&serde_json::from_str::<TestRows>(&text).unwrap(), &plain);
     }
 }
 
@@ -164,7 +165,7 @@ proptest! {
 fn what_was_given_back_before_all_was() {
     let sale = sale(1_000);
     let told = |kind: &str, at, refunded| {
-        let as_of = AsOf::event(kind, second(at));
+        let as_of = StateVersion::event(kind, second(at));
         let currency = "usd".parse().unwrap();
         Charge {
             id: "ch_1".to_owned(),
@@ -175,28 +176,28 @@ fn what_was_given_back_before_all_was() {
             amount_refunded: refunded,
             currency,
             is_disputed: false,
-            marks: Marks::default(),
+            marks: ReferralMetadata::default(),
             refunds: Vec::new(),
             dispute: None,
             as_of,
         }
     };
-    let mut charge = HeardCharge::default();
+    let mut charge = ChargeState::default();
     for (at, refunded) in [(30, 200), (10, 300), (40, 1_000), (20, 1_000)] {
-        charge.hear(&told("charge.refunded", at, refunded)).unwrap();
+        charge.apply(&told("charge.refunded", at, refunded)).unwrap();
     }
-    let returned = HeardInvoice::default().returned(&sale, &[&charge]);
+    let returned = InvoiceState::default().money_returned(&sale, &[&charge]);
     assert_eq!((returned.refunded, returned.refunded_in_part), (1_000, 200));
     // Another currency goes back in proportion.
     let yen = Sale { currency: "jpy".parse().unwrap(), amount_paid: 150, ..sale };
-    let returned = HeardInvoice::default().returned(&yen, &[&charge]);
+    let returned = InvoiceState::default().money_returned(&yen, &[&charge]);
     assert_eq!((returned.refunded, returned.refunded_in_part), (150, 30));
 }
 
 #[test]
 fn what_was_given_back_before_all_was_in_the_same_second() {
     let sale = sale(1_000);
-    let as_of = AsOf::event("charge.refunded", second(10));
+    let as_of = StateVersion::event("charge.refunded", second(10));
     let figure = |amount_refunded| Charge {
         id: "ch_1".to_owned(),
         payment_intent: None,
@@ -206,7 +207,7 @@ fn what_was_given_back_before_all_was_in_the_same_second() {
         amount_refunded,
         currency: "usd".parse().unwrap(),
         is_disputed: false,
-        marks: Marks::default(),
+        marks: ReferralMetadata::default(),
         refunds: Vec::new(),
         dispute: None,
         as_of,
@@ -221,22 +222,22 @@ fn what_was_given_back_before_all_was_in_the_same_second() {
         created_at: Some(second(10)),
         as_of,
     };
-    let in_part = |charge: &HeardCharge| {
-        let returned = HeardInvoice::default().returned(&sale, &[charge]);
+    let in_part = |charge: &ChargeState| {
+        let returned = InvoiceState::default().money_returned(&sale, &[charge]);
         assert_eq!((returned.refunded, returned.told_at), (1_000, Some(second(10))));
         returned.refunded_in_part
     };
     // The charge says so, whatever the refunds are called.
-    let mut charge = HeardCharge::default();
-    charge.hear(&figure(1_000)).unwrap();
-    charge.hear(&figure(300)).unwrap();
+    let mut charge = ChargeState::default();
+    charge.apply(&figure(1_000)).unwrap();
+    charge.apply(&figure(300)).unwrap();
     assert_eq!(in_part(&charge), 300);
-    charge.hear_refund(&refund("re_b", 300)).unwrap();
-    charge.hear_refund(&refund("re_a", 700)).unwrap();
+    charge.apply_refund(&refund("re_b", 300)).unwrap();
+    charge.apply_refund(&refund("re_a", 700)).unwrap();
     assert_eq!(in_part(&charge), 300);
     // Where nothing but the refunds tells of it, their ids say which was first.
-    let mut charge = HeardCharge::default();
-    charge.hear_refund(&refund("re_2", 700)).unwrap();
-    charge.hear_refund(&refund("re_1", 300)).unwrap();
+    let mut charge = ChargeState::default();
+    charge.apply_refund(&refund("re_2", 700)).unwrap();
+    charge.apply_refund(&refund("re_1", 300)).unwrap();
     assert_eq!(in_part(&charge), 300);
 }

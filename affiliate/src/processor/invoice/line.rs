@@ -2,24 +2,26 @@
 
 use mail::affiliate::sale::SaleLine;
 
-use super::super::reading::{Object, Unreadable};
+use super::super::reading::{JsonReadError, ProcessorJsonObject};
 
 /// Reads a line. What is given back (proration) has negative amounts, all of them.
-pub(super) fn read(line: &Object<'_>) -> Result<SaleLine, Unreadable> {
+pub(super) fn read(line: &ProcessorJsonObject<'_>) -> Result<SaleLine, JsonReadError> {
     let discount = line.sum("discount_amounts", |_| true)?;
     Ok(SaleLine {
-        amount: line.needed_amount("amount")?,
+        amount: line.required_amount("amount")?,
         discount: discount.unwrap_or(0),
         inclusive_tax: inclusive_tax(line)?,
-        pretax_credit: line.sum("pretax_credit_amounts", |credit| is_apart(credit, discount))?.unwrap_or(0),
+        pretax_credit: line
+            .sum("pretax_credit_amounts", |credit| is_separate_from_discount(credit, discount))?
+            .unwrap_or(0),
         price: line.first_id(&["price", "pricing.price_details.price", "plan"])?,
         product: line.first_id(&["price.product", "plan.product", "pricing.price_details.product"])?,
     })
 }
 
 /// Tax that the line's amount includes: in `taxes` (Basil), else in `tax_amounts`.
-fn inclusive_tax(line: &Object<'_>) -> Result<i64, Unreadable> {
-    let taxes = line.sum("taxes", |tax| tax.says("tax_behavior", "inclusive"))?;
+fn inclusive_tax(line: &ProcessorJsonObject<'_>) -> Result<i64, JsonReadError> {
+    let taxes = line.sum("taxes", |tax| tax.has_text("tax_behavior", "inclusive"))?;
     let tax = match taxes {
         Some(tax) => Some(tax),
         None => line.sum("tax_amounts", |tax| tax.find("inclusive") == Some("true"))?,
@@ -28,6 +30,6 @@ fn inclusive_tax(line: &Object<'_>) -> Result<i64, Unreadable> {
 }
 
 /// Whether a credit is none of the discounts that were counted: the list of credits holds those once more.
-fn is_apart(credit: &Object<'_>, discount: Option<i64>) -> bool {
-    discount.is_none() || !credit.says("type", "discount")
+fn is_separate_from_discount(credit: &ProcessorJsonObject<'_>, discount: Option<i64>) -> bool {
+    discount.is_none() || !credit.has_text("type", "discount")
 }

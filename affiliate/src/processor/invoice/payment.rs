@@ -1,7 +1,7 @@
 //! Which payments paid which invoice: what refunds and disputes of charges are found by.
 
-use super::super::as_of::AsOf;
-use super::super::reading::{Object, Reading, Unreadable};
+use super::super::as_of::StateVersion;
+use super::super::reading::{JsonReadError, ProcessorJsonObject, ReadContext};
 
 /// A payment, by what is known of it.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -22,7 +22,7 @@ pub struct InvoicePayment {
     /// The payment.
     pub payment: Payment,
     /// As of when this holds.
-    pub as_of: AsOf,
+    pub as_of: StateVersion,
 }
 
 impl InvoicePayment {
@@ -30,22 +30,25 @@ impl InvoicePayment {
     ///
     /// # Errors
     /// A field that matters cannot be read.
-    pub fn read(json: &str, reading: &Reading<'_>) -> Result<Self, Unreadable> {
-        Self::of(&Object::of(json, "")?, reading)
+    pub fn read(json: &str, reading: &ReadContext<'_>) -> Result<Self, JsonReadError> {
+        Self::of(&ProcessorJsonObject::of(json, "")?, reading)
     }
 
-    pub(in super::super) fn of(object: &Object<'_>, reading: &Reading<'_>) -> Result<Self, Unreadable> {
+    pub(in super::super) fn of(
+        object: &ProcessorJsonObject<'_>,
+        reading: &ReadContext<'_>,
+    ) -> Result<Self, JsonReadError> {
         Ok(Self {
-            id: object.needed_id("id")?,
-            invoice: object.needed_id("invoice")?,
-            payment: of_entry(object)?,
+            id: object.required_id("id")?,
+            invoice: object.required_id("invoice")?,
+            payment: payment_of_entry(object)?,
             as_of: reading.as_of,
         })
     }
 }
 
 /// The payments that an invoice names: its own charge and payment intent, and its list.
-pub(super) fn of_invoice(object: &Object<'_>) -> Result<Vec<Payment>, Unreadable> {
+pub(super) fn payments_of_invoice(object: &ProcessorJsonObject<'_>) -> Result<Vec<Payment>, JsonReadError> {
     let own = Payment {
         charge: object.first_id(&["charge", "payment_intent.latest_charge"])?,
         payment_intent: object.first_id(&["payment_intent", "charge.payment_intent"])?,
@@ -56,13 +59,13 @@ pub(super) fn of_invoice(object: &Object<'_>) -> Result<Vec<Payment>, Unreadable
         let entry = entry?;
         // The list holds attempts that did not pay, too.
         if entry.text("status")?.is_none_or(|status| status == "paid") {
-            add(&mut payments, of_entry(&entry)?);
+            add(&mut payments, payment_of_entry(&entry)?);
         }
     }
     Ok(payments)
 }
 
-fn of_entry(entry: &Object<'_>) -> Result<Payment, Unreadable> {
+fn payment_of_entry(entry: &ProcessorJsonObject<'_>) -> Result<Payment, JsonReadError> {
     Ok(Payment {
         charge: entry.first_id(&["payment.charge", "payment.payment_intent.latest_charge"])?,
         payment_intent: entry.first_id(&["payment.payment_intent", "payment.charge.payment_intent"])?,
@@ -72,9 +75,9 @@ fn of_entry(entry: &Object<'_>) -> Result<Payment, Unreadable> {
 /// Adds a payment, or what is new of one that is there.
 fn add(payments: &mut Vec<Payment>, payment: Payment) {
     let same = |ours: &Option<String>, theirs: &Option<String>| ours.is_some() && ours == theirs;
-    let known = payments.iter_mut().find(|known| {
-        same(&known.charge, &payment.charge) || same(&known.payment_intent, &payment.payment_intent)
-    });
+    let known = payments
+        .iter_mut()
+        .find(|known| same(&known.charge, &payment.charge) || same(&known.payment_intent, &payment.payment_intent));
     match known {
         Some(known) => {
             known.charge = known.charge.take().or(payment.charge);

@@ -5,21 +5,23 @@
 //! numbers both are kept, and the one that does not count is there when the type changes.
 
 use ::affiliate::campaigns::CampaignDraft;
-use ::affiliate::refusal::Refusal;
+use ::affiliate::refusal::AffiliateError;
 use jiff::Timestamp;
-use mail::affiliate::campaign::{Campaign, Duration, ProductRate, Rate, Terms, Tier, Visibility};
+use mail::affiliate::campaign::{
+    Campaign, CommissionDuration, CommissionRate, CommissionTerms, ProductRate, RateTier, Visibility,
+};
 use mail::affiliate::money::BasisPoints;
 use serde_json::value::RawValue;
 use serde_json::{Value, json};
 
-use super::super::OfCampaign;
+use super::super::CampaignPath;
 use super::super::fields::{
-    CENTS_MAX, Fields, bps, bps_schema, cents, cents_schema, nullable_text_schema, text_schema, time, whole,
-    whole_schema, word,
+    BodyFieldReader, CENTS_MAX, bps_schema, cents_schema, integer_schema, nullable_text_schema, parse_basis_points,
+    parse_cents, parse_integer, parse_time, parse_word, text_schema,
 };
 use super::super::view::tier_schema;
-use crate::call::{Call, Input, SMALL_BYTES_MAX, Takes};
-use crate::fields::{self, Names, Notes};
+use crate::call::{FromRequest, Request, RequestSpec, SMALL_BYTES_MAX};
+use crate::fields::{self, FieldDiagnostics, FieldNames};
 use crate::problem::{FieldErrors, Problem};
 use crate::schema::{self, Schemas};
 
@@ -40,15 +42,15 @@ const HOLD_DAYS_DEFAULT: u16 = 30;
 
 /// Which number of a rate counts.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-enum Kind {
+enum CommissionType {
     Percent,
     Flat,
 }
 
-impl Kind {
+impl CommissionType {
     const WORDS: &'static [&'static str] = &["percent", "flat"];
 
-    fn of_word(word: &str) -> Option<Self> {
+    fn from_word(word: &str) -> Option<Self> {
         match word {
             "percent" => Some(Self::Percent),
             "flat" => Some(Self::Flat),
@@ -56,10 +58,10 @@ impl Kind {
         }
     }
 
-    fn of(rate: Rate) -> Self {
+    fn from_rate(rate: CommissionRate) -> Self {
         match rate {
-            Rate::Percent(_) => Self::Percent,
-            Rate::Flat(_) => Self::Flat,
+            CommissionRate::Percent(_) => Self::Percent,
+            CommissionRate::Flat(_) => Self::Flat,
         }
     }
 
@@ -73,22 +75,25 @@ impl Kind {
 
 /// The two numbers of a rate, as far as they were given.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
-struct Numbers {
+struct RateNumbers {
     bps: Option<BasisPoints>,
     flat: Option<i64>,
 }
 
-impl Numbers {
-    fn read(given: &mut Fields<'_>) -> Self {
-        Self { bps: given.take("commission_bps", bps), flat: given.take("commission_flat_cents", cents) }
+impl RateNumbers {
+    fn read(given: &mut BodyFieldReader<'_>) -> Self {
+        Self {
+            bps: given.read_optional("commission_bps", parse_basis_points),
+            flat: given.read_optional("commission_flat_cents", parse_cents),
+        }
     }
 
     /// Those that are kept of a rate.
-    fn of(rate: Rate, unused: i64) -> Self {
+    fn from_rate(rate: CommissionRate, unused: i64) -> Self {
         let unused = Some(unused).filter(|unused| *unused != 0);
         match rate {
-            Rate::Percent(points) => Self { bps: Some(points), flat: unused },
-            Rate::Flat(cents) => {
+            CommissionRate::Percent(points) => Self { bps: Some(points), flat: unused },
+            CommissionRate::Flat(cents) => {
                 let points = unused.and_then(|unused| u16::try_from(unused).ok());
                 Self { bps: points.and_then(|points| BasisPoints::try_from(points).ok()), flat: Some(cents) }
             }
@@ -96,30 +101,30 @@ impl Numbers {
     }
 
     /// These, and where one is missing that of others.
-    fn or(self, others: Self) -> Self {
+    fn or_defaults(self, others: Self) -> Self {
         Self { bps: self.bps.or(others.bps), flat: self.flat.or(others.flat) }
     }
 
     /// The number that does not count; zero for none.
-    fn unused(self, kind: Kind) -> i64 {
+    fn unused_number(self, kind: CommissionType) -> i64 {
         match kind {
-            Kind::Percent => self.flat.unwrap_or_default(),
-            Kind::Flat => self.bps.map_or(0, |points| points.get().into()),
+            CommissionType::Percent => self.flat.unwrap_or_default(),
+            CommissionType::Flat => self.bps.map_or(0, |points| points.get().into()),
         }
     }
 
-    fn rate(self, kind: Kind) -> Option<Rate> {
+    fn to_rate(self, kind: CommissionType) -> Option<CommissionRate> {
         match kind {
-            Kind::Percent => self.bps.map(Rate::Percent),
-            Kind::Flat => self.flat.map(Rate::Flat),
+            CommissionType::Percent => self.bps.map(CommissionRate::Percent),
+            CommissionType::Flat => self.flat.map(CommissionRate::Flat),
         }
     }
 
     /// Whether the number is given that does not count.
-    fn misses(self, kind: Kind) -> bool {
+    fn has_only_unused(self, kind: CommissionType) -> bool {
         match kind {
-            Kind::Percent => self.flat.is_some_and(|cents| cents != 0) && self.bps.is_none(),
-            Kind::Flat => self.bps.is_some_and(|points| points.get() != 0) && self.flat.is_none(),
+            CommissionType::Percent => self.flat.is_some_and(|cents| cents != 0) && self.bps.is_none(),
+            CommissionType::Flat => self.bps.is_some_and(|points| points.get() != 0) && self.flat.is_none(),
         }
     }
 }
@@ -130,12 +135,12 @@ pub struct CampaignFields {
     name: Option<String>,
     visibility: Option<Visibility>,
     auto_approve: Option<bool>,
-    kind: Option<Kind>,
-    numbers: Numbers,
+    kind: Option<CommissionType>,
+    numbers: RateNumbers,
     is_recurring: Option<bool>,
     months: Option<Option<u16>>,
     max_commission: Option<Option<i64>>,
-    tiers: Option<Vec<(u32, Numbers)>>,
+    tiers: Option<Vec<(u32, RateNumbers)>>,
     products: Option<Vec<ProductRate>>,
     second_tier: Option<BasisPoints>,
     lead_bounty: Option<i64>,
@@ -145,7 +150,7 @@ pub struct CampaignFields {
     make_default: Option<bool>,
 }
 
-const NAMES: Names = names!(
+const NAMES: FieldNames = names!(
     "name",
     "visibility",
     "auto_approve",
@@ -166,55 +171,58 @@ const NAMES: Names = names!(
 );
 
 impl CampaignFields {
-    fn read(given: &mut Fields<'_>) -> Self {
+    fn read(given: &mut BodyFieldReader<'_>) -> Self {
         let duration = |text: &str| match text {
             "once" => Some(false),
             "recurring" => Some(true),
             _ => None,
         };
         Self {
-            name: given.take("name", |value| {
-                let name = fields::line(value, NAME_BYTES_MAX)?.trim().to_owned();
+            name: given.read_optional("name", |value| {
+                let name = fields::parse_header_line(value, NAME_BYTES_MAX)?.trim().to_owned();
                 if name.is_empty() { Err("is empty".to_owned()) } else { Ok(name) }
             }),
-            visibility: given.take("visibility", |value| word(Visibility::WORDS, Visibility::of_word, value)),
-            auto_approve: given.take("auto_approve", fields::boolean),
-            kind: given.take("commission_type", |value| word(Kind::WORDS, Kind::of_word, value)),
-            numbers: Numbers::read(given),
+            visibility: given
+                .read_optional("visibility", |value| parse_word(Visibility::WORDS, Visibility::from_word, value)),
+            auto_approve: given.read_optional("auto_approve", fields::parse_bool),
+            kind: given.read_optional("commission_type", |value| {
+                parse_word(CommissionType::WORDS, CommissionType::from_word, value)
+            }),
+            numbers: RateNumbers::read(given),
             is_recurring: given
-                .take("commission_duration", |value| word(&["once", "recurring"], duration, value)),
-            months: given.change("recurring_months", |value| whole(value, 1..=u16::MAX)),
-            max_commission: given.change("max_commission_cents", |value| whole(value, 1..=CENTS_MAX)),
-            tiers: list(given, "tiers", (TIERS_MAX, tier)),
-            products: list(given, "product_rates", (PRODUCTS_MAX, product)),
-            second_tier: given.take("second_tier_bps", bps),
-            lead_bounty: given.take("lead_bounty_cents", cents),
-            cookie_days: given.take("cookie_days", |value| whole(value, 1..=365)),
-            hold_days: given.take("hold_days", |value| whole(value, 0..=365)),
-            archived_at: given.change("archived_at", time),
-            make_default: given.take("make_default", fields::boolean),
+                .read_optional("commission_duration", |value| parse_word(&["once", "recurring"], duration, value)),
+            months: given.read_nullable("recurring_months", |value| parse_integer(value, 1..=u16::MAX)),
+            max_commission: given.read_nullable("max_commission_cents", |value| parse_integer(value, 1..=CENTS_MAX)),
+            tiers: read_list(given, "tiers", (TIERS_MAX, read_tier)),
+            products: read_list(given, "product_rates", (PRODUCTS_MAX, read_product_rate)),
+            second_tier: given.read_optional("second_tier_bps", parse_basis_points),
+            lead_bounty: given.read_optional("lead_bounty_cents", parse_cents),
+            cookie_days: given.read_optional("cookie_days", |value| parse_integer(value, 1..=365)),
+            hold_days: given.read_optional("hold_days", |value| parse_integer(value, 0..=365)),
+            archived_at: given.read_nullable("archived_at", parse_time),
+            make_default: given.read_optional("make_default", fields::parse_bool),
         }
     }
 
     /// A campaign of these and of defaults; with this name where none was given.
-    pub(super) fn make(&self, name: &str) -> Result<CampaignDraft, Refusal> {
+    pub(super) fn create_draft(&self, name: &str) -> Result<CampaignDraft, AffiliateError> {
         let percent = BasisPoints::try_from(BPS_DEFAULT).unwrap_or_default();
         // The default is a share: it is none beside a fixed amount.
-        let kept = if self.kind == Some(Kind::Flat) {
-            Numbers::default()
+        let kept = if self.kind == Some(CommissionType::Flat) {
+            RateNumbers::default()
         } else {
-            Numbers::of(Rate::Percent(percent), 0)
+            RateNumbers::from_rate(CommissionRate::Percent(percent), 0)
         };
         let new = CampaignDraft {
             name: name.to_owned(),
             visibility: Visibility::Public,
             auto_approve: false,
-            terms: Terms {
-                base: Rate::Percent(percent),
+            terms: CommissionTerms {
+                base: CommissionRate::Percent(percent),
                 unused: 0,
                 tiers: Vec::new(),
                 products: Vec::new(),
-                duration: Duration::Recurring(None),
+                duration: CommissionDuration::Recurring(None),
                 max_commission: None,
                 second_tier: BasisPoints::default(),
                 lead_bounty: 0,
@@ -228,16 +236,16 @@ impl CampaignFields {
     }
 
     /// A campaign as it is after the change.
-    pub(super) fn change(&self, before: &Campaign) -> Result<CampaignDraft, Refusal> {
-        let kept = Numbers::of(before.terms.base, before.terms.unused);
-        self.apply(CampaignDraft::of(before), kept)
+    pub(super) fn update_draft(&self, before: &Campaign) -> Result<CampaignDraft, AffiliateError> {
+        let kept = RateNumbers::from_rate(before.terms.base, before.terms.unused);
+        self.apply(CampaignDraft::from_campaign(before), kept)
     }
 
-    fn apply(&self, before: CampaignDraft, kept: Numbers) -> Result<CampaignDraft, Refusal> {
+    fn apply(&self, before: CampaignDraft, kept: RateNumbers) -> Result<CampaignDraft, AffiliateError> {
         let mut wrong: Vec<(String, String)> = Vec::new();
-        let terms = self.terms((before.terms, kept), &mut wrong);
+        let terms = self.apply_terms((before.terms, kept), &mut wrong);
         if !wrong.is_empty() {
-            return Err(Refusal::Fields(wrong));
+            return Err(AffiliateError::Fields(wrong));
         }
         Ok(CampaignDraft {
             name: self.name.clone().unwrap_or(before.name),
@@ -249,14 +257,18 @@ impl CampaignFields {
         })
     }
 
-    fn terms(&self, (before, kept): (Terms, Numbers), wrong: &mut Vec<(String, String)>) -> Terms {
-        let base = self.base((before.base, kept), wrong);
-        Terms {
+    fn apply_terms(
+        &self,
+        (before, kept): (CommissionTerms, RateNumbers),
+        wrong: &mut Vec<(String, String)>,
+    ) -> CommissionTerms {
+        let base = self.apply_base_rate((before.base, kept), wrong);
+        CommissionTerms {
             base,
-            unused: self.numbers.or(kept).unused(Kind::of(base)),
-            tiers: self.tiers(before.tiers, Kind::of(base), wrong),
+            unused: self.numbers.or_defaults(kept).unused_number(CommissionType::from_rate(base)),
+            tiers: self.apply_tiers(before.tiers, CommissionType::from_rate(base), wrong),
             products: self.products.clone().unwrap_or(before.products),
-            duration: self.duration(before.duration, wrong),
+            duration: self.apply_duration(before.duration, wrong),
             max_commission: self.max_commission.unwrap_or(before.max_commission),
             second_tier: self.second_tier.unwrap_or(before.second_tier),
             lead_bounty: self.lead_bounty.unwrap_or(before.lead_bounty),
@@ -265,26 +277,32 @@ impl CampaignFields {
         }
     }
 
-    fn base(&self, (before, kept): (Rate, Numbers), wrong: &mut Vec<(String, String)>) -> Rate {
-        let kind = self.kind.unwrap_or(Kind::of(before));
-        if self.kind.is_none() && self.numbers.misses(kind) {
-            wrong.push((
-                "commission_type".to_owned(),
-                "says which of the two numbers counts: give it".to_owned(),
-            ));
+    fn apply_base_rate(
+        &self,
+        (before, kept): (CommissionRate, RateNumbers),
+        wrong: &mut Vec<(String, String)>,
+    ) -> CommissionRate {
+        let kind = self.kind.unwrap_or(CommissionType::from_rate(before));
+        if self.kind.is_none() && self.numbers.has_only_unused(kind) {
+            wrong.push(("commission_type".to_owned(), "says which of the two numbers counts: give it".to_owned()));
             return before;
         }
-        self.numbers.or(kept).rate(kind).unwrap_or_else(|| {
+        self.numbers.or_defaults(kept).to_rate(kind).unwrap_or_else(|| {
             wrong.push((kind.number().to_owned(), "is required with this `commission_type`".to_owned()));
             before
         })
     }
 
-    fn tiers(&self, before: Vec<Tier>, kind: Kind, wrong: &mut Vec<(String, String)>) -> Vec<Tier> {
+    fn apply_tiers(
+        &self,
+        before: Vec<RateTier>,
+        kind: CommissionType,
+        wrong: &mut Vec<(String, String)>,
+    ) -> Vec<RateTier> {
         let Some(given) = &self.tiers else {
             let turned = before.iter().map(|tier| {
-                let numbers = Numbers::of(tier.rate, tier.unused);
-                Some(Tier { rate: numbers.rate(kind)?, unused: numbers.unused(kind), ..*tier })
+                let numbers = RateNumbers::from_rate(tier.rate, tier.unused);
+                Some(RateTier { rate: numbers.to_rate(kind)?, unused: numbers.unused_number(kind), ..*tier })
             });
             return turned.collect::<Option<Vec<_>>>().unwrap_or_else(|| {
                 let why = "are of another `commission_type`: give them anew, or an empty list";
@@ -294,121 +312,116 @@ impl CampaignFields {
         };
         let mut tiers = Vec::with_capacity(given.len());
         for (n, (min_paid_customers, numbers)) in given.iter().enumerate() {
-            match numbers.rate(kind) {
+            match numbers.to_rate(kind) {
                 Some(rate) => {
-                    let (min_paid_customers, unused) = (*min_paid_customers, numbers.unused(kind));
-                    tiers.push(Tier { min_paid_customers, rate, unused });
+                    let (min_paid_customers, unused) = (*min_paid_customers, numbers.unused_number(kind));
+                    tiers.push(RateTier { min_paid_customers, rate, unused });
                 }
                 None => wrong.push((format!("tiers[{n}].{}", kind.number()), "is required".to_owned())),
             }
         }
         tiers.sort_by_key(|tier| tier.min_paid_customers);
-        let twice = |pair: &[Tier]| matches!(pair, [one, other] if one.min_paid_customers == other.min_paid_customers);
+        let twice =
+            |pair: &[RateTier]| matches!(pair, [one, other] if one.min_paid_customers == other.min_paid_customers);
         if tiers.windows(2).any(twice) {
             wrong.push(("tiers".to_owned(), "has one number of `min_paid_customers` twice".to_owned()));
         }
         tiers
     }
 
-    fn duration(&self, before: Duration, wrong: &mut Vec<(String, String)>) -> Duration {
+    fn apply_duration(&self, before: CommissionDuration, wrong: &mut Vec<(String, String)>) -> CommissionDuration {
         let (was_recurring, months) = match before {
-            Duration::Once => (false, None),
-            Duration::Recurring(months) => (true, months),
+            CommissionDuration::Once => (false, None),
+            CommissionDuration::Recurring(months) => (true, months),
         };
         if self.is_recurring.unwrap_or(was_recurring) {
-            return Duration::Recurring(self.months.unwrap_or(months));
+            return CommissionDuration::Recurring(self.months.unwrap_or(months));
         }
         if self.months.flatten().is_some() {
             let why = "goes with `commission_duration` `recurring`";
             wrong.push(("recurring_months".to_owned(), why.to_owned()));
         }
-        Duration::Once
+        CommissionDuration::Once
     }
 }
 
 /// How an entry of a list is read, at its place.
-type ReadEntry<T> = fn(&mut Fields<'_>) -> Option<T>;
+type ReadListEntry<T> = fn(&mut BodyFieldReader<'_>) -> Option<T>;
 
 /// The names of a list's entries.
-trait Entry {
-    const NAMES: Names;
+trait NamedListItem {
+    const NAMES: FieldNames;
 }
 
 /// A list of objects.
-fn list<T: Entry>(
-    given: &mut Fields<'_>,
+fn read_list<T: NamedListItem>(
+    given: &mut BodyFieldReader<'_>,
     name: &'static str,
-    (entries_max, read): (usize, ReadEntry<T>),
+    (entries_max, read): (usize, ReadListEntry<T>),
 ) -> Option<Vec<T>> {
-    let entries: Vec<&RawValue> = given.take(name, |value| fields::list(value, entries_max))?;
+    let entries: Vec<&RawValue> = given.read_optional(name, |value| fields::parse_list(value, entries_max))?;
     let mut taken = Vec::with_capacity(entries.len());
     for (n, entry) in entries.into_iter().enumerate() {
         let place = format!("{name}[{n}]");
-        let mut notes: Notes = std::mem::take(given.notes());
-        let inside = Fields::inside(entry, (&T::NAMES, &place), &mut notes);
-        *given.notes() = notes;
+        let mut notes: FieldDiagnostics = std::mem::take(given.diagnostics_mut());
+        let inside = BodyFieldReader::from_nested_object(entry, (&T::NAMES, &place), &mut notes);
+        *given.diagnostics_mut() = notes;
         if let Some(mut inside) = inside {
             taken.extend(read(&mut inside));
-            *given.notes() = inside.leave();
+            *given.diagnostics_mut() = inside.into_diagnostics();
         }
     }
     Some(taken)
 }
 
-impl Entry for (u32, Numbers) {
-    const NAMES: Names = names!("min_paid_customers", "commission_bps", "commission_flat_cents");
+impl NamedListItem for (u32, RateNumbers) {
+    const NAMES: FieldNames = names!("min_paid_customers", "commission_bps", "commission_flat_cents");
 }
 
-fn tier(given: &mut Fields<'_>) -> Option<(u32, Numbers)> {
-    given.need("min_paid_customers");
-    let min = given.take("min_paid_customers", |value| whole(value, 1..=u32::MAX));
-    let numbers = Numbers::read(given);
+fn read_tier(given: &mut BodyFieldReader<'_>) -> Option<(u32, RateNumbers)> {
+    given.require("min_paid_customers");
+    let min = given.read_optional("min_paid_customers", |value| parse_integer(value, 1..=u32::MAX));
+    let numbers = RateNumbers::read(given);
     Some((min?, numbers))
 }
 
-impl Entry for ProductRate {
-    const NAMES: Names = names!(
-        "product_id",
-        "price_id",
-        "commission_type",
-        "commission_bps",
-        "commission_flat_cents",
-        "label",
-    );
+impl NamedListItem for ProductRate {
+    const NAMES: FieldNames =
+        names!("product_id", "price_id", "commission_type", "commission_bps", "commission_flat_cents", "label",);
 }
 
-fn product(given: &mut Fields<'_>) -> Option<ProductRate> {
-    let product = given.words("product_id", PROCESSOR_ID_BYTES_MAX).flatten();
+fn read_product_rate(given: &mut BodyFieldReader<'_>) -> Option<ProductRate> {
+    let product = given.read_nullable_text("product_id", PROCESSOR_ID_BYTES_MAX).flatten();
     if product.is_none() {
-        given.wrong("product_id", "is required");
+        given.add_error("product_id", "is required");
     }
-    let price = given.words("price_id", PROCESSOR_ID_BYTES_MAX).flatten();
-    given.need("commission_type");
-    let kind = given.take("commission_type", |value| {
-        let read = |text: &str| if text == "none" { Some(None) } else { Kind::of_word(text).map(Some) };
-        word(&["percent", "flat", "none"], read, value)
+    let price = given.read_nullable_text("price_id", PROCESSOR_ID_BYTES_MAX).flatten();
+    given.require("commission_type");
+    let kind = given.read_optional("commission_type", |value| {
+        let read = |text: &str| if text == "none" { Some(None) } else { CommissionType::from_word(text).map(Some) };
+        parse_word(&["percent", "flat", "none"], read, value)
     });
-    let numbers = Numbers::read(given);
-    let label = given.words("label", NAME_BYTES_MAX).flatten();
+    let numbers = RateNumbers::read(given);
+    let label = given.read_nullable_text("label", NAME_BYTES_MAX).flatten();
     let rate = match kind? {
         None => None,
         Some(kind) => {
-            let rate = numbers.rate(kind);
+            let rate = numbers.to_rate(kind);
             if rate.is_none() {
-                given.wrong(kind.number(), "is required with this `commission_type`");
+                given.add_error(kind.number(), "is required with this `commission_type`");
             }
             Some(rate?)
         }
     };
-    let unused = rate.map_or(0, |rate| numbers.unused(Kind::of(rate)));
+    let unused = rate.map_or(0, |rate| numbers.unused_number(CommissionType::from_rate(rate)));
     Some(ProductRate { product: product?, price, rate, unused, label })
 }
 
 /// What a body says of a campaign, with the errors that need no more than the body.
-fn read(call: &Call, needs_name: bool) -> Result<CampaignFields, Problem> {
-    let mut given = Fields::of(call, &NAMES)?;
+fn read_campaign_fields(call: &Request, needs_name: bool) -> Result<CampaignFields, Problem> {
+    let mut given = BodyFieldReader::from_body(call, &NAMES)?;
     if needs_name {
-        given.need("name");
+        given.require("name");
     }
     let fields = CampaignFields::read(&mut given);
     if let Some(products) = &fields.products {
@@ -417,10 +430,10 @@ fn read(call: &Call, needs_name: bool) -> Result<CampaignFields, Problem> {
             products.iter().skip(n + 1).any(same)
         });
         if twice {
-            given.wrong("product_rates", "has two rates for one product or price");
+            given.add_error("product_rates", "has two rates for one product or price");
         }
     }
-    given.end()?;
+    given.finish()?;
     Ok(fields)
 }
 
@@ -430,13 +443,10 @@ fn fields_schema() -> Vec<(&'static str, Value)> {
         &["product_id", "commission_type"],
         [
             ("product_id", text_schema(PROCESSOR_ID_BYTES_MAX, "The processor's id of the product")),
-            (
-                "price_id",
-                nullable_text_schema(PROCESSOR_ID_BYTES_MAX, "Of one price of it; of all of them otherwise"),
-            ),
+            ("price_id", nullable_text_schema(PROCESSOR_ID_BYTES_MAX, "Of one price of it; of all of them otherwise")),
             (
                 "commission_type",
-                schema::words(&["percent", "flat", "none"], "What counts; nothing is earned with `none`"),
+                schema::string_enum(&["percent", "flat", "none"], "What counts; nothing is earned with `none`"),
             ),
             ("commission_bps", bps_schema("The share, with `percent`")),
             ("commission_flat_cents", cents_schema("The amount, with `flat`")),
@@ -449,8 +459,8 @@ fn fields_schema() -> Vec<(&'static str, Value)> {
         schema
     };
     let nullable = |range, about: &str| {
-        let mut schema = whole_schema(range, about);
-        schema::or_null(&mut schema);
+        let mut schema = integer_schema(range, about);
+        schema::allow_null(&mut schema);
         schema
     };
     let default = |mut schema: Value, value: Value| {
@@ -459,16 +469,13 @@ fn fields_schema() -> Vec<(&'static str, Value)> {
     };
     vec![
         ("name", text_schema(NAME_BYTES_MAX, "What people call it; no two campaigns have the same")),
-        ("visibility", schema::words(Visibility::WORDS, "Who may see it; public")),
+        ("visibility", schema::string_enum(Visibility::WORDS, "Who may see it; public")),
         ("auto_approve", schema::boolean("Whether who joins by the program's form is active at once; false")),
-        ("commission_type", schema::words(Kind::WORDS, "Which of the two counts; percent")),
+        ("commission_type", schema::string_enum(CommissionType::WORDS, "Which of the two counts; percent")),
         ("commission_bps", default(bps_schema("The share of a sale, with `percent`"), json!(BPS_DEFAULT))),
         ("commission_flat_cents", cents_schema("The amount for a sale, with `flat`")),
-        ("commission_duration", schema::words(&["once", "recurring"], "For which sales; recurring")),
-        (
-            "recurring_months",
-            nullable(1..=u16::MAX.into(), "For how many months; null for as long as they pay"),
-        ),
+        ("commission_duration", schema::string_enum(&["once", "recurring"], "For which sales; recurring")),
+        ("recurring_months", nullable(1..=u16::MAX.into(), "For how many months; null for as long as they pay")),
         ("max_commission_cents", nullable(1..=CENTS_MAX, "The most that one sale earns")),
         ("tiers", listed(tier_schema(), TIERS_MAX, "Rates that rise with paying customers")),
         ("product_rates", listed(product, PRODUCTS_MAX, "Rates of products and prices")),
@@ -476,12 +483,12 @@ fn fields_schema() -> Vec<(&'static str, Value)> {
         ("lead_bounty_cents", cents_schema("What a lead earns; nothing")),
         (
             "cookie_days",
-            default(whole_schema(1..=365, "For how many days a visit binds"), json!(COOKIE_DAYS_DEFAULT)),
+            default(integer_schema(1..=365, "For how many days a visit binds"), json!(COOKIE_DAYS_DEFAULT)),
         ),
         (
             "hold_days",
             default(
-                whole_schema(0..=365, "For how many days a commission waits for refunds"),
+                integer_schema(0..=365, "For how many days a commission waits for refunds"),
                 json!(HOLD_DAYS_DEFAULT),
             ),
         ),
@@ -502,22 +509,22 @@ fn example(schema: &mut Value) {
 #[derive(Debug)]
 pub struct CreateCampaign(pub(super) CampaignDraft);
 
-impl Input for CreateCampaign {
+impl FromRequest for CreateCampaign {
     const BODY_BYTES_MAX: Option<usize> = Some(SMALL_BYTES_MAX);
 
-    fn describe(schemas: &mut Schemas) -> Takes {
-        let body = schemas.named("CreateAffiliateCampaign", |_| {
+    fn describe(schemas: &mut Schemas) -> RequestSpec {
+        let body = schemas.component("CreateAffiliateCampaign", |_| {
             let mut schema = schema::object_with("A campaign to be made", &["name"], fields_schema());
             example(&mut schema);
             schema
         });
-        Takes { body: Some(body), body_bytes_max: Self::BODY_BYTES_MAX, ..Takes::default() }
+        RequestSpec { body: Some(body), body_bytes_max: Self::BODY_BYTES_MAX, ..RequestSpec::default() }
     }
 
-    fn read(call: &Call) -> Result<Self, Problem> {
-        match read(call, true)?.make("") {
+    fn read(call: &Request) -> Result<Self, Problem> {
+        match read_campaign_fields(call, true)?.create_draft("") {
             Ok(draft) => Ok(Self(draft)),
-            Err(Refusal::Fields(wrong)) => {
+            Err(AffiliateError::Fields(wrong)) => {
                 let mut errors = FieldErrors::default();
                 wrong.iter().for_each(|(name, why)| errors.add(name, why));
                 Err(errors.into())
@@ -529,44 +536,44 @@ impl Input for CreateCampaign {
 
 /// What `PATCH /affiliate-campaigns/{id}` takes.
 #[derive(Debug)]
-pub struct ChangeCampaign(pub(super) OfCampaign, pub(super) CampaignFields);
+pub struct UpdateCampaign(pub(super) CampaignPath, pub(super) CampaignFields);
 
-impl Input for ChangeCampaign {
+impl FromRequest for UpdateCampaign {
     const BODY_BYTES_MAX: Option<usize> = Some(SMALL_BYTES_MAX);
 
-    fn describe(schemas: &mut Schemas) -> Takes {
-        let body = schemas.named("UpdateAffiliateCampaign", |_| {
+    fn describe(schemas: &mut Schemas) -> RequestSpec {
+        let body = schemas.component("UpdateAffiliateCampaign", |_| {
             let mut schema = schema::object_with("What changes about a campaign", &[], fields_schema());
             example(&mut schema);
             schema
         });
-        let parameters = vec![OfCampaign::parameter()];
-        Takes { parameters, body: Some(body), body_bytes_max: Self::BODY_BYTES_MAX }
+        let parameters = vec![CampaignPath::parameter()];
+        RequestSpec { parameters, body: Some(body), body_bytes_max: Self::BODY_BYTES_MAX }
     }
 
-    fn read(call: &Call) -> Result<Self, Problem> {
-        Ok(Self(OfCampaign::of(call), read(call, false)?))
+    fn read(call: &Request) -> Result<Self, Problem> {
+        Ok(Self(CampaignPath::of(call), read_campaign_fields(call, false)?))
     }
 }
 
 /// What `PUT …/campaigns/default` takes.
 #[derive(Debug)]
-pub struct DefaultCampaign(pub(super) CampaignFields);
+pub struct SetDefaultCampaign(pub(super) CampaignFields);
 
-impl Input for DefaultCampaign {
+impl FromRequest for SetDefaultCampaign {
     const BODY_BYTES_MAX: Option<usize> = Some(SMALL_BYTES_MAX);
 
-    fn describe(schemas: &mut Schemas) -> Takes {
-        let body = schemas.named("DefaultAffiliateCampaign", |_| {
+    fn describe(schemas: &mut Schemas) -> RequestSpec {
+        let body = schemas.component("DefaultAffiliateCampaign", |_| {
             let mut schema =
                 schema::object_with("The default campaign, or what changes about it", &[], fields_schema());
             example(&mut schema);
             schema
         });
-        Takes { body: Some(body), body_bytes_max: Self::BODY_BYTES_MAX, ..Takes::default() }
+        RequestSpec { body: Some(body), body_bytes_max: Self::BODY_BYTES_MAX, ..RequestSpec::default() }
     }
 
-    fn read(call: &Call) -> Result<Self, Problem> {
-        Ok(Self(read(call, false)?))
+    fn read(call: &Request) -> Result<Self, Problem> {
+        Ok(Self(read_campaign_fields(call, false)?))
     }
 }

@@ -3,22 +3,20 @@
 
 use std::sync::Arc;
 
-use ::affiliate::visits::{Arrival, Brought, Way};
+use ::affiliate::visits::{LinkTarget, VisitRequest, VisitSource};
 use bytes::Bytes;
 use http::StatusCode;
-use http::header::{
-    ACCEPT, CACHE_CONTROL, CONTENT_SECURITY_POLICY, HOST, HeaderName, HeaderValue, LOCATION, REFERER,
-};
-use mail::address::Name;
-use mail::affiliate::partner::Token;
-use mail::affiliate::program::Program;
+use http::header::{ACCEPT, CACHE_CONTROL, CONTENT_SECURITY_POLICY, HOST, HeaderName, HeaderValue, LOCATION, REFERER};
+use mail::address::DomainName;
+use mail::affiliate::partner::PartnerLinkToken;
+use mail::affiliate::program::AffiliateProgram;
 use serde_json::{Value, json};
 
-use super::{Caller, TEXT_CHARS_MAX, URL_CHARS_MAX, header, refused};
-use crate::call::{Also, Answer, Call, Input, PAGE, Reply, Takes};
+use super::{BrowserClient, TEXT_CHARS_MAX, URL_CHARS_MAX, header_text, refusal_problem};
+use crate::call::{ExtraResponse, FromRequest, HTML_MEDIA_TYPE, IntoResponse, Request, RequestSpec, Response};
 use crate::page;
-use crate::problem::{Code, Problem};
-use crate::room::Room;
+use crate::problem::{ErrorCode, Problem};
+use crate::room::AppState;
 use crate::schema::{self, Schemas};
 
 /// What a person sees whose link is no program's.
@@ -30,136 +28,135 @@ const NO_SUCH_LINK: &str = "<!DOCTYPE html>\n<html lang=\"en\"><head><meta chars
 
 /// A link that is followed.
 #[derive(Debug)]
-pub struct Follow {
-    caller: Caller,
-    token: Option<Token>,
+pub struct FollowLink {
+    caller: BrowserClient,
+    token: Option<PartnerLinkToken>,
     key: Option<String>,
-    host: Option<Name>,
+    host: Option<DomainName>,
     query: String,
     referrer: String,
     sub_id: Option<String>,
     wants_page: bool,
 }
 
-impl Input for Follow {
-    fn describe(_: &mut Schemas) -> Takes {
+impl FromRequest for FollowLink {
+    fn describe(_: &mut Schemas) -> RequestSpec {
         let text = || json!({"type": "string"});
         let parameters = vec![
             schema::path_parameter("token", "The token of a partner's link"),
-            schema::query_parameter(
-                "key",
-                "The program's publishable key; its portal's host needs none",
-                text(),
-            ),
+            schema::query_parameter("key", "The program's publishable key; its portal's host needs none", text()),
             schema::query_parameter("sub_id", "The partner's own tag", text()),
         ];
-        Takes { parameters, ..Takes::default() }
+        RequestSpec { parameters, ..RequestSpec::default() }
     }
 
-    fn read(call: &Call) -> Result<Self, Problem> {
+    fn read(call: &Request) -> Result<Self, Problem> {
         // A link is led on, whatever else somebody has put behind it.
-        let given = page::parameters(&call.query).unwrap_or_default();
+        let given = page::parse_query(&call.query).unwrap_or_default();
         let first = |name: &str| {
             let value = given.iter().find(|(given, _)| given == name).map(|(_, value)| value);
             value.map(|value| value.chars().take(TEXT_CHARS_MAX).collect::<String>())
         };
-        let host = header(&call.headers, &HOST, TEXT_CHARS_MAX);
+        let host = header_text(&call.headers, &HOST, TEXT_CHARS_MAX);
         let host = host.rsplit_once(':').map_or(host.as_str(), |(host, _)| host);
         Ok(Self {
-            caller: Caller::of(call),
-            token: call.path_text("token").and_then(|token| Token::exactly(&token).ok()),
+            caller: BrowserClient::from_request(call),
+            token: call.path_text("token").and_then(|token| PartnerLinkToken::parse(&token).ok()),
             key: first("key"),
             host: host.to_ascii_lowercase().parse().ok(),
             query: format!("?{}", call.query.chars().take(URL_CHARS_MAX).collect::<String>()),
-            referrer: header(&call.headers, &REFERER, URL_CHARS_MAX),
+            referrer: header_text(&call.headers, &REFERER, URL_CHARS_MAX),
             sub_id: first("sub_id"),
-            wants_page: header(&call.headers, &ACCEPT, TEXT_CHARS_MAX).contains("text/html"),
+            wants_page: header_text(&call.headers, &ACCEPT, TEXT_CHARS_MAX).contains("text/html"),
         })
     }
 }
 
 /// Where it leads.
 #[derive(Debug)]
-pub enum Led {
+pub enum LinkRedirect {
     /// There.
-    To(HeaderValue),
+    Location(HeaderValue),
     /// Nowhere: it is no program's.
-    Nowhere,
+    NotFound,
 }
 
-impl Reply for Led {
+impl IntoResponse for LinkRedirect {
     const MEDIA_TYPE: &'static str = "text/plain; charset=utf-8";
     const STATUS: StatusCode = StatusCode::FOUND;
-    const ALSO: &'static [Also] =
-        &[Also { status: 404, media_type: Some(PAGE), about: "To a browser: the link is no program's" }];
+    const EXTRA_RESPONSES: &'static [ExtraResponse] = &[ExtraResponse {
+        status: 404,
+        media_type: Some(HTML_MEDIA_TYPE),
+        about: "To a browser: the link is no program's",
+    }];
 
     fn describe(_: &mut Schemas) -> Value {
         json!({"type": "string", "maxLength": 0, "examples": [""], "description": "Nothing: `Location` says where it leads"})
     }
 
-    fn write(self) -> Result<Bytes, Problem> {
+    fn into_body(self) -> Result<Bytes, Problem> {
         Ok(match self {
-            Self::To(_) => Bytes::new(),
-            Self::Nowhere => Bytes::from_static(NO_SUCH_LINK.as_bytes()),
+            Self::Location(_) => Bytes::new(),
+            Self::NotFound => Bytes::from_static(NO_SUCH_LINK.as_bytes()),
         })
     }
 
-    fn answer(self) -> Result<Answer, Problem> {
+    fn into_response(self) -> Result<Response, Problem> {
         let mut headers = vec![
             (CACHE_CONTROL, HeaderValue::from_static("no-store")),
             (HeaderName::from_static("x-robots-tag"), HeaderValue::from_static("noindex, nofollow")),
         ];
         let (status, media_type) = match &self {
-            Self::To(location) => {
+            Self::Location(location) => {
                 headers.push((LOCATION, location.clone()));
                 (StatusCode::FOUND, Self::MEDIA_TYPE)
             }
-            Self::Nowhere => {
+            Self::NotFound => {
                 let policy = "default-src 'none'; style-src 'unsafe-inline'; frame-ancestors 'none'";
                 headers.push((CONTENT_SECURITY_POLICY, HeaderValue::from_static(policy)));
-                (StatusCode::NOT_FOUND, PAGE)
+                (StatusCode::NOT_FOUND, HTML_MEDIA_TYPE)
             }
         };
         let media_type = HeaderValue::from_static(media_type);
-        Ok(Answer { status, media_type, headers, body: self.write()?, more: None })
+        Ok(Response { status, media_type, headers, body: self.into_body()?, stream: None })
     }
 }
 
-async fn program_of(room: &Room, follow: &Follow) -> Result<Option<Program>, Problem> {
+async fn find_program(room: &AppState, follow: &FollowLink) -> Result<Option<AffiliateProgram>, Problem> {
     let found = match (&follow.key, &follow.host) {
-        (Some(key), _) => room.affiliate.program_of_key(key).await,
-        (None, Some(host)) => room.affiliate.program_at(host).await,
+        (Some(key), _) => room.affiliate.find_program_by_key(key).await,
+        (None, Some(host)) => room.affiliate.find_program_by_host(host).await,
         (None, None) => Ok(None),
     };
-    found.map_err(|refusal| refused(room, refusal))
+    found.map_err(|refusal| refusal_problem(room, refusal))
 }
 
 /// `GET /r/{token}`.
 ///
 /// # Errors
 /// It is no program's; the store cannot be read.
-pub async fn follow(room: Arc<Room>, follow: Follow) -> Result<Led, Problem> {
-    let Some(program) = program_of(&room, &follow).await? else {
+pub async fn follow(room: Arc<AppState>, follow: FollowLink) -> Result<LinkRedirect, Problem> {
+    let Some(program) = find_program(&room, &follow).await? else {
         return if follow.wants_page {
-            Ok(Led::Nowhere)
+            Ok(LinkRedirect::NotFound)
         } else {
-            Err(Problem::new(Code::NOT_FOUND, "No such link"))
+            Err(Problem::new(ErrorCode::NOT_FOUND, "No such link"))
         };
     };
-    let now = room.hall.clock().now();
+    let now = room.intake.clock().now();
     // Who comes too often is led on, and leaves nothing.
-    let counts = !follow.caller.is_machine()
-        && room.click_limits.address(follow.caller.from, now).is_ok()
-        && room.click_limits.site(program.account, now).is_ok();
-    let arrival = follow.token.clone().filter(|_| counts).map(|token| Arrival {
-        brought: Brought::By(token),
+    let counts = !follow.caller.is_bot()
+        && room.click_limits.check_address(follow.caller.client_ip, now).is_ok()
+        && room.click_limits.check_site(program.account, now).is_ok();
+    let arrival = follow.token.clone().filter(|_| counts).map(|token| VisitRequest {
+        brought: VisitSource::Link(token),
         visitor: None,
         url: follow.query,
         referrer: follow.referrer,
         sub_id: follow.sub_id,
-        from: follow.caller.from,
+        from: follow.caller.client_ip,
     });
-    let way = room.affiliate.follow(&program, follow.token.as_ref(), arrival.as_ref()).await;
-    let Way { location, .. } = way.map_err(|refusal| refused(&room, refusal))?;
-    Ok(Led::To(HeaderValue::from_str(&location).map_err(Problem::internal)?))
+    let way = room.affiliate.follow_link(&program, follow.token.as_ref(), arrival.as_ref()).await;
+    let LinkTarget { location, .. } = way.map_err(|refusal| refusal_problem(&room, refusal))?;
+    Ok(LinkRedirect::Location(HeaderValue::from_str(&location).map_err(Problem::internal)?))
 }

@@ -5,27 +5,25 @@ use std::sync::{Arc, LazyLock};
 
 use bytes::Bytes;
 use http::StatusCode;
-use http::header::{
-    ACCESS_CONTROL_ALLOW_ORIGIN, CACHE_CONTROL, ETAG, HeaderName, HeaderValue, IF_NONE_MATCH,
-};
+use http::header::{ACCESS_CONTROL_ALLOW_ORIGIN, CACHE_CONTROL, ETAG, HeaderName, HeaderValue, IF_NONE_MATCH};
 use serde_json::{Value, json};
 use sha2::{Digest as _, Sha256};
 
-use super::header;
-use crate::call::{Also, Answer, Call, Input, Reply, Takes};
+use super::header_text;
+use crate::call::{ExtraResponse, FromRequest, IntoResponse, Request, RequestSpec, Response};
 use crate::problem::Problem;
-use crate::room::Room;
+use crate::room::AppState;
 use crate::schema::{self, Schemas};
 
 /// What browsers run.
 const SCRIPT: &str = include_str!("../../../../web/stx.js");
 /// For how long they may keep it without asking; a day longer, while they ask.
-const SCRIPT_KEPT: &str = "public, max-age=3600, stale-while-revalidate=86400";
+const SCRIPT_CACHE_CONTROL: &str = "public, max-age=3600, stale-while-revalidate=86400";
 /// An `If-None-Match` that is longer names none of ours.
-const TAGS_CHARS_MAX: usize = 1_000;
+const IF_NONE_MATCH_CHARS_MAX: usize = 1_000;
 
 /// What it is told apart by (RFC 9110 8.8.3).
-static TAG: LazyLock<String> = LazyLock::new(|| {
+static SCRIPT_ETAG: LazyLock<String> = LazyLock::new(|| {
     let digest = Sha256::digest(SCRIPT.as_bytes());
     let digits = digest.iter().take(8).flat_map(|byte| [byte >> 4, byte & 15]);
     let hex: String = digits.filter_map(|digit| char::from_digit(digit.into(), 16)).collect();
@@ -34,56 +32,54 @@ static TAG: LazyLock<String> = LazyLock::new(|| {
 
 /// Who asks for it, and has it perhaps.
 #[derive(Debug)]
-pub struct GetScript {
-    has_it: bool,
+pub struct GetReferralScript {
+    etag_matches: bool,
 }
 
-impl Input for GetScript {
-    fn describe(_: &mut Schemas) -> Takes {
+impl FromRequest for GetReferralScript {
+    fn describe(_: &mut Schemas) -> RequestSpec {
         let known = schema::header_parameter("If-None-Match", "The `ETag` of the script that one has");
-        Takes { parameters: vec![known], ..Takes::default() }
+        RequestSpec { parameters: vec![known], ..RequestSpec::default() }
     }
 
-    fn read(call: &Call) -> Result<Self, Problem> {
-        let known = header(&call.headers, &IF_NONE_MATCH, TAGS_CHARS_MAX);
-        let is_it = |tag: &str| tag.trim().trim_start_matches("W/") == *TAG || tag.trim() == "*";
-        Ok(Self { has_it: known.split(',').any(is_it) })
+    fn read(call: &Request) -> Result<Self, Problem> {
+        let known = header_text(&call.headers, &IF_NONE_MATCH, IF_NONE_MATCH_CHARS_MAX);
+        let is_it = |tag: &str| tag.trim().trim_start_matches("W/") == *SCRIPT_ETAG || tag.trim() == "*";
+        Ok(Self { etag_matches: known.split(',').any(is_it) })
     }
 }
 
 /// The script, or that it is the same.
 #[derive(Debug)]
-pub struct Script {
-    is_known: bool,
+pub struct ReferralScript {
+    not_modified: bool,
 }
 
-impl Reply for Script {
+impl IntoResponse for ReferralScript {
     const MEDIA_TYPE: &'static str = "text/javascript; charset=utf-8";
-    const ALSO: &'static [Also] = &[Also { status: 304, media_type: None, about: "It is the same" }];
+    const EXTRA_RESPONSES: &'static [ExtraResponse] =
+        &[ExtraResponse { status: 304, media_type: None, about: "It is the same" }];
 
     fn describe(_: &mut Schemas) -> Value {
         json!({"type": "string", "description": "The script"})
     }
 
-    fn write(self) -> Result<Bytes, Problem> {
-        Ok(if self.is_known { Bytes::new() } else { Bytes::from_static(SCRIPT.as_bytes()) })
+    fn into_body(self) -> Result<Bytes, Problem> {
+        Ok(if self.not_modified { Bytes::new() } else { Bytes::from_static(SCRIPT.as_bytes()) })
     }
 
-    fn answer(self) -> Result<Answer, Problem> {
-        let tag = HeaderValue::from_str(&TAG).map_err(Problem::internal)?;
+    fn into_response(self) -> Result<Response, Problem> {
+        let tag = HeaderValue::from_str(&SCRIPT_ETAG).map_err(Problem::internal)?;
         let headers = vec![
             (ETAG, tag),
-            (CACHE_CONTROL, HeaderValue::from_static(SCRIPT_KEPT)),
+            (CACHE_CONTROL, HeaderValue::from_static(SCRIPT_CACHE_CONTROL)),
             // Any site may have it, also one that asks for it with CORS or keeps others' things out (COEP).
             (ACCESS_CONTROL_ALLOW_ORIGIN, HeaderValue::from_static("*")),
-            (
-                HeaderName::from_static("cross-origin-resource-policy"),
-                HeaderValue::from_static("cross-origin"),
-            ),
+            (HeaderName::from_static("cross-origin-resource-policy"), HeaderValue::from_static("cross-origin")),
         ];
-        let status = if self.is_known { StatusCode::NOT_MODIFIED } else { StatusCode::OK };
+        let status = if self.not_modified { StatusCode::NOT_MODIFIED } else { StatusCode::OK };
         let media_type = HeaderValue::from_static(Self::MEDIA_TYPE);
-        Ok(Answer { status, media_type, headers, body: self.write()?, more: None })
+        Ok(Response { status, media_type, headers, body: self.into_body()?, stream: None })
     }
 }
 
@@ -91,6 +87,6 @@ impl Reply for Script {
 ///
 /// # Errors
 /// None.
-pub async fn get(_: Arc<Room>, asked: GetScript) -> Result<Script, Problem> {
-    Ok(Script { is_known: asked.has_it })
+pub async fn get(_: Arc<AppState>, asked: GetReferralScript) -> Result<ReferralScript, Problem> {
+    Ok(ReferralScript { not_modified: asked.etag_matches })
 }

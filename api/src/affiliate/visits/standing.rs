@@ -1,17 +1,17 @@
 //! What is answered to a visit: the one that stands, or nothing; and the cookies, where the site's own address was asked.
 
-use ::affiliate::object::Moment;
-use ::affiliate::visits::Captured;
+use ::affiliate::object::ApiTimestamp;
+use ::affiliate::visits::CapturedVisit;
 use bytes::Bytes;
 use http::StatusCode;
 use http::header::{HeaderName, HeaderValue, SET_COOKIE};
 use jiff::Timestamp;
 use mail::id::{PartnerId, VisitId};
-use mail::product_event::visit::KEPT;
+use mail::product_event::visit::RETENTION;
 use serde::Serialize;
 use serde_json::Value;
 
-use crate::call::{Also, Answer, Cookies, Reply};
+use crate::call::{CookiePolicy, ExtraResponse, IntoResponse, Response};
 use crate::problem::Problem;
 use crate::schema::{self, Schemas};
 
@@ -20,64 +20,58 @@ const NAME_CHARS_MAX: usize = 100;
 
 /// The partner, as everybody may see it.
 #[derive(Debug, Serialize)]
-struct Affiliate {
+struct PublicPartnerView {
     id: PartnerId,
     name: String,
     first_name: Option<String>,
 }
 
 #[derive(Debug, Serialize)]
-struct Standing {
+struct VisitView {
     referral: VisitId,
-    affiliate: Option<Affiliate>,
-    expires_at: Moment,
+    affiliate: Option<PublicPartnerView>,
+    expires_at: ApiTimestamp,
 }
 
 /// Which visit of the visitor stands, if one does.
 #[derive(Debug)]
-pub struct Answered {
+pub struct VisitResponse {
     headers: Vec<(HeaderName, HeaderValue)>,
-    standing: Option<Standing>,
+    visit: Option<VisitView>,
 }
 
-impl Answered {
+impl VisitResponse {
     /// None: nobody has the token.
-    pub(super) fn nobody(headers: Vec<(HeaderName, HeaderValue)>) -> Self {
-        Self { headers, standing: None }
+    pub(super) fn none(headers: Vec<(HeaderName, HeaderValue)>) -> Self {
+        Self { headers, visit: None }
     }
 
     /// This one.
-    pub(super) fn stands(captured: &Captured, headers: Vec<(HeaderName, HeaderValue)>) -> Self {
+    pub(super) fn from_capture(captured: &CapturedVisit, headers: Vec<(HeaderName, HeaderValue)>) -> Self {
         let cut = |text: &str| text.chars().take(NAME_CHARS_MAX).collect::<String>();
-        let affiliate = captured.partner.as_ref().map(|partner| Affiliate {
+        let affiliate = captured.partner.as_ref().map(|partner| PublicPartnerView {
             id: partner.id,
             name: cut(&partner.name()),
             first_name: partner.first_name.as_deref().map(cut),
         });
-        let expires_at = Moment(captured.visit.expires_at);
-        Self { headers, standing: Some(Standing { referral: captured.visit.id, affiliate, expires_at }) }
+        let expires_at = ApiTimestamp(captured.visit.expires_at);
+        Self { headers, visit: Some(VisitView { referral: captured.visit.id, affiliate, expires_at }) }
     }
 
     /// With cookies for this domain, over https only if the page is: those of a server live longer than a script's.
-    pub(super) fn with_cookies(
-        mut self,
-        site: Option<(&str, bool)>,
-        visitor: Option<&str>,
-        now: Timestamp,
-    ) -> Self {
-        let (Some((domain, is_secure)), Some(standing)) = (site, &self.standing) else { return self };
+    pub(super) fn with_cookies(mut self, site: Option<(&str, bool)>, visitor: Option<&str>, now: Timestamp) -> Self {
+        let (Some((domain, is_secure)), Some(standing)) = (site, &self.visit) else { return self };
         let rest = standing.expires_at.0.duration_since(now).as_secs().max(0);
         let secure = if is_secure { "; Secure" } else { "" };
         let affiliate = serde_json::to_string(&standing.affiliate).unwrap_or_default();
         let cookies = [
             Some(("stx_ref", standing.referral.to_string(), rest)),
-            Some(("stx_aff", component(&affiliate), rest)),
-            visitor.map(|visitor| ("stx_vid", visitor.to_owned(), KEPT.as_secs().cast_signed())),
+            Some(("stx_aff", encode_uri_component(&affiliate), rest)),
+            visitor.map(|visitor| ("stx_vid", visitor.to_owned(), RETENTION.as_secs().cast_signed())),
         ];
         for (name, value, seconds) in cookies.into_iter().flatten() {
             let domain = domain.trim_start_matches('.');
-            let cookie =
-                format!("{name}={value}; Path=/; Domain={domain}; Max-Age={seconds}; SameSite=Lax{secure}");
+            let cookie = format!("{name}={value}; Path=/; Domain={domain}; Max-Age={seconds}; SameSite=Lax{secure}");
             self.headers.extend(HeaderValue::from_str(&cookie).ok().map(|value| (SET_COOKIE, value)));
         }
         self
@@ -85,7 +79,7 @@ impl Answered {
 }
 
 /// As `encodeURIComponent` writes it: the script reads it so (ECMA-262 19.2.6.4).
-fn component(text: &str) -> String {
+fn encode_uri_component(text: &str) -> String {
     let mut out = String::with_capacity(text.len() * 2);
     for byte in text.bytes() {
         if byte.is_ascii_alphanumeric() || b"-_.!~*'()".contains(&byte) {
@@ -100,13 +94,13 @@ fn component(text: &str) -> String {
     out
 }
 
-impl Reply for Answered {
-    const COOKIES: Cookies = Cookies::Visitor;
-    const ALSO: &'static [Also] =
-        &[Also { status: 204, media_type: None, about: "Nobody has the token, or not now: nothing is kept" }];
+impl IntoResponse for VisitResponse {
+    const COOKIES: CookiePolicy = CookiePolicy::Visitor;
+    const EXTRA_RESPONSES: &'static [ExtraResponse] =
+        &[ExtraResponse { status: 204, media_type: None, about: "Nobody has the token, or not now: nothing is kept" }];
 
     fn describe(schemas: &mut Schemas) -> Value {
-        schemas.named("StandingAffiliateVisit", |_| {
+        schemas.component("StandingAffiliateVisit", |_| {
             let mut affiliate = schema::object(
                 "The partner",
                 [
@@ -115,7 +109,7 @@ impl Reply for Answered {
                     ("first_name", schema::nullable_string("Its given name")),
                 ],
             );
-            schema::or_null(&mut affiliate);
+            schema::allow_null(&mut affiliate);
             schema::object(
                 "Which visit of the visitor stands: by the program's `attribution` the first or the last",
                 [
@@ -127,18 +121,18 @@ impl Reply for Answered {
         })
     }
 
-    fn write(self) -> Result<Bytes, Problem> {
-        match &self.standing {
+    fn into_body(self) -> Result<Bytes, Problem> {
+        match &self.visit {
             Some(standing) => serde_json::to_vec(standing).map(Bytes::from).map_err(Problem::internal),
             None => Ok(Bytes::new()),
         }
     }
 
-    fn answer(mut self) -> Result<Answer, Problem> {
-        let status = if self.standing.is_some() { StatusCode::OK } else { StatusCode::NO_CONTENT };
+    fn into_response(mut self) -> Result<Response, Problem> {
+        let status = if self.visit.is_some() { StatusCode::OK } else { StatusCode::NO_CONTENT };
         let headers = std::mem::take(&mut self.headers);
         let media_type = HeaderValue::from_static(Self::MEDIA_TYPE);
-        Ok(Answer { status, media_type, headers, body: self.write()?, more: None })
+        Ok(Response { status, media_type, headers, body: self.into_body()?, stream: None })
     }
 }
 
@@ -148,7 +142,10 @@ mod tests {
 
     #[test]
     fn components_are_written_as_browsers_write_them() {
-        assert_eq!(component("{\"name\":\"Ädä L; x\"}"), "%7B%22name%22%3A%22%C3%84d%C3%A4%20L%3B%20x%22%7D");
-        assert_eq!(component("a-z_0.9!~*'()"), "a-z_0.9!~*'()");
+        assert_eq!(
+            encode_uri_component("{\"name\":\"Ädä L; x\"}"),
+            "%7B%22name%22%3A%22%C3%84d%C3%A4%20L%3B%20x%22%7D"
+        );
+        assert_eq!(encode_uri_component("a-z_0.9!~*'()"), "a-z_0.9!~*'()");
     }
 }

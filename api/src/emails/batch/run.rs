@@ -13,128 +13,128 @@ use std::sync::Arc;
 
 use jiff::Timestamp;
 use mail::draft::Draft;
-use mail::idempotency::{Operation, Outcome};
-use queue::accept::Accepted;
-use queue::once::{Holding, Slot};
-use queue::refusal::Refusal;
+use mail::idempotency::{IdempotencyScope, IdempotentResult};
+use queue::accept::SubmitReceipt;
+use queue::once::{IdempotencyGuard, InProgressHold};
+use queue::refusal::SubmitError;
 use store::access::Tenant;
 use store::engine::Batch;
 
 use super::BatchRequest;
-use super::answer::{BatchSent, Entry, outcome};
-use crate::emails::send::{SendRequest, Sent};
-use crate::idempotency::{self, Once, Turn, conclude, done, keep_doubt};
+use super::answer::{BatchEntry, BatchResponse, batch_outcome};
+use crate::emails::send::{SendRequest, SendResponse};
+use crate::idempotency::{self, IdempotentResponse, RequestDecision, finish, store_unconfirmed, stored_outcome};
 use crate::problem::Problem;
-use crate::room::Room;
+use crate::room::AppState;
 
 /// What is known of an email before the hall has seen it.
-enum Fate {
+enum BatchItem {
     /// This came of it.
-    Told(Result<Entry, Problem>),
+    Settled(Result<BatchEntry, Problem>),
     /// It is handed in: with these warnings, and under its own key if it has one.
-    HandedIn(Vec<String>, Option<Box<Slot>>),
+    Submitted(Vec<String>, Option<Box<IdempotencyGuard>>),
 }
 
 /// A batch on its way.
-struct Run<'a> {
-    room: &'a Room,
+struct BatchSubmission<'a> {
+    room: &'a AppState,
     strict: bool,
-    slot: Option<Box<Slot>>,
-    fates: Vec<Fate>,
+    slot: Option<Box<IdempotencyGuard>>,
+    items: Vec<BatchItem>,
     now: Timestamp,
 }
 
-type Outcomes = [Result<Accepted, Refusal>];
+type SubmitResults = [Result<SubmitReceipt, SubmitError>];
 
-impl Run<'_> {
+impl BatchSubmission<'_> {
     /// What came of each email. What the hall did not see, for another's sake, is not told of.
-    fn told(&self, outcomes: &Outcomes) -> Vec<Result<Entry, Problem>> {
+    fn entries(&self, outcomes: &SubmitResults) -> Vec<Result<BatchEntry, Problem>> {
         let mut outcomes = outcomes.iter();
-        let told = |(index, fate): (usize, &Fate)| match fate {
-            Fate::Told(told) => Some(told.clone()),
-            Fate::HandedIn(warnings, _) => outcomes.next().map(|outcome| match outcome {
-                Ok(accepted) => Ok(Entry::sent(index, accepted, warnings)),
-                Err(refusal) => Err(Problem::of_refusal(refusal.clone(), self.room.upgrade_url())),
+        let told = |(index, fate): (usize, &BatchItem)| match fate {
+            BatchItem::Settled(told) => Some(told.clone()),
+            BatchItem::Submitted(warnings, _) => outcomes.next().map(|outcome| match outcome {
+                Ok(accepted) => Ok(BatchEntry::from_accepted(index, accepted, warnings)),
+                Err(refusal) => Err(Problem::from_refusal(refusal.clone(), self.room.upgrade_url())),
             }),
         };
-        self.fates.iter().enumerate().filter_map(told).collect()
+        self.items.iter().enumerate().filter_map(told).collect()
     }
 
     /// Of a batch that is sent whole or not at all, why it is not.
-    fn refused(&self, outcomes: &Outcomes) -> Option<Problem> {
+    fn strict_refusal(&self, outcomes: &SubmitResults) -> Option<Problem> {
         let mut outcomes = outcomes.iter();
-        let problem = |(index, fate): (usize, &Fate)| match fate {
-            Fate::Told(told) => Some((index, told.clone().err()?)),
-            Fate::HandedIn(..) => {
+        let problem = |(index, fate): (usize, &BatchItem)| match fate {
+            BatchItem::Settled(told) => Some((index, told.clone().err()?)),
+            BatchItem::Submitted(..) => {
                 let refusal = outcomes.next()?.clone().err()?;
-                Some((index, Problem::of_refusal(refusal, self.room.upgrade_url())))
+                Some((index, Problem::from_refusal(refusal, self.room.upgrade_url())))
             }
         };
-        let problems: Vec<_> = self.fates.iter().enumerate().filter_map(problem).collect();
-        (self.strict && !problems.is_empty()).then(|| Problem::of_batch(&problems))
+        let problems: Vec<_> = self.items.iter().enumerate().filter_map(problem).collect();
+        (self.strict && !problems.is_empty()).then(|| Problem::from_batch(&problems))
     }
 
     /// Keeps what came of it, under the batch's key and those of its emails.
-    fn keep(&self, outcomes: &Outcomes, batch: &mut Batch) {
-        let handed_in = self.fates.iter().filter_map(|fate| match fate {
-            Fate::HandedIn(warnings, slot) => Some((warnings, slot)),
-            Fate::Told(_) => None,
+    fn store_outcomes(&self, outcomes: &SubmitResults, batch: &mut Batch) {
+        let handed_in = self.items.iter().filter_map(|fate| match fate {
+            BatchItem::Submitted(warnings, slot) => Some((warnings, slot)),
+            BatchItem::Settled(_) => None,
         });
         for ((warnings, slot), outcome) in handed_in.zip(outcomes) {
             let kept = match outcome {
-                Ok(accepted) => done(&Sent::of(accepted, warnings)),
-                Err(Refusal::Unconfirmed { id }) => Outcome::Unconfirmed(*id),
+                Ok(accepted) => stored_outcome(&SendResponse::from_accepted(accepted, warnings)),
+                Err(SubmitError::Unconfirmed { id }) => IdempotentResult::Unconfirmed(*id),
                 Err(_) => continue,
             };
             if let Some(slot) = slot {
-                slot.keep(batch, kept, self.now);
+                slot.record_outcome(batch, kept, self.now);
             }
         }
         let Some(slot) = &self.slot else { return };
-        let kept = match in_doubt(outcomes) {
+        let kept = match first_unconfirmed(outcomes) {
             // Nothing but the doubt is answered then.
-            Some(id) if self.strict => Outcome::Unconfirmed(id),
-            _ => outcome(&self.told(outcomes)),
+            Some(id) if self.strict => IdempotentResult::Unconfirmed(id),
+            _ => batch_outcome(&self.entries(outcomes)),
         };
-        slot.keep(batch, kept, self.now);
+        slot.record_outcome(batch, kept, self.now);
     }
 
     /// The keys that it has at work.
-    fn held(&self) -> Vec<Holding> {
-        let of_items = self.fates.iter().filter_map(|fate| match fate {
-            Fate::HandedIn(_, slot) => slot.as_ref(),
-            Fate::Told(_) => None,
+    fn held_keys(&self) -> Vec<InProgressHold> {
+        let of_items = self.items.iter().filter_map(|fate| match fate {
+            BatchItem::Submitted(_, slot) => slot.as_ref(),
+            BatchItem::Settled(_) => None,
         });
-        of_items.chain(&self.slot).map(|slot| slot.hold()).collect()
+        of_items.chain(&self.slot).map(|slot| slot.hold_key()).collect()
     }
 }
 
 /// The first email of which nobody knows whether it was accepted.
-fn in_doubt(outcomes: &Outcomes) -> Option<mail::id::EmailId> {
+fn first_unconfirmed(outcomes: &SubmitResults) -> Option<mail::id::EmailId> {
     outcomes.iter().find_map(|outcome| match outcome {
-        Err(Refusal::Unconfirmed { id }) => Some(*id),
+        Err(SubmitError::Unconfirmed { id }) => Some(*id),
         _ => None,
     })
 }
 
 /// What is known of one email, and its draft if it is to be handed in.
-async fn prepare(
-    room: &Room,
+async fn prepare_item(
+    room: &AppState,
     tenant: &Tenant,
     (index, item): (usize, Result<SendRequest, Problem>),
-) -> (Fate, Option<Draft>) {
+) -> (BatchItem, Option<Draft>) {
     let prepared = async {
-        let SendRequest { letter, mut warnings, claim } = item?;
-        let slot = match idempotency::look(room, tenant, Operation::SendItem, claim).await? {
-            Turn::Done(answer) => {
-                return Entry::again(index, &answer).map(|entry| (Fate::Told(Ok(entry)), None));
+        let SendRequest { email: letter, mut warnings, claim } = item?;
+        let slot = match idempotency::begin(room, tenant, IdempotencyScope::SendItem, claim).await? {
+            RequestDecision::Replay(answer) => {
+                return BatchEntry::from_stored(index, &answer).map(|entry| (BatchItem::Settled(Ok(entry)), None));
             }
-            Turn::Go(slot) => slot,
+            RequestDecision::Proceed(slot) => slot,
         };
-        let draft = letter.fill(room, tenant, &mut warnings).await?;
-        Ok((Fate::HandedIn(warnings, slot), Some(draft)))
+        let draft = letter.into_draft(room, tenant, &mut warnings).await?;
+        Ok((BatchItem::Submitted(warnings, slot), Some(draft)))
     };
-    prepared.await.unwrap_or_else(|problem| (Fate::Told(Err(problem)), None))
+    prepared.await.unwrap_or_else(|problem| (BatchItem::Settled(Err(problem)), None))
 }
 
 /// `POST /emails/batch`.
@@ -142,47 +142,47 @@ async fn prepare(
 /// # Errors
 /// What is wrong with the request as a whole; each email's own fate stands in its entry.
 pub async fn send_batch(
-    room: Arc<Room>,
+    room: Arc<AppState>,
     tenant: Tenant,
     request: BatchRequest,
-) -> Result<Once<BatchSent>, Problem> {
+) -> Result<IdempotentResponse<BatchResponse>, Problem> {
     let BatchRequest { items, strict, claim } = request;
-    let slot = match idempotency::look(&room, &tenant, Operation::SendBatch, claim).await? {
-        Turn::Done(body) => return Ok(Once::again(body)),
-        Turn::Go(slot) => slot,
+    let slot = match idempotency::begin(&room, &tenant, IdempotencyScope::SendBatch, claim).await? {
+        RequestDecision::Replay(body) => return Ok(IdempotentResponse::replay(body)),
+        RequestDecision::Proceed(slot) => slot,
     };
-    let mut settled = match slot.as_ref().and_then(|slot| slot.begun()) {
-        Some(before) => BatchSent::settled(before)?.into_iter(),
+    let mut settled = match slot.as_ref().and_then(|slot| slot.partial_outcome()) {
+        Some(before) => BatchResponse::settled_entries(before)?.into_iter(),
         None => Vec::new().into_iter(),
     };
     let (mut fates, mut drafts) = (Vec::with_capacity(items.len()), Vec::with_capacity(items.len()));
     for item in items.into_iter().enumerate() {
         let (fate, draft) = match settled.next().flatten() {
-            Some(entry) => (Fate::Told(Ok(entry)), None),
-            None => prepare(&room, &tenant, item).await,
+            Some(entry) => (BatchItem::Settled(Ok(entry)), None),
+            None => prepare_item(&room, &tenant, item).await,
         };
         fates.push(fate);
         drafts.extend(draft);
     }
-    let run = Run { room: &room, strict, slot, fates, now: room.hall.clock().now() };
-    if let Some(problem) = run.refused(&[]) {
+    let run = BatchSubmission { room: &room, strict, slot, items: fates, now: room.intake.clock().now() };
+    if let Some(problem) = run.strict_refusal(&[]) {
         return Err(problem);
     }
-    let also = |outcomes: &Outcomes, batch: &mut Batch| run.keep(outcomes, batch);
-    let result = room.hall.accept_many(&tenant, drafts, strict, &also).await;
+    let also = |outcomes: &SubmitResults, batch: &mut Batch| run.store_outcomes(outcomes, batch);
+    let result = room.intake.submit_batch(&tenant, drafts, strict, &also).await;
     if let Ok(outcomes) = &result {
-        if in_doubt(outcomes).is_some() {
+        if first_unconfirmed(outcomes).is_some() {
             let mut batch = Batch::progress();
-            run.keep(outcomes, &mut batch);
-            keep_doubt(&room, batch, run.held());
+            run.store_outcomes(outcomes, &mut batch);
+            store_unconfirmed(&room, batch, run.held_keys());
         }
-        if let Some(problem) = run.refused(outcomes) {
+        if let Some(problem) = run.strict_refusal(outcomes) {
             return Err(problem);
         }
     }
     // Of several the least: each was counted after the one before.
-    let left = result.iter().flatten().flatten().map(|accepted| accepted.left);
+    let left = result.iter().flatten().flatten().map(|accepted| accepted.remaining);
     let left = left.min_by_key(|left| (left.day, left.month)).unwrap_or_default();
-    let sent = result.map(|outcomes| BatchSent::of(&run.told(&outcomes)));
-    Ok(conclude(run.slot.as_deref(), &room, sent).await?.with_quota(left))
+    let sent = result.map(|outcomes| BatchResponse::from_results(&run.entries(&outcomes)));
+    Ok(finish(run.slot.as_deref(), &room, sent).await?.with_quota(left))
 }

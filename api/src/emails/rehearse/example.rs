@@ -16,10 +16,11 @@ const RECIPIENT: &str = "grace@example.net";
 /// About a contact, not about an email.
 pub(super) const UNSUBSCRIBED: &str = "contact.unsubscribed";
 /// About all recipients at once.
-pub(super) const OF_ALL: &[&str] = &["email.sent", "email.scheduled", "email.suppressed", "email.cancelled"];
+pub(super) const WHOLE_EMAIL_EVENTS: &[&str] =
+    &["email.sent", "email.scheduled", "email.suppressed", "email.cancelled"];
 
 /// What an event adds to the payload, as an example; and with it, which events there are.
-pub(crate) fn of(event: &str) -> Option<Value> {
+pub(crate) fn example_for(event: &str) -> Option<Value> {
     let at = "2026-01-01T10:00:00.812Z";
     Some(match event {
         "email.sent" => json!({"status": "sent", "recipients_count": 1}),
@@ -63,9 +64,9 @@ pub(crate) fn of(event: &str) -> Option<Value> {
             "attachments": [{"filename": "a.pdf", "content_type": "application/pdf", "size": 1024}],
             "received_at": at, "domain": "example.com", "envelope_from": "grace@example.net",
             "auth": {"spf": "pass", "dkim": "pass", "dmarc": "pass"}}),
-        "automation.started" => run("running", None),
-        "automation.completed" => run("completed", None),
-        "automation.failed" => run("failed", Some("The template was not found")),
+        "automation.started" => automation_run("running", None),
+        "automation.completed" => automation_run("completed", None),
+        "automation.failed" => automation_run("failed", Some("The template was not found")),
         "automation.step_completed" => json!({
             "automation_id": AUTOMATION, "automation_name": "Trial", "run_id": RUN, "status": "running",
             "event_name": "user.created", "step_index": 0, "step_type": "send_email", "error": null,
@@ -81,22 +82,22 @@ pub(crate) fn of(event: &str) -> Option<Value> {
         "webhook.disabled" => json!({"webhook_id": "whk_00000000000000000000000000",
             "url": "https://example.com/hooks", "disabled_reason": "failing",
             "failing_since": "2026-01-01T10:00:00.000Z"}),
-        _ => return partners::of(event),
+        _ => return partners::example_for(event),
     })
 }
 
 /// Puts an address in the place of the recipient in an example.
-pub(super) fn address_to(example: &mut Value, recipient: &Address) {
+pub(super) fn set_recipient(example: &mut Value, recipient: &Address) {
     match example {
         Value::String(text) if text == RECIPIENT => *text = recipient.to_string(),
-        Value::Array(entries) => entries.iter_mut().for_each(|entry| address_to(entry, recipient)),
-        Value::Object(fields) => fields.values_mut().for_each(|value| address_to(value, recipient)),
+        Value::Array(entries) => entries.iter_mut().for_each(|entry| set_recipient(entry, recipient)),
+        Value::Object(fields) => fields.values_mut().for_each(|value| set_recipient(value, recipient)),
         _ => {}
     }
 }
 
 /// A run of an automation.
-fn run(status: &str, error: Option<&str>) -> Value {
+fn automation_run(status: &str, error: Option<&str>) -> Value {
     let has_ended = status != "running";
     let step = error.map(|_| (0, "send_email"));
     json!({
@@ -110,15 +111,15 @@ fn run(status: &str, error: Option<&str>) -> Value {
 }
 
 /// Whether an event has a payload of its own, and is about no email that was sent.
-pub(crate) fn is_of_its_own(event: &str) -> bool {
+pub(crate) fn has_own_payload(event: &str) -> bool {
     let others = ["automation.", "domain.", "suppression.", "webhook."];
-    let mut others = others.into_iter().chain(partners::BEGINNINGS);
+    let mut others = others.into_iter().chain(partners::EVENT_PREFIXES);
     event == "email.received" || others.any(|start| event.starts_with(start))
 }
 
 /// What the events of a kind have in common, of an email that never was.
-pub(crate) fn common(name: &str, id: EventId) -> Map<String, Value> {
-    let data = if is_of_its_own(name) {
+pub(crate) fn common_fields(name: &str, id: EventId) -> Map<String, Value> {
+    let data = if has_own_payload(name) {
         json!({"event_id": id})
     } else if name == UNSUBSCRIBED {
         json!({"event_id": id, "email_id": EMAIL})
@@ -132,7 +133,7 @@ pub(crate) fn common(name: &str, id: EventId) -> Map<String, Value> {
         })
     };
     let Value::Object(mut data) = data else { return Map::new() };
-    if OF_ALL.contains(&name) {
+    if WHOLE_EMAIL_EVENTS.contains(&name) {
         data.remove("rcpt_to");
     }
     data

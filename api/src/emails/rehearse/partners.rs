@@ -3,7 +3,7 @@
 use serde_json::{Value, json};
 
 /// How the names of its events begin.
-pub(super) const BEGINNINGS: [&str; 4] = ["affiliate.", "referral.", "commission.", "payout."];
+pub(super) const EVENT_PREFIXES: [&str; 4] = ["affiliate.", "referral.", "commission.", "payout."];
 
 const PROGRAM: &str = "prog_00000000000000000000000000";
 const PARTNER: &str = "aff_00000000000000000000000000";
@@ -12,7 +12,7 @@ const PAYOUT: &str = "pay_00000000000000000000000000";
 const AT: &str = "2026-01-01T10:00:00.812Z";
 
 /// What an event adds to the payload.
-pub(super) fn of(event: &str) -> Option<Value> {
+pub(super) fn example_for(event: &str) -> Option<Value> {
     let mut data = match event {
         "affiliate.created" | "affiliate.approved" | "affiliate.updated" => json!({"affiliate": partner()}),
         "referral.created" => json!({"referral": referral("lead")}),

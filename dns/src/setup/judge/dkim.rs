@@ -3,17 +3,17 @@
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD_NO_PAD as BASE64;
 
-use super::{Case, Verdict};
-use crate::setup::tags::{tag, tags};
-use crate::setup::text::{Flaw, mended, short};
+use super::{RuleInput, RuleResult};
+use crate::setup::tags::{parse_tags, tag_value};
+use crate::setup::text::{TextFlaw, repair_text, short_value};
 
-pub(super) fn verdict(case: &Case<'_>) -> Verdict {
+pub(super) fn check_dkim(case: &RuleInput<'_>) -> RuleResult {
     let name = case.name();
     let texts: Vec<&str> = case.look.texts().collect();
     match texts.as_slice() {
-        [] => case.absent(),
-        [one] => one_key(case, one),
-        several => Verdict::mismatch(format!(
+        [] => case.explain_missing(),
+        [one] => check_one_key(case, one),
+        several => RuleResult::mismatch(format!(
             "There are {} TXT records at {name}, and receivers take any one of them (RFC 6376 3.6.2.2){}. Remove \
              all but the one with this value.",
             several.len(),
@@ -27,121 +27,118 @@ pub(super) fn verdict(case: &Case<'_>) -> Verdict {
 
 /// Whether two records publish the same key.
 pub(super) fn is_same_key(text: &str, value: &str) -> bool {
-    key(text).is_some_and(|key| Some(key) == self::key(value))
+    public_key(text).is_some_and(|key| Some(key) == self::public_key(value))
 }
 
 /// The key of a record; blanks in it and the filling at its end do not count.
-fn key(text: &str) -> Option<String> {
-    let tags = tags(text).ok()?;
-    let key: String = tag(&tags, "p")?.split_whitespace().collect();
+fn public_key(text: &str) -> Option<String> {
+    let tags = parse_tags(text).ok()?;
+    let key: String = tag_value(&tags, "p")?.split_whitespace().collect();
     Some(key.trim_end_matches('=').to_owned())
 }
 
 /// Why a text is not the record of a key, as a sentence without what to do about it.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub(crate) struct Wrong {
+pub(crate) struct KeyMismatch {
     /// What kind of fault it is.
-    pub(crate) fault: Fault,
+    pub(crate) fault: KeyFault,
     /// The sentence.
     pub(crate) sentence: String,
 }
 
 /// What may be wrong with a text where a key belongs.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum Fault {
+pub(crate) enum KeyFault {
     /// It is no key.
     NoKey,
     /// It says that there is no key any more.
     Revoked,
     /// It is quoted twice, or escaped.
-    Flawed(Flaw),
+    Flawed(TextFlaw),
     /// It is the key, damaged on its way.
     Damaged,
     /// It is the key, and something beside it keeps receivers from taking it.
-    Around,
+    OtherTags,
     /// It is another key, whole.
-    Another,
+    OtherKey,
 }
 
 /// Compares the text at a name with the value that belongs there: the one judgement of a key, whether the DNS gave
 /// the text or the provider that keeps the zone.
-pub(crate) fn compare(name: &str, text: &str, value: &str) -> Result<(), Wrong> {
-    let wrong = |fault, sentence| Err(Wrong { fault, sentence });
-    if let Some((_, flaw)) = mended(text).filter(|(meant, _)| key(meant).is_some()) {
-        return wrong(Fault::Flawed(flaw), flaw.sentence(name));
+pub(crate) fn compare_key(name: &str, text: &str, value: &str) -> Result<(), KeyMismatch> {
+    let wrong = |fault, sentence| Err(KeyMismatch { fault, sentence });
+    if let Some((_, flaw)) = repair_text(text).filter(|(meant, _)| public_key(meant).is_some()) {
+        return wrong(KeyFault::Flawed(flaw), flaw.describe(name));
     }
-    let read = match tags(text) {
+    let read = match parse_tags(text) {
         Ok(read) => read,
         Err(why) => {
-            return wrong(Fault::NoKey, format!("The TXT record at {name} is no DKIM key: {why}."));
+            return wrong(KeyFault::NoKey, format!("The TXT record at {name} is no DKIM key: {why}."));
         }
     };
-    let (Some(there), Some(ours)) = (key(text), key(value)) else {
+    let (Some(there), Some(ours)) = (public_key(text), public_key(value)) else {
         let sentence = format!("The TXT record at {name} is no DKIM key: it has no tag \"p=\".");
-        return wrong(Fault::NoKey, sentence);
+        return wrong(KeyFault::NoKey, sentence);
     };
     if there.is_empty() {
         let sentence = format!(
             "The DKIM key at {name} is revoked: its \"p=\" is empty, and receivers refuse what is signed with it."
         );
-        return wrong(Fault::Revoked, sentence);
+        return wrong(KeyFault::Revoked, sentence);
     }
     if there != ours {
-        return Err(another_key(name, &there, &ours));
+        return Err(other_key(name, &there, &ours));
     }
-    match around_the_key(&read, value) {
+    match other_tags_fault(&read, value) {
         Some(what) => {
             let sentence = format!("The DKIM record at {name} has the right key, but {what}.");
-            wrong(Fault::Around, sentence)
+            wrong(KeyFault::OtherTags, sentence)
         }
         None => Ok(()),
     }
 }
 
-fn one_key(case: &Case<'_>, text: &str) -> Verdict {
-    let Err(Wrong { fault, sentence }) = compare(case.name(), text, &case.record.value) else {
-        return Verdict::verified();
+fn check_one_key(case: &RuleInput<'_>, text: &str) -> RuleResult {
+    let Err(KeyMismatch { fault, sentence }) = compare_key(case.name(), text, &case.record.value) else {
+        return RuleResult::verified();
     };
     match (fault, case.look.aliases.first()) {
-        (Fault::Flawed(flaw), _) => Verdict::mismatch(format!("{sentence} {}", flaw.remedy())),
-        (Fault::NoKey, Some(_)) => case.absent(),
-        (Fault::Damaged | Fault::Another, Some(alias)) => case.in_the_way_of(alias),
-        _ => Verdict::mismatch(format!("{sentence} Replace it by this record's value.")),
+        (KeyFault::Flawed(flaw), _) => RuleResult::mismatch(format!("{sentence} {}", flaw.remedy())),
+        (KeyFault::NoKey, Some(_)) => case.explain_missing(),
+        (KeyFault::Damaged | KeyFault::OtherKey, Some(alias)) => case.conflict_with_alias(alias),
+        _ => RuleResult::mismatch(format!("{sentence} Replace it by this record's value.")),
     }
 }
 
 /// What is the matter with the tags beside `p=`.
-fn around_the_key(read: &[(&str, &str)], value: &str) -> Option<String> {
-    let ours = tags(value).unwrap_or_default();
-    let algorithm = tag(&ours, "k").unwrap_or("rsa");
-    let there = tag(read, "k").unwrap_or("rsa");
+fn other_tags_fault(read: &[(&str, &str)], value: &str) -> Option<String> {
+    let ours = parse_tags(value).unwrap_or_default();
+    let algorithm = tag_value(&ours, "k").unwrap_or("rsa");
+    let there = tag_value(read, "k").unwrap_or("rsa");
     let lists = |tag: &str, wanted: &[&str]| tag.split(':').any(|word| wanted.contains(&word.trim()));
-    if tag(read, "v").is_some_and(|version| version != "DKIM1") {
+    if tag_value(read, "v").is_some_and(|version| version != "DKIM1") {
         return Some("its version is not \"v=DKIM1\", so that receivers pass over it".to_owned());
     }
     if read.iter().position(|(name, _)| *name == "v").is_some_and(|at| at > 0) {
         return Some("\"v=DKIM1\" does not stand first in it, so that receivers pass over it".to_owned());
     }
     if there != algorithm {
-        return Some(format!(
-            "\"k={}\" says that it is of another kind than \"k={algorithm}\"",
-            short(there)
-        ));
+        return Some(format!("\"k={}\" says that it is of another kind than \"k={algorithm}\"", short_value(there)));
     }
-    if let Some(hashes) = tag(read, "h").filter(|hashes| !lists(hashes, &["sha256"])) {
-        return Some(format!("\"h={}\" forbids the hash that we sign with, sha256", short(hashes)));
+    if let Some(hashes) = tag_value(read, "h").filter(|hashes| !lists(hashes, &["sha256"])) {
+        return Some(format!("\"h={}\" forbids the hash that we sign with, sha256", short_value(hashes)));
     }
-    if let Some(services) = tag(read, "s").filter(|services| !lists(services, &["*", "email"])) {
-        return Some(format!("\"s={}\" says that it is not for email", short(services)));
+    if let Some(services) = tag_value(read, "s").filter(|services| !lists(services, &["*", "email"])) {
+        return Some(format!("\"s={}\" says that it is not for email", short_value(services)));
     }
-    tag(read, "t").filter(|flags| lists(flags, &["y"])).map(|_| {
-        "its testing flag \"t=y\" tells receivers to treat signed mail as if it were not signed".to_owned()
-    })
+    tag_value(read, "t")
+        .filter(|flags| lists(flags, &["y"]))
+        .map(|_| "its testing flag \"t=y\" tells receivers to treat signed mail as if it were not signed".to_owned())
 }
 
 /// What is there instead of our key.
-fn another_key(name: &str, there: &str, ours: &str) -> Wrong {
-    let damaged = |sentence| Wrong { fault: Fault::Damaged, sentence };
+fn other_key(name: &str, there: &str, ours: &str) -> KeyMismatch {
+    let damaged = |sentence| KeyMismatch { fault: KeyFault::Damaged, sentence };
     if ours.starts_with(there) {
         return damaged(format!(
             "The DKIM key at {name} was cut off after {} of its {} characters: your provider takes the value in \
@@ -163,7 +160,7 @@ fn another_key(name: &str, there: &str, ours: &str) -> Wrong {
         (None, Some(_)) => format!("The DKIM key at {name} is another one, and no RSA key of ours."),
         _ => format!("The DKIM key at {name} is another one: an old key was left there, or somebody else's."),
     };
-    Wrong { fault: Fault::Another, sentence }
+    KeyMismatch { fault: KeyFault::OtherKey, sentence }
 }
 
 /// The length of an RSA key's modulus: the first INTEGER of `RSAPublicKey` within `SubjectPublicKeyInfo`
@@ -172,14 +169,14 @@ fn rsa_bits(der: &[u8]) -> Option<usize> {
     const INTEGER: u8 = 0x02;
     const BIT_STRING: u8 = 0x03;
     const SEQUENCE: u8 = 0x30;
-    let (_, outer, _) = element(der).filter(|(tag, ..)| *tag == SEQUENCE)?;
-    let (tag, first, rest) = element(outer)?;
+    let (_, outer, _) = der_element(der).filter(|(tag, ..)| *tag == SEQUENCE)?;
+    let (tag, first, rest) = der_element(outer)?;
     let modulus = match tag {
         INTEGER => first,
         SEQUENCE => {
-            let (_, bits, _) = element(rest).filter(|(tag, ..)| *tag == BIT_STRING)?;
-            let (_, key, _) = element(bits.get(1..)?).filter(|(tag, ..)| *tag == SEQUENCE)?;
-            element(key).filter(|(tag, ..)| *tag == INTEGER)?.1
+            let (_, bits, _) = der_element(rest).filter(|(tag, ..)| *tag == BIT_STRING)?;
+            let (_, key, _) = der_element(bits.get(1..)?).filter(|(tag, ..)| *tag == SEQUENCE)?;
+            der_element(key).filter(|(tag, ..)| *tag == INTEGER)?.1
         }
         _ => return None,
     };
@@ -189,7 +186,7 @@ fn rsa_bits(der: &[u8]) -> Option<usize> {
 }
 
 /// A DER element: its tag, its content, what follows it (X.690 8.1).
-fn element(der: &[u8]) -> Option<(u8, &[u8], &[u8])> {
+fn der_element(der: &[u8]) -> Option<(u8, &[u8], &[u8])> {
     let (&tag, rest) = der.split_first()?;
     let (&short, rest) = rest.split_first()?;
     let (length, rest) = match short {
@@ -212,7 +209,7 @@ mod tests {
     #[test]
     fn the_length_of_a_key() {
         let record = DkimKey::generate(KeyAlgorithm::Rsa).unwrap().txt_record();
-        let der = BASE64.decode(key(&record).unwrap()).unwrap();
+        let der = BASE64.decode(public_key(&record).unwrap()).unwrap();
         assert_eq!(rsa_bits(&der), Some(2_048));
         assert!((0..der.len()).all(|end| rsa_bits(&der[..end]).is_none()));
     }

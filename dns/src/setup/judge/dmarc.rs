@@ -1,8 +1,8 @@
 //! The DMARC record: any valid one will do, whatever its policy (RFC 7489 6.3).
 
-use super::{Case, Verdict};
-use crate::setup::tags::{tag, tags};
-use crate::setup::text::short;
+use super::{RuleInput, RuleResult};
+use crate::setup::tags::{parse_tags, tag_value};
+use crate::setup::text::short_value;
 
 /// Whether a text is a DMARC record, to a receiver (RFC 7489 6.6.3).
 pub(super) fn is_record(text: &str) -> bool {
@@ -10,37 +10,37 @@ pub(super) fn is_record(text: &str) -> bool {
     first.split_once('=').is_some_and(|(name, value)| name.trim() == "v" && value.trim() == "DMARC1")
 }
 
-pub(super) fn verdict(case: &Case<'_>) -> Verdict {
+pub(super) fn check_dmarc(case: &RuleInput<'_>) -> RuleResult {
     let name = case.name();
     let records: Vec<&str> = case.look.texts().filter(|text| is_record(text)).collect();
     match records.as_slice() {
-        [] => none(case),
-        [one] => match fault(one) {
-            None => Verdict::verified(),
-            Some(why) => Verdict::mismatch(format!(
+        [] => missing_dmarc(case),
+        [one] => match record_fault(one) {
+            None => RuleResult::verified(),
+            Some(why) => RuleResult::mismatch(format!(
                 "The DMARC record at {name} cannot be read by receivers: {why}. Put that right, or publish this \
                  record's value."
             )),
         },
-        several => Verdict::mismatch(format!(
+        several => RuleResult::mismatch(format!(
             "There are {} DMARC records at {name}, so receivers take none of them (RFC 7489 6.6.3). Keep one.",
             several.len()
         )),
     }
 }
 
-fn none(case: &Case<'_>) -> Verdict {
+fn missing_dmarc(case: &RuleInput<'_>) -> RuleResult {
     let name = case.name();
-    if let Some(flawed) = case.flawed(is_record) {
+    if let Some(flawed) = case.flawed_text(is_record) {
         return flawed;
     }
     if case.look.texts().any(|text| text.to_ascii_lowercase().contains("dmarc1")) {
-        return Verdict::mismatch(format!(
+        return RuleResult::mismatch(format!(
             "The TXT record at {name} is meant as a DMARC record, but does not begin with \"v=DMARC1;\", so \
              receivers pass over it. Publish this record's value."
         ));
     }
-    let mut verdict = case.absent();
+    let mut verdict = case.explain_missing();
     if let Some(error) = &mut verdict.error {
         error.push_str(" It is not required, but large receivers ask for it.");
     }
@@ -48,26 +48,23 @@ fn none(case: &Case<'_>) -> Verdict {
 }
 
 /// What is wrong with a record, as the end of a sentence.
-fn fault(record: &str) -> Option<String> {
-    let tags = match tags(record) {
+fn record_fault(record: &str) -> Option<String> {
+    let tags = match parse_tags(record) {
         Ok(tags) => tags,
         Err(why) => return Some(why),
     };
     let policies = ["none", "quarantine", "reject"];
     let is_policy = |value: &str| policies.iter().any(|policy| value.eq_ignore_ascii_case(policy));
-    let wrong = |name: &str, value: &str, wanted: &str| {
-        Some(format!("\"{name}={}\" should be {wanted}", short(value)))
-    };
+    let wrong =
+        |name: &str, value: &str, wanted: &str| Some(format!("\"{name}={}\" should be {wanted}", short_value(value)));
     let choice = "\"none\", \"quarantine\" or \"reject\"";
-    if tag(&tags, "p").is_none() {
+    if tag_value(&tags, "p").is_none() {
         return Some(format!("it has no policy, \"p=\" with {choice}"));
     }
     for &(name, value) in &tags {
         let fault = match name {
             "p" | "sp" | "np" if !is_policy(value) => wrong(name, value, choice),
-            "adkim" | "aspf" if !matches!(value, "r" | "s" | "R" | "S") => {
-                wrong(name, value, "\"r\" or \"s\"")
-            }
+            "adkim" | "aspf" if !matches!(value, "r" | "s" | "R" | "S") => wrong(name, value, "\"r\" or \"s\""),
             "pct" if !value.parse::<u8>().is_ok_and(|percent| percent <= 100) => {
                 wrong(name, value, "a number from 0 to 100")
             }
@@ -107,7 +104,7 @@ mod tests {
             "v=DMARC1;p=reject;sp=none;adkim=s;aspf=r;pct=50;rua=mailto:a@example.com!10m,mailto:b@example.com;",
             "v = DMARC1 ; p = Quarantine ; np=reject; psd=n; t=y; fo=1:d:s; ri=86400; rf=afrf",
         ] {
-            assert!(is_record(good) && fault(good).is_none(), "{good}: {:?}", fault(good));
+            assert!(is_record(good) && record_fault(good).is_none(), "{good}: {:?}", record_fault(good));
         }
         for (bad, why) in [
             ("v=DMARC1;", "no policy"),
@@ -119,7 +116,7 @@ mod tests {
             ("v=DMARC1; p=none; p=none", "twice"),
             ("v=DMARC1; none", "no tag"),
         ] {
-            let found = fault(bad).unwrap_or_default();
+            let found = record_fault(bad).unwrap_or_default();
             assert!(is_record(bad) && found.contains(why), "{bad}: {found}");
         }
         for other in ["v=dmarc1; p=none", "p=none; v=DMARC1", "DMARC1; p=none", ""] {

@@ -1,94 +1,94 @@
 //! The SPF record: one, readable, within the limits, and one that lets our mail pass (RFC 7208).
 
-use super::{Case, Verdict};
+use super::{RuleInput, RuleResult};
 use crate::sender_policy::{LOOKUPS_MAX, VOIDS_MAX};
-use crate::setup::spf::walk::{LOOKUPS_COUNTED_MAX, Walk};
-use crate::setup::spf::{Mechanism, Qualifier, Record, Term, is_nearly_record, is_record, mechanisms, read};
-use crate::setup::text::{list, short};
+use crate::setup::spf::walk::{LOOKUPS_COUNTED_MAX, SpfLookups};
+use crate::setup::spf::{
+    SpfMechanism, SpfQualifier, SpfRecord, SpfTerm, include_mechanisms, is_almost_record, is_record, parse_strict,
+};
+use crate::setup::text::{join_list, short_value};
 
-pub(super) fn verdict(case: &Case<'_>) -> Verdict {
+pub(super) fn check_spf(case: &RuleInput<'_>) -> RuleResult {
     let records: Vec<&str> = case.look.texts().filter(|text| is_record(text)).collect();
     match records.as_slice() {
-        [] => none(case),
-        [one] => one_record(case, one),
+        [] => missing_spf(case),
+        [one] => check_one_record(case, one),
         several => {
-            let quoted: Vec<String> =
-                several.iter().take(4).map(|text| format!("\"{}\"", short(text))).collect();
+            let quoted: Vec<String> = several.iter().take(4).map(|text| format!("\"{}\"", short_value(text))).collect();
             let what = format!(
                 "{} has {} SPF records, {}; receivers take none when there are several (RFC 7208 4.5).",
                 case.name(),
                 several.len(),
-                list(&quoted)
+                join_list(&quoted)
             );
-            with_merged(case, &what, "Replace them by one")
+            suggest_merged(case, &what, "Replace them by one")
         }
     }
 }
 
-fn none(case: &Case<'_>) -> Verdict {
+fn missing_spf(case: &RuleInput<'_>) -> RuleResult {
     let name = case.name();
-    if let Some(flawed) = case.flawed(is_record) {
+    if let Some(flawed) = case.flawed_text(is_record) {
         return flawed;
     }
-    if let Some(nearly) = case.look.texts().find(|text| is_nearly_record(text)) {
-        return Verdict::mismatch(format!(
+    if let Some(nearly) = case.look.texts().find(|text| is_almost_record(text)) {
+        return RuleResult::mismatch(format!(
             "\"{}\" at {name} is meant as an SPF record, but does not begin with \"v=spf1\" and a space, so \
              receivers pass over it. Correct its beginning.",
-            short(nearly)
+            short_value(nearly)
         ));
     }
     if case.answers.spf.obsolete.iter().any(|text| is_record(text)) {
-        return Verdict::missing(format!(
+        return RuleResult::missing(format!(
             "The SPF record of {name} was published with the type SPF (99), which receivers ask for no more and \
              which does not count (RFC 7208 3.1). Publish it as a TXT record."
         ));
     }
     if case.look.texts().next().is_some() {
-        return Verdict::missing(format!(
+        return RuleResult::missing(format!(
             "None of the TXT records at {name} is an SPF record. Publish it beside them."
         ));
     }
-    case.absent()
+    case.explain_missing()
 }
 
-fn one_record(case: &Case<'_>, text: &str) -> Verdict {
+fn check_one_record(case: &RuleInput<'_>, text: &str) -> RuleResult {
     let name = case.name();
-    let terms = match read(text) {
+    let terms = match parse_strict(text) {
         Ok(terms) => terms,
         Err(why) => {
-            return Verdict::mismatch(format!(
+            return RuleResult::mismatch(format!(
                 "The SPF record of {name} cannot be read by receivers: {why}. Correct it."
             ));
         }
     };
-    let walked = Walk::default();
+    let walked = SpfLookups::default();
     let walk = case.answers.spf.walk.as_ref().unwrap_or(&walked);
-    let ours = mechanisms(&case.record.value);
+    let ours = include_mechanisms(&case.record.value);
     if ours.iter().any(|our| !walk.passes.contains(our)) {
-        return without_ours(case, &terms, walk, &ours);
+        return missing_include(case, &terms, walk, &ours);
     }
-    if let Some(fault) = fault(walk, &ours) {
-        return Verdict::mismatch(format!(
+    if let Some(fault) = record_fault(walk, &ours) {
+        return RuleResult::mismatch(format!(
             "Receivers give up on the SPF record of {name}: {fault}. Remove what you no longer use."
         ));
     }
     if let Some(fault) = walk.faults.first() {
-        return Verdict::mismatch(format!(
+        return RuleResult::mismatch(format!(
             "Receivers give up on the SPF record of {name}: {fault}. That is for us to mend, and not for you."
         ));
     }
-    match unwise(&terms, walk) {
-        None => Verdict::verified(),
-        Some(what) => Verdict {
-            error: Some(format!("The SPF record of {name} works, but {what}.")),
-            ..Verdict::verified()
-        },
+    match warning(&terms, walk) {
+        None => RuleResult::verified(),
+        Some(what) => {
+            RuleResult { error: Some(format!("The SPF record of {name} works, but {what}.")), ..RuleResult::verified() }
+        }
     }
 }
 
 /// Why receivers stop with an error, as the end of a sentence. That a host of ours has no record is no fault of a
 /// customer's, and hides none.
-fn fault(walk: &Walk, ours: &[String]) -> Option<String> {
+fn record_fault(walk: &SpfLookups, ours: &[String]) -> Option<String> {
     let hosts = || ours.iter().filter_map(|our| our.strip_prefix("include:"));
     let is_ours = |fault: &str| hosts().any(|host| fault.starts_with(&format!("it includes {host}, ")));
     if let Some(fault) = walk.faults.iter().find(|fault| !is_ours(&fault.to_ascii_lowercase())) {
@@ -107,48 +107,46 @@ fn fault(walk: &Walk, ours: &[String]) -> Option<String> {
         format!(
             "{} of the names in it lead to nothing ({}), and at most {VOIDS_MAX} may (RFC 7208 4.6.4)",
             voids.len(),
-            list(&voids.iter().take(5).map(|name| short(name)).collect::<Vec<String>>())
+            join_list(&voids.iter().take(5).map(|name| short_value(name)).collect::<Vec<String>>())
         )
     })
 }
 
-fn without_ours(case: &Case<'_>, terms: &Record, walk: &Walk, ours: &[String]) -> Verdict {
+fn missing_include(case: &RuleInput<'_>, terms: &SpfRecord, walk: &SpfLookups, ours: &[String]) -> RuleResult {
     let name = case.name();
-    let unanswered = walk.unanswered.iter().take(5).map(|host| short(host)).collect::<Vec<String>>();
+    let unanswered = walk.unanswered.iter().take(5).map(|host| short_value(host)).collect::<Vec<String>>();
     if !unanswered.is_empty() {
-        return Verdict::pending(format!(
+        return RuleResult::pending(format!(
             "The SPF record of {name} includes {}, about which the DNS gave no answer, so it is not known whether \
              it lets our mail pass. We look again.",
-            list(&unanswered)
+            join_list(&unanswered)
         ));
     }
-    let named = list(ours);
-    let is_ours = |term: &&Term| match term {
-        Term::Mechanism(_, Mechanism::Include(host)) => ours.contains(&format!("include:{}", host.as_str())),
+    let named = join_list(ours);
+    let is_ours = |term: &&SpfTerm| match term {
+        SpfTerm::Mechanism(_, SpfMechanism::Include(host)) => ours.contains(&format!("include:{}", host.as_str())),
         _ => false,
     };
-    let what = if terms.read().any(|term| is_ours(&term)) {
-        format!(
-            "The SPF record of {name} has {named} with a sign before it that keeps our mail from passing."
-        )
+    let what = if terms.effective_terms().any(|term| is_ours(&term)) {
+        format!("The SPF record of {name} has {named} with a sign before it that keeps our mail from passing.")
     } else if terms.0.iter().any(|term| is_ours(&term)) {
         format!("The SPF record of {name} has {named} behind its \"all\", where receivers no longer read.")
     } else {
         format!("The SPF record of {name} does not let our mail pass: it lacks {named}.")
     };
-    with_merged(case, &what, "Replace it by one")
+    suggest_merged(case, &what, "Replace it by one")
 }
 
 /// Says what is wrong and offers the record that holds both, unless that one would fail too.
-fn with_merged(case: &Case<'_>, what: &str, todo: &str) -> Verdict {
+fn suggest_merged(case: &RuleInput<'_>, what: &str, todo: &str) -> RuleResult {
     match &case.answers.spf.merged {
-        None => Verdict::mismatch(format!("{what} {todo} that has everything.")),
-        Some((merged, walk)) => match fault(walk, &mechanisms(&case.record.value)) {
-            None => Verdict {
+        None => RuleResult::mismatch(format!("{what} {todo} that has everything.")),
+        Some((merged, walk)) => match record_fault(walk, &include_mechanisms(&case.record.value)) {
+            None => RuleResult {
                 merged: Some(merged.clone()),
-                ..Verdict::mismatch(format!("{what} {todo} that holds both: \"{}\".", short_enough(merged)))
+                ..RuleResult::mismatch(format!("{what} {todo} that holds both: \"{}\".", truncate_record(merged)))
             },
-            Some(fault) => Verdict::mismatch(format!(
+            Some(fault) => RuleResult::mismatch(format!(
                 "{what} A record that holds both would fail as well: {fault}. Remove what you no longer use first."
             )),
         },
@@ -156,26 +154,25 @@ fn with_merged(case: &Case<'_>, what: &str, todo: &str) -> Verdict {
 }
 
 /// A record that is to be copied is shown whole, as far as one fits a DNS answer (RFC 7208 3.4).
-fn short_enough(merged: &str) -> String {
-    super::shown(merged)
+fn truncate_record(merged: &str) -> String {
+    super::display_value(merged)
 }
 
 /// What works and should not stay so, as the end of a sentence.
-fn unwise(terms: &Record, walk: &Walk) -> Option<String> {
+fn warning(terms: &SpfRecord, walk: &SpfLookups) -> Option<String> {
     if !walk.unanswered.is_empty() {
-        let names: Vec<String> = walk.unanswered.iter().take(5).map(|host| short(host)).collect();
-        return Some(format!("the DNS gave no answer about {}, which it names", list(&names)));
+        let names: Vec<String> = walk.unanswered.iter().take(5).map(|host| short_value(host)).collect();
+        return Some(format!("the DNS gave no answer about {}, which it names", join_list(&names)));
     }
-    match terms.all() {
-        Some(Qualifier::Pass) => Some(
-            "its \"+all\" lets everybody send as your domain. End it with \"~all\" or \"-all\"".to_owned(),
-        ),
-        Some(Qualifier::Neutral) => {
+    match terms.all_qualifier() {
+        Some(SpfQualifier::Pass) => {
+            Some("its \"+all\" lets everybody send as your domain. End it with \"~all\" or \"-all\"".to_owned())
+        }
+        Some(SpfQualifier::Neutral) => {
             Some("its \"?all\" says nothing about other senders. End it with \"~all\" or \"-all\"".to_owned())
         }
         None if terms.redirect().is_none() => Some(
-            "it has no \"all\" and so says nothing about other senders. End it with \"~all\" or \"-all\""
-                .to_owned(),
+            "it has no \"all\" and so says nothing about other senders. End it with \"~all\" or \"-all\"".to_owned(),
         ),
         _ => None,
     }

@@ -1,6 +1,6 @@
 //! Ours put into what is there: a domain has one SPF record, so a second sender joins the first one's.
 
-use super::{Mechanism, Qualifier, Term, read, words};
+use super::{SpfMechanism, SpfQualifier, SpfTerm, parse_strict, record_terms};
 
 /// Records that are put into one.
 const RECORDS_MAX: usize = 4;
@@ -9,20 +9,20 @@ const RECORDS_MAX: usize = 4;
 /// owner wrote them, in their order; ours come before what ends the record. Several records become one with
 /// the mildest of their `all`s, so that nobody's mail is refused for it. `None` when one of them cannot be
 /// read, or there are very many.
-pub(crate) fn merge(records: &[&str], ours: &[String]) -> Option<String> {
+pub(crate) fn merge_records(records: &[&str], ours: &[String]) -> Option<String> {
     if records.len() > RECORDS_MAX {
         return None;
     }
     let mut merged: Vec<String> = Vec::new();
     let (mut alls, mut redirects) = (Vec::new(), Vec::new());
     for record in records {
-        let terms = read(record).ok()?;
-        for (word, term) in words(record).zip(&terms.0) {
+        let terms = parse_strict(record).ok()?;
+        for (word, term) in record_terms(record).zip(&terms.0) {
             match term {
-                Term::Mechanism(qualifier, Mechanism::All) => alls.push((*qualifier, word.to_owned())),
-                Term::Redirect(host) => redirects.push((host.as_str().to_owned(), word.to_owned())),
+                SpfTerm::Mechanism(qualifier, SpfMechanism::All) => alls.push((*qualifier, word.to_owned())),
+                SpfTerm::Redirect(host) => redirects.push((host.as_str().to_owned(), word.to_owned())),
                 // With another qualifier, or behind the end, it does not do what it is there for.
-                _ if ours.iter().any(|our| is(word, our)) => {}
+                _ if ours.iter().any(|our| is_same_mechanism(word, our)) => {}
                 _ if merged.iter().any(|there| there.eq_ignore_ascii_case(word)) => {}
                 _ => merged.push(word.to_owned()),
             }
@@ -37,16 +37,16 @@ pub(crate) fn merge(records: &[&str], ours: &[String]) -> Option<String> {
             for (host, _) in &redirects {
                 merged.push(format!("include:{host}"));
             }
-            merged.push(mildest(&alls));
+            merged.push(mildest_all(&alls));
         }
     }
     Some(format!("v=spf1 {}", merged.join(" ")))
 }
 
 /// `+all` would let everybody send: it is never taken over from several.
-fn mildest(alls: &[(Qualifier, String)]) -> String {
+fn mildest_all(alls: &[(SpfQualifier, String)]) -> String {
     let has = |sign| alls.iter().any(|(qualifier, _)| *qualifier == sign);
-    match (has(Qualifier::Neutral), has(Qualifier::SoftFail), has(Qualifier::Fail)) {
+    match (has(SpfQualifier::Neutral), has(SpfQualifier::SoftFail), has(SpfQualifier::Fail)) {
         (true, _, _) => "?all",
         (_, false, true) => "-all",
         _ => "~all",
@@ -54,7 +54,7 @@ fn mildest(alls: &[(Qualifier, String)]) -> String {
     .to_owned()
 }
 
-fn is(word: &str, our: &str) -> bool {
+fn is_same_mechanism(word: &str, our: &str) -> bool {
     word.trim_start_matches(['+', '-', '~', '?']).trim_end_matches('.').eq_ignore_ascii_case(our)
 }
 
@@ -75,14 +75,11 @@ mod tests {
                 &["v=spf1 mx include:a.example -all", "v=spf1 mx include:our.example ~all"],
                 "v=spf1 mx include:a.example include:our.example ~all",
             ),
-            (
-                &["v=spf1 redirect=a.example", "v=spf1 mx -all"],
-                "v=spf1 mx include:our.example include:a.example -all",
-            ),
+            (&["v=spf1 redirect=a.example", "v=spf1 mx -all"], "v=spf1 mx include:our.example include:a.example -all"),
             (&["v=spf1 +all", "v=spf1 mx"], "v=spf1 mx include:our.example ~all"),
         ] {
-            assert_eq!(merge(records, &ours).as_deref(), Some(merged), "{records:?}");
+            assert_eq!(merge_records(records, &ours).as_deref(), Some(merged), "{records:?}");
         }
-        assert_eq!(merge(&["v=spf1 nonsense -all"], &ours), None);
+        assert_eq!(merge_records(&["v=spf1 nonsense -all"], &ours), None);
     }
 }

@@ -9,17 +9,17 @@ use mail::received::AuthResult;
 use mail_auth::common::verify::VerifySignature as _;
 use mail_auth::{AuthenticatedMessage, DkimResult, Parameters};
 
-use crate::verdict::keys::{Keys, offline};
-use crate::verdict::{PublicKeys, signature};
+use crate::verdict::keys::{FetchedKeys, offline_authenticator};
+use crate::verdict::{DkimKeySource, signature};
 
 /// Sets of ARC fields that are looked at (RFC 8617 5.2 allows 50).
-const SETS_MAX: usize = 20;
+const ARC_SETS_MAX: usize = 20;
 /// No message signature covers a seal: those come after it (RFC 8617 4.1.2).
 const NEVER_COVERED: &str = "arc-seal";
 
-pub(super) async fn judge(
+pub(super) async fn verify_chain(
     message: &AuthenticatedMessage<'_>,
-    source: &PublicKeys,
+    source: &DkimKeySource,
     within: Duration,
 ) -> AuthResult {
     let (signatures, seals) = (&message.ams_headers, &message.as_headers);
@@ -30,23 +30,20 @@ pub(super) async fn judge(
     if sets == 0 {
         return AuthResult::None;
     }
-    if sets > SETS_MAX || has_flaw(message) {
+    if sets > ARC_SETS_MAX || has_flaw(message) {
         return AuthResult::Fail;
     }
-    let Some(verifier) = offline() else { return AuthResult::TempError };
+    let Some(verifier) = offline_authenticator() else { return AuthResult::TempError };
     let names = signatures.last().map(|one| one.header.domain_key());
-    let names: Vec<String> =
-        names.into_iter().chain(seals.iter().map(|one| one.header.domain_key())).collect();
-    let keys = Keys::of(&names, source, within).await;
+    let names: Vec<String> = names.into_iter().chain(seals.iter().map(|one| one.header.domain_key())).collect();
+    let keys = FetchedKeys::fetch(&names, source, within).await;
     let unusable = names.iter().any(|name| keys.objection(name).is_some());
     match verifier.verify_arc(Parameters::new(message).with_txt_cache(&keys)).await.result() {
         DkimResult::Pass if unusable => AuthResult::Fail,
         DkimResult::Pass => AuthResult::Pass,
         DkimResult::TempError(_) => AuthResult::TempError,
         // RFC 8617 4.4: a chain is none, pass or fail; and there is one, if not a whole one.
-        DkimResult::None | DkimResult::Fail(_) | DkimResult::Neutral(_) | DkimResult::PermError(_) => {
-            AuthResult::Fail
-        }
+        DkimResult::None | DkimResult::Fail(_) | DkimResult::Neutral(_) | DkimResult::PermError(_) => AuthResult::Fail,
     }
 }
 
@@ -55,13 +52,14 @@ fn has_flaw(message: &AuthenticatedMessage<'_>) -> bool {
     let signature = message.ams_headers.iter().any(|field| {
         let covered = &field.header.h;
         let is_never = |name: &String| name.trim().eq_ignore_ascii_case(NEVER_COVERED);
-        signature::flaw(field.value, signature::ARC_MESSAGE).is_some()
-            || signature::objection(field.header.a, covered).is_some()
+        signature::tag_list_fault(field.value, signature::ARC_MESSAGE_REQUIRED_TAGS).is_some()
+            || signature::signature_objection(field.header.a, covered).is_some()
             || covered.iter().any(is_never)
     });
     signature
         || message.as_headers.iter().any(|field| {
             let sha1 = mail_auth::common::crypto::Algorithm::RsaSha1;
-            signature::flaw(field.value, signature::ARC_SEAL).is_some() || field.header.a == sha1
+            signature::tag_list_fault(field.value, signature::ARC_SEAL_REQUIRED_TAGS).is_some()
+                || field.header.a == sha1
         })
 }

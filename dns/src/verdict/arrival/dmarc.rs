@@ -9,25 +9,25 @@
 
 use futures_util::future::join_all;
 use hickory_resolver::proto::rr::RecordType;
-use mail::address::Name;
+use mail::address::DomainName;
 use mail::received::AuthResult;
 
-use super::Policy;
-use crate::lookup::{Resolver, any_name, texts};
+use super::DmarcPolicy;
+use crate::lookup::{Resolver, parse_wire_name, txt_strings};
 
 /// Names that are asked on the way up (RFC 9989 4.10).
 const STEPS_MAX: usize = 8;
 
 /// The DNS gives no answer.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) struct NoAnswer;
+pub(super) struct DmarcUnavailable;
 
 /// A DMARC record.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
-struct Record {
-    policy: Option<Policy>,
-    below: Option<Policy>,
-    missing: Option<Policy>,
+struct DmarcRecord {
+    policy: Option<DmarcPolicy>,
+    below: Option<DmarcPolicy>,
+    missing: Option<DmarcPolicy>,
     strict_dkim: bool,
     strict_spf: bool,
     /// Whether names are given out below it, if it says so.
@@ -37,41 +37,41 @@ struct Record {
 }
 
 /// The records on the way up from a name, the longest name first.
-struct Way(Vec<(Name, Record)>);
+struct DnsTreeWalk(Vec<(DomainName, DmarcRecord)>);
 
 /// One who is proven, or may turn out to be: the name, and whether it is known yet.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub(super) struct Proof {
+pub(super) struct AuthenticatedIdentifier {
     /// Of whom.
-    pub(super) domain: Name,
+    pub(super) domain: DomainName,
     /// It is proven; otherwise the DNS gave no answer about it.
-    pub(super) holds: bool,
+    pub(super) is_verified: bool,
 }
 
 /// The result for an author's domain, and what its owner wants done with what fails. Proofs are of the reverse
 /// path's domain (SPF), and of signatures' (DKIM).
-pub(super) async fn judge(
+pub(super) async fn evaluate(
     resolver: &Resolver,
-    author: &Name,
-    spf: Option<Proof>,
-    dkim: &[Proof],
-) -> Result<(AuthResult, Policy), NoAnswer> {
-    let way = Way::up_from(resolver, author).await?;
-    let organisation = way.organisation(author);
+    author: &DomainName,
+    spf: Option<AuthenticatedIdentifier>,
+    dkim: &[AuthenticatedIdentifier],
+) -> Result<(AuthResult, DmarcPolicy), DmarcUnavailable> {
+    let way = DnsTreeWalk::fetch(resolver, author).await?;
+    let organisation = way.organizational_domain(author);
     let own = way.0.iter().find(|(name, _)| name == author);
     let of_organisation = || way.0.iter().find(|(name, _)| *name == organisation).or(way.0.last());
     let Some((name, record)) = own.or_else(of_organisation) else {
-        return Ok((AuthResult::None, Policy::None));
+        return Ok((AuthResult::None, DmarcPolicy::None));
     };
-    let Some(policy) = record.applied(name == author, resolver, author).await? else {
-        return Ok((AuthResult::None, Policy::None));
+    let Some(policy) = record.policy_for(name == author, resolver, author).await? else {
+        return Ok((AuthResult::None, DmarcPolicy::None));
     };
     let mut unknown = false;
     let spf = spf.iter().map(|proof| (proof, record.strict_spf));
     for (proof, strict) in spf.chain(dkim.iter().map(|proof| (proof, record.strict_dkim))) {
         match is_aligned(resolver, &proof.domain, (author, &organisation), strict).await {
-            Ok(true) if proof.holds => return Ok((AuthResult::Pass, policy)),
-            Ok(true) | Err(NoAnswer) => unknown = true,
+            Ok(true) if proof.is_verified => return Ok((AuthResult::Pass, policy)),
+            Ok(true) | Err(DmarcUnavailable) => unknown = true,
             Ok(false) => {}
         }
     }
@@ -81,10 +81,10 @@ pub(super) async fn judge(
 /// RFC 9989 4.10.2: the same name, or, unless it is to be strict, one of the same organisation.
 async fn is_aligned(
     resolver: &Resolver,
-    domain: &Name,
-    (author, organisation): (&Name, &Name),
+    domain: &DomainName,
+    (author, organisation): (&DomainName, &DomainName),
     strict: bool,
-) -> Result<bool, NoAnswer> {
+) -> Result<bool, DmarcUnavailable> {
     if domain == author {
         return Ok(true);
     }
@@ -92,13 +92,13 @@ async fn is_aligned(
     if strict || !above.is_some_and(|above| above.is_empty() || above.ends_with('.')) {
         return Ok(false);
     }
-    Ok(Way::up_from(resolver, domain).await?.organisation(domain) == *organisation)
+    Ok(DnsTreeWalk::fetch(resolver, domain).await?.organizational_domain(domain) == *organisation)
 }
 
-impl Way {
-    async fn up_from(resolver: &Resolver, domain: &Name) -> Result<Self, NoAnswer> {
-        let asked = steps(domain).into_iter().map(|name| async {
-            let found = record(resolver, &name).await;
+impl DnsTreeWalk {
+    async fn fetch(resolver: &Resolver, domain: &DomainName) -> Result<Self, DmarcUnavailable> {
+        let asked = walk_names(domain).into_iter().map(|name| async {
+            let found = fetch_record(resolver, &name).await;
             (name, found)
         });
         let mut way = Vec::new();
@@ -114,11 +114,11 @@ impl Way {
     }
 
     /// The name that stands for all below it (RFC 9989 4.10.2).
-    fn organisation(&self, start: &Name) -> Name {
+    fn organizational_domain(&self, start: &DomainName) -> DomainName {
         for (name, record) in &self.0 {
             match record.is_public_suffix {
                 Some(false) => return name.clone(),
-                Some(true) if name != start => return one_below(name, start),
+                Some(true) if name != start => return child_towards(name, start),
                 _ => {}
             }
         }
@@ -127,9 +127,9 @@ impl Way {
 }
 
 /// The name itself, and those above it; of a long name, the seven last.
-fn steps(domain: &Name) -> Vec<Name> {
-    let above = std::iter::successors(domain.parent(), Name::parent);
-    let mut above: Vec<Name> = above.collect();
+fn walk_names(domain: &DomainName) -> Vec<DomainName> {
+    let above = std::iter::successors(domain.parent(), DomainName::parent);
+    let mut above: Vec<DomainName> = above.collect();
     let skipped = above.len().saturating_sub(STEPS_MAX - 1);
     let mut steps = vec![domain.clone()];
     steps.extend(above.drain(skipped..));
@@ -137,21 +137,21 @@ fn steps(domain: &Name) -> Vec<Name> {
 }
 
 /// The name one label below another, on the way to a third.
-fn one_below(above: &Name, start: &Name) -> Name {
-    let way = std::iter::successors(Some(start.clone()), Name::parent);
+fn child_towards(above: &DomainName, start: &DomainName) -> DomainName {
+    let way = std::iter::successors(Some(start.clone()), DomainName::parent);
     way.take_while(|name| name != above).last().unwrap_or_else(|| start.clone())
 }
 
 /// The one DMARC record of a name, if it has one and no more.
-async fn record(resolver: &Resolver, domain: &Name) -> Result<Option<Record>, NoAnswer> {
+async fn fetch_record(resolver: &Resolver, domain: &DomainName) -> Result<Option<DmarcRecord>, DmarcUnavailable> {
     // Where there is no room for the label there is no record.
-    let Some(name) = any_name(&format!("_dmarc.{domain}")) else { return Ok(None) };
-    let found = resolver.records(&name, RecordType::TXT).await.map_err(|_| NoAnswer)?;
-    let mut records = texts(found.as_deref()).filter_map(|text| Record::parse(&text));
+    let Some(name) = parse_wire_name(&format!("_dmarc.{domain}")) else { return Ok(None) };
+    let found = resolver.records(&name, RecordType::TXT).await.map_err(|_| DmarcUnavailable)?;
+    let mut records = txt_strings(found.as_deref()).filter_map(|text| DmarcRecord::parse(&text));
     Ok(records.next().filter(|_| records.next().is_none()))
 }
 
-impl Record {
+impl DmarcRecord {
     /// Reads a text; none where it is not a DMARC record, which begins with `v=DMARC1`.
     fn parse(text: &str) -> Option<Self> {
         let mut parts = text.split(';').map(|part| part.split_once('=').unwrap_or((part, "")));
@@ -164,9 +164,9 @@ impl Record {
             let value = value.trim();
             let is = |word: &str| value.eq_ignore_ascii_case(word);
             match name.trim().to_ascii_lowercase().as_str() {
-                "p" => record.policy = policy(value),
-                "sp" => record.below = policy(value),
-                "np" => record.missing = policy(value),
+                "p" => record.policy = parse_policy(value),
+                "sp" => record.below = parse_policy(value),
+                "np" => record.missing = parse_policy(value),
                 "adkim" => record.strict_dkim = is("s"),
                 "aspf" => record.strict_spf = is("s"),
                 "psd" if is("y") => record.is_public_suffix = Some(true),
@@ -180,13 +180,13 @@ impl Record {
     }
 
     /// The policy for an author's domain; none where the record says none and wants no reports (RFC 9989 4.7).
-    async fn applied(
+    async fn policy_for(
         &self,
         is_own: bool,
         resolver: &Resolver,
-        author: &Name,
-    ) -> Result<Option<Policy>, NoAnswer> {
-        let Some(policy) = self.policy.or(self.wants_reports.then_some(Policy::None)) else {
+        author: &DomainName,
+    ) -> Result<Option<DmarcPolicy>, DmarcUnavailable> {
+        let Some(policy) = self.policy.or(self.wants_reports.then_some(DmarcPolicy::None)) else {
             return Ok(None);
         };
         let below = self.below.unwrap_or(policy);
@@ -194,19 +194,19 @@ impl Record {
         let policy = match is_own {
             true => policy,
             false if missing == below => below,
-            false if resolver.exists(author).await.map_err(|_| NoAnswer)? => below,
+            false if resolver.exists(author).await.map_err(|_| DmarcUnavailable)? => below,
             false => missing,
         };
         Ok(Some(match policy {
-            Policy::Reject if self.is_test => Policy::Quarantine,
-            Policy::Quarantine if self.is_test => Policy::None,
+            DmarcPolicy::Reject if self.is_test => DmarcPolicy::Quarantine,
+            DmarcPolicy::Quarantine if self.is_test => DmarcPolicy::None,
             policy => policy,
         }))
     }
 }
 
-fn policy(word: &str) -> Option<Policy> {
-    let words = [("none", Policy::None), ("quarantine", Policy::Quarantine), ("reject", Policy::Reject)];
+fn parse_policy(word: &str) -> Option<DmarcPolicy> {
+    let words = [("none", DmarcPolicy::None), ("quarantine", DmarcPolicy::Quarantine), ("reject", DmarcPolicy::Reject)];
     words.into_iter().find(|(name, _)| word.eq_ignore_ascii_case(name)).map(|(_, policy)| policy)
 }
 
@@ -214,28 +214,27 @@ fn policy(word: &str) -> Option<Policy> {
 mod tests {
     use super::*;
 
-    fn name(text: &str) -> Name {
+    fn name(text: &str) -> DomainName {
         text.parse().unwrap()
     }
 
     #[test]
     fn names_on_the_way_up() {
-        let texts = |domain: &str| steps(&name(domain)).iter().map(Name::to_string).collect::<Vec<String>>();
+        let texts = |domain: &str| walk_names(&name(domain)).iter().map(DomainName::to_string).collect::<Vec<String>>();
         assert_eq!(texts("a.b.example"), ["a.b.example", "b.example", "example"]);
         let long = texts("a.b.c.d.e.f.g.h.i.example");
         assert_eq!((long.len(), long[1].as_str()), (8, "d.e.f.g.h.i.example"));
-        assert_eq!(one_below(&name("co.example"), &name("a.b.co.example")), name("b.co.example"));
+        assert_eq!(child_towards(&name("co.example"), &name("a.b.co.example")), name("b.co.example"));
     }
 
     #[test]
     fn records_are_read_as_far_as_they_make_sense() {
-        let record =
-            Record::parse("v=DMARC1; p=reject; sp=Quarantine ; aspf=s; adkim=x; pct=no; t=y; x").unwrap();
-        assert_eq!((record.policy, record.below), (Some(Policy::Reject), Some(Policy::Quarantine)));
+        let record = DmarcRecord::parse("v=DMARC1; p=reject; sp=Quarantine ; aspf=s; adkim=x; pct=no; t=y; x").unwrap();
+        assert_eq!((record.policy, record.below), (Some(DmarcPolicy::Reject), Some(DmarcPolicy::Quarantine)));
         assert!(record.strict_spf && !record.strict_dkim && record.is_test);
         for none in ["", "v=DMARC2; p=none", "p=none; v=DMARC1", "v=dmarc1; p=none", "v=spf1 -all"] {
-            assert_eq!(Record::parse(none), None, "{none}");
+            assert_eq!(DmarcRecord::parse(none), None, "{none}");
         }
-        assert_eq!(Record::parse("v=DMARC1; p=perhaps").unwrap().policy, None);
+        assert_eq!(DmarcRecord::parse("v=DMARC1; p=perhaps").unwrap().policy, None);
     }
 }

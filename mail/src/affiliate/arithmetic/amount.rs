@@ -1,8 +1,8 @@
 //! What a commission comes to: shares of parts of the base, fixed amounts, the most that it may be, and the currency's
 //! step.
 
-use super::rate::{Group, Share};
-use super::{ArithmeticError, half_up, less, narrow, plus, times};
+use super::rate::{RateGroup, RateShare};
+use super::{ArithmeticError, divide_half_up, minus, narrow, plus, times};
 use crate::affiliate::money::{BasisPoints, Currency};
 
 /// Basis points of a whole.
@@ -12,27 +12,25 @@ const WHOLE: i128 = 10_000;
 ///
 /// # Errors
 /// Figures that are too large.
-pub fn percent(parts: impl IntoIterator<Item = (i64, BasisPoints)>) -> Result<i64, ArithmeticError> {
-    let sum = parts
-        .into_iter()
-        .try_fold(0, |sum, (base, points)| plus(sum, times(base, i128::from(points.get()))?))?;
-    narrow(half_up(sum, WHOLE)?)
+pub fn percent_of_parts(parts: impl IntoIterator<Item = (i64, BasisPoints)>) -> Result<i64, ArithmeticError> {
+    let sum = parts.into_iter().try_fold(0, |sum, (base, points)| plus(sum, times(base, i128::from(points.get()))?))?;
+    narrow(divide_half_up(sum, WHOLE)?)
 }
 
 /// What groups earn, each with so much of the base: the shares, rounded once, and each fixed amount.
 ///
 /// # Errors
 /// Figures that are too large.
-pub fn earned<'a>(groups: impl IntoIterator<Item = (&'a Group, i64)>) -> Result<i64, ArithmeticError> {
+pub fn sum_of_groups<'a>(groups: impl IntoIterator<Item = (&'a RateGroup, i64)>) -> Result<i64, ArithmeticError> {
     let (mut shares, mut flat) = (Vec::new(), 0);
     for (group, base) in groups {
         match group.share {
-            Share::Percent(points) => shares.push((base, points)),
-            Share::Flat(amount) => flat = plus(flat, amount)?,
-            Share::OtherCurrency(_) | Share::Excluded => {}
+            RateShare::Percent(points) => shares.push((base, points)),
+            RateShare::Flat(amount) => flat = plus(flat, amount)?,
+            RateShare::OtherCurrency(_) | RateShare::Excluded => {}
         }
     }
-    narrow(plus(percent(shares)?, flat)?)
+    narrow(plus(percent_of_parts(shares)?, flat)?)
 }
 
 /// An amount as it can be paid.
@@ -50,13 +48,13 @@ pub struct Payable {
 /// # Errors
 /// A negative cap; figures that are too large.
 pub fn payable(amount: i64, most: Option<i64>, currency: Currency) -> Result<Payable, ArithmeticError> {
-    let step = i128::from(currency.step());
-    let rounded = times(half_up(amount.into(), step)?, step)?;
+    let step = i128::from(currency.payout_step());
+    let rounded = times(divide_half_up(amount.into(), step)?, step)?;
     match most {
         Some(most) if most < 0 => Err(ArithmeticError::Negative("the most that a sale earns")),
         Some(most) if i128::from(amount) > i128::from(most) || rounded > i128::from(most) => {
             let over = i128::from(most).checked_rem(step).ok_or(ArithmeticError::Weightless)?;
-            Ok(Payable { amount: narrow(less(most, over)?)?, is_capped: true })
+            Ok(Payable { amount: narrow(minus(most, over)?)?, is_capped: true })
         }
         _ => Ok(Payable { amount: narrow(rounded)?, is_capped: false }),
     }

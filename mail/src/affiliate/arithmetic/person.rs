@@ -5,7 +5,7 @@ const WITHOUT_DOTS: [&str; 2] = ["gmail.com", "googlemail.com"];
 
 /// The form in which people are compared: lower case, without a `+tag`, and at Gmail without dots.
 #[must_use]
-pub fn normalised(email: &str) -> String {
+pub fn normalized(email: &str) -> String {
     let email = email.trim().to_lowercase();
     let Some((local, domain)) = email.rsplit_once('@') else { return email };
     let local = match local.split_once('+') {
@@ -23,7 +23,7 @@ pub fn normalised(email: &str) -> String {
 /// Whether two addresses are one person's.
 #[must_use]
 pub fn is_same_person(one: &str, other: &str) -> bool {
-    normalised(one) == normalised(other)
+    normalized(one) == normalized(other)
 }
 
 #[cfg(test)]

@@ -6,16 +6,16 @@
 
 use serde::{Deserialize, Serialize};
 
-use super::split::split;
-use super::{ArithmeticError, less, plus};
-use crate::affiliate::campaign::{ProductRate, Rate, Terms};
+use super::split::split_by_weights;
+use super::{ArithmeticError, minus, plus};
+use crate::affiliate::campaign::{CommissionRate, CommissionTerms, ProductRate};
 use crate::affiliate::money::BasisPoints;
 use crate::affiliate::sale::{Sale, SaleLine};
 
 /// Where a rate comes from.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
-pub enum Rule {
+pub enum RateSource {
     /// The partner has one of its own.
     Override,
     /// The campaign has one for a product, or for one price of it.
@@ -43,7 +43,7 @@ pub enum Rule {
 /// What a group of lines earns.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
-pub enum Share {
+pub enum RateShare {
     /// A share of what was paid for it.
     Percent(BasisPoints),
     /// A fixed amount, once.
@@ -57,20 +57,20 @@ pub enum Share {
 
 /// Lines of a sale that have one rate.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
-pub struct Group {
+pub struct RateGroup {
     /// Where the rate comes from.
-    pub rule: Rule,
+    pub rule: RateSource,
     /// What it earns.
-    pub share: Share,
+    pub share: RateShare,
     /// Its part of the base.
     pub base: i64,
 }
 
 /// What a partner is offered at the time of a sale.
 #[derive(Debug, Clone, Copy)]
-pub struct Offer<'a> {
+pub struct RateOffer<'a> {
     /// The campaign's terms.
-    pub terms: &'a Terms,
+    pub terms: &'a CommissionTerms,
     /// The partner's own rate.
     pub commission_override: Option<BasisPoints>,
     /// How many paying customers the partner brought, the one that is converting now among them.
@@ -82,15 +82,15 @@ pub struct Offer<'a> {
 ///
 /// # Errors
 /// A negative fixed amount; figures that are too large.
-pub fn groups(sale: &Sale, base: i64, offer: &Offer<'_>) -> Result<Vec<Group>, ArithmeticError> {
+pub fn rate_groups(sale: &Sale, base: i64, offer: &RateOffer<'_>) -> Result<Vec<RateGroup>, ArithmeticError> {
     if let Some(own) = offer.commission_override {
-        return Ok(vec![Group { rule: Rule::Override, share: Share::Percent(own), base }]);
+        return Ok(vec![RateGroup { rule: RateSource::Override, share: RateShare::Percent(own), base }]);
     }
     let mut found: Vec<(Option<&ProductRate>, i128)> = Vec::new();
     for line in &sale.lines {
         let rate = product_rate(line, &offer.terms.products);
-        let net = net(line)?;
-        match found.iter_mut().find(|(known, _)| same(*known, rate)) {
+        let net = net_amount(line)?;
+        match found.iter_mut().find(|(known, _)| is_same_rate(*known, rate)) {
             Some((_, sum)) => *sum = plus(*sum, net)?,
             None => found.push((rate, net)),
         }
@@ -101,13 +101,13 @@ pub fn groups(sale: &Sale, base: i64, offer: &Offer<'_>) -> Result<Vec<Group>, A
         found.push((None, 1));
     }
     let weights: Vec<i128> = found.iter().map(|(_, net)| *net).collect();
-    let parts = split(base, &weights)?;
-    found.into_iter().zip(parts).map(|((rate, _), base)| group(rate, base, offer)).collect()
+    let parts = split_by_weights(base, &weights)?;
+    found.into_iter().zip(parts).map(|((rate, _), base)| rate_group(rate, base, offer)).collect()
 }
 
 /// What was paid for a line: after discounts, without tax.
-fn net(line: &SaleLine) -> Result<i128, ArithmeticError> {
-    less(less(less(line.amount, line.discount)?, line.inclusive_tax)?, line.pretax_credit)
+fn net_amount(line: &SaleLine) -> Result<i128, ArithmeticError> {
+    minus(minus(minus(line.amount, line.discount)?, line.inclusive_tax)?, line.pretax_credit)
 }
 
 /// The rate of a line's price, or else of its product.
@@ -121,7 +121,7 @@ fn product_rate<'a>(line: &SaleLine, rates: &'a [ProductRate]) -> Option<&'a Pro
 }
 
 /// Whether two lines matched the same rate of the list (or none of it).
-fn same(a: Option<&ProductRate>, b: Option<&ProductRate>) -> bool {
+fn is_same_rate(a: Option<&ProductRate>, b: Option<&ProductRate>) -> bool {
     match (a, b) {
         (Some(a), Some(b)) => std::ptr::eq(a, b),
         (None, None) => true,
@@ -129,10 +129,10 @@ fn same(a: Option<&ProductRate>, b: Option<&ProductRate>) -> bool {
     }
 }
 
-fn group(rate: Option<&ProductRate>, base: i64, offer: &Offer<'_>) -> Result<Group, ArithmeticError> {
+fn rate_group(rate: Option<&ProductRate>, base: i64, offer: &RateOffer<'_>) -> Result<RateGroup, ArithmeticError> {
     let (rule, rate) = match rate {
         Some(ProductRate { product, price, rate, label, .. }) => {
-            let rule = Rule::Product { product: product.clone(), price: price.clone(), label: label.clone() };
+            let rule = RateSource::Product { product: product.clone(), price: price.clone(), label: label.clone() };
             (rule, *rate)
         }
         None => {
@@ -141,22 +141,24 @@ fn group(rate: Option<&ProductRate>, base: i64, offer: &Offer<'_>) -> Result<Gro
         }
     };
     let share = match rate {
-        None => Share::Excluded,
-        Some(Rate::Percent(points)) => Share::Percent(points),
-        Some(Rate::Flat(amount)) if amount < 0 => return Err(ArithmeticError::Negative("a flat commission")),
-        Some(Rate::Flat(amount)) => Share::Flat(amount),
+        None => RateShare::Excluded,
+        Some(CommissionRate::Percent(points)) => RateShare::Percent(points),
+        Some(CommissionRate::Flat(amount)) if amount < 0 => {
+            return Err(ArithmeticError::Negative("a flat commission"));
+        }
+        Some(CommissionRate::Flat(amount)) => RateShare::Flat(amount),
     };
-    Ok(Group { rule, share, base })
+    Ok(RateGroup { rule, share, base })
 }
 
 /// The rate of what no product's rate is about.
-fn tier_or_base(offer: &Offer<'_>) -> (Rule, Rate) {
+fn tier_or_base(offer: &RateOffer<'_>) -> (RateSource, CommissionRate) {
     let reached = offer.terms.tiers.iter().zip(0_u16..);
     let highest = reached
         .filter(|(tier, _)| tier.min_paid_customers <= offer.paying_customers)
         .max_by_key(|(tier, _)| tier.min_paid_customers);
     match highest {
-        Some((tier, index)) => (Rule::Tier { index, min_paid_customers: tier.min_paid_customers }, tier.rate),
-        None => (Rule::Base, offer.terms.base),
+        Some((tier, index)) => (RateSource::Tier { index, min_paid_customers: tier.min_paid_customers }, tier.rate),
+        None => (RateSource::Base, offer.terms.base),
     }
 }

@@ -1,12 +1,12 @@
 //! What is left of a sale's base when money was given back.
 
-use super::{ArithmeticError, half_up, less, narrow, times};
+use super::{ArithmeticError, divide_half_up, minus, narrow, times};
 
 /// `B' = round(B × (paid − refunded) / paid)`, halves up; nothing once all of it was given back.
 ///
 /// # Errors
 /// A sale for which nothing was paid, a negative refund, figures that are too large.
-pub fn remaining(base: i64, paid: i64, refunded: i64) -> Result<i64, ArithmeticError> {
+pub fn remaining_base(base: i64, paid: i64, refunded: i64) -> Result<i64, ArithmeticError> {
     if refunded < 0 {
         return Err(ArithmeticError::Negative("what was refunded"));
     }
@@ -16,7 +16,7 @@ pub fn remaining(base: i64, paid: i64, refunded: i64) -> Result<i64, ArithmeticE
     if refunded >= paid {
         return Ok(0);
     }
-    narrow(half_up(times(base, less(paid, refunded)?)?, paid.into())?)
+    narrow(divide_half_up(times(base, minus(paid, refunded)?)?, paid.into())?)
 }
 
 #[cfg(test)]
@@ -37,9 +37,9 @@ mod tests {
             (i64::MAX, i64::MAX, 1, i64::MAX - 1),
         ];
         for (base, paid, refunded, left) in table {
-            assert_eq!(remaining(base, paid, refunded), Ok(left), "{base} of {paid} less {refunded}");
+            assert_eq!(remaining_base(base, paid, refunded), Ok(left), "{base} of {paid} less {refunded}");
         }
-        assert_eq!(remaining(1, 0, 0), Err(ArithmeticError::Weightless));
-        assert_eq!(remaining(1, 1, -1), Err(ArithmeticError::Negative("what was refunded")));
+        assert_eq!(remaining_base(1, 0, 0), Err(ArithmeticError::Weightless));
+        assert_eq!(remaining_base(1, 1, -1), Err(ArithmeticError::Negative("what was refunded")));
     }
 }

@@ -2,14 +2,14 @@
 
 use std::cmp::Reverse;
 
-use super::{ArithmeticError, less, narrow, plus, times};
+use super::{ArithmeticError, minus, narrow, plus, times};
 
 /// The parts of `total`, one for each weight. No part is off its exact share by a whole unit or more; of equal
 /// remainders the first gets the unit. Neither the total nor a weight is negative.
 ///
 /// # Errors
 /// Weights that come to nothing; anything negative; figures that are too large.
-pub fn split(total: i64, weights: &[i128]) -> Result<Vec<i64>, ArithmeticError> {
+pub fn split_by_weights(total: i64, weights: &[i128]) -> Result<Vec<i64>, ArithmeticError> {
     if total < 0 {
         return Err(ArithmeticError::Negative("what is to be split"));
     }
@@ -24,7 +24,7 @@ pub fn split(total: i64, weights: &[i128]) -> Result<Vec<i64>, ArithmeticError> 
         let share = times(total, *weight)?;
         let part = narrow(share.checked_div(sum).ok_or(ArithmeticError::Weightless)?)?;
         remainders.push(share.checked_rem(sum).ok_or(ArithmeticError::Weightless)?);
-        left = narrow(less(left, part)?)?;
+        left = narrow(minus(left, part)?)?;
         parts.push(part);
     }
     if parts.is_empty() {
@@ -58,17 +58,17 @@ mod tests {
             (i64::MAX, &[1, 1], &[4_611_686_018_427_387_904, 4_611_686_018_427_387_903]),
         ];
         for (total, weights, parts) in table {
-            assert_eq!(split(total, weights).as_deref(), Ok(parts), "{total} by {weights:?}");
+            assert_eq!(split_by_weights(total, weights).as_deref(), Ok(parts), "{total} by {weights:?}");
         }
     }
 
     #[test]
     fn nonsense_is_refused() {
-        assert_eq!(split(5, &[]), Err(ArithmeticError::Weightless));
-        assert_eq!(split(5, &[0, 0]), Err(ArithmeticError::Weightless));
-        assert_eq!(split(-5, &[1]), Err(ArithmeticError::Negative("what is to be split")));
-        assert_eq!(split(5, &[-1, 3]), Err(ArithmeticError::Negative("a weight")));
-        assert_eq!(split(i64::MAX, &[i128::MAX]), Err(ArithmeticError::TooLarge));
-        assert_eq!(split(1, &[i128::MAX, 1]), Err(ArithmeticError::TooLarge));
+        assert_eq!(split_by_weights(5, &[]), Err(ArithmeticError::Weightless));
+        assert_eq!(split_by_weights(5, &[0, 0]), Err(ArithmeticError::Weightless));
+        assert_eq!(split_by_weights(-5, &[1]), Err(ArithmeticError::Negative("what is to be split")));
+        assert_eq!(split_by_weights(5, &[-1, 3]), Err(ArithmeticError::Negative("a weight")));
+        assert_eq!(split_by_weights(i64::MAX, &[i128::MAX]), Err(ArithmeticError::TooLarge));
+        assert_eq!(split_by_weights(1, &[i128::MAX, 1]), Err(ArithmeticError::TooLarge));
     }
 }

@@ -10,7 +10,7 @@ use crate::id::PayoutId;
 
 words! {
     /// Why a commission was taken back.
-    Reason {
+    ReversalReason {
         /// The customer got all of the money back, or so much of it that the commission comes to nothing.
         Refund = "refund",
         /// The customer's bank took the money back.
@@ -28,24 +28,24 @@ words! {
     }
 }
 
-impl Reason {
+impl ReversalReason {
     /// Whether it follows from what the processor says of the sale, and goes when that does.
     #[must_use]
-    pub fn is_of_the_sale(self) -> bool {
+    pub fn follows_from_sale(self) -> bool {
         matches!(self, Self::Refund | Self::Dispute)
     }
 }
 
 /// Why a commission neither earns nor is paid for the time being.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
-pub struct Frozen {
+pub struct FreezeReasons {
     /// The customer's bank asks about the charge.
     pub inquiry: bool,
     /// The owner is to look at the referral.
     pub review: bool,
 }
 
-impl Frozen {
+impl FreezeReasons {
     /// Whether it is.
     #[must_use]
     pub fn is_frozen(self) -> bool {
@@ -57,7 +57,7 @@ impl Frozen {
 /// commission is its partner's.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
-pub enum Comparison {
+pub enum ReconciliationState {
     /// It is not to be asked: there is no charge, or nobody to ask.
     #[default]
     Needless,
@@ -67,10 +67,10 @@ pub enum Comparison {
     Done(Timestamp),
 }
 
-impl Comparison {
+impl ReconciliationState {
     /// Whether there is nothing to ask.
     #[must_use]
-    pub fn is_needless(&self) -> bool {
+    pub fn is_not_needed(&self) -> bool {
         matches!(self, Self::Needless)
     }
 }
@@ -78,18 +78,18 @@ impl Comparison {
 /// What became of a commission.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
-pub enum Status {
+pub enum CommissionState {
     /// Waits for the end of the hold.
     Pending {
         /// Whether it may not earn for now.
-        frozen: Frozen,
+        frozen: FreezeReasons,
     },
     /// Its partner's, and in no payout.
     Earned {
         /// Since when.
         earned_at: Timestamp,
         /// Whether no payout may take it for now.
-        frozen: Frozen,
+        frozen: FreezeReasons,
     },
     /// Its partner's, and in a payout that did not go out yet.
     InPayout {
@@ -112,13 +112,13 @@ pub enum Status {
         /// When.
         reversed_at: Timestamp,
         /// Why.
-        reason: Reason,
+        reason: ReversalReason,
         /// Since when it had been its partner's, if it was.
         earned_at: Option<Timestamp>,
     },
 }
 
-impl Status {
+impl CommissionState {
     /// The word on the wire: in a payout it still is `earned`.
     #[must_use]
     pub fn word(self) -> &'static str {
@@ -135,9 +135,9 @@ impl Status {
     pub fn earned_at(self) -> Option<Timestamp> {
         match self {
             Self::Pending { .. } => None,
-            Self::Earned { earned_at, .. }
-            | Self::InPayout { earned_at, .. }
-            | Self::Paid { earned_at, .. } => Some(earned_at),
+            Self::Earned { earned_at, .. } | Self::InPayout { earned_at, .. } | Self::Paid { earned_at, .. } => {
+                Some(earned_at)
+            }
             Self::Reversed { earned_at, .. } => earned_at,
         }
     }
@@ -150,7 +150,7 @@ impl Status {
 
     /// When and why it was taken back.
     #[must_use]
-    pub fn reversed(self) -> Option<(Timestamp, Reason)> {
+    pub fn reversed(self) -> Option<(Timestamp, ReversalReason)> {
         if let Self::Reversed { reversed_at, reason, .. } = self { Some((reversed_at, reason)) } else { None }
     }
 
@@ -165,17 +165,17 @@ impl Status {
 
     /// Why it neither earns nor is paid for the time being.
     #[must_use]
-    pub fn frozen(self) -> Frozen {
+    pub fn frozen(self) -> FreezeReasons {
         match self {
             Self::Pending { frozen } | Self::Earned { frozen, .. } => frozen,
-            Self::InPayout { .. } | Self::Paid { .. } | Self::Reversed { .. } => Frozen::default(),
+            Self::InPayout { .. } | Self::Paid { .. } | Self::Reversed { .. } => FreezeReasons::default(),
         }
     }
 }
 
 /// Why a commission does not move so.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Error)]
-pub enum Refused {
+pub enum CommissionError {
     /// It is paid: nothing takes it back.
     #[error("the commission is paid already")]
     Paid,
@@ -208,7 +208,7 @@ pub enum Refused {
     },
 }
 
-impl Refused {
+impl CommissionError {
     /// Whether it can never be asked for in that state, rather than not now: the API's 403 for a line that is paid or
     /// promised.
     #[must_use]

@@ -7,8 +7,8 @@
 use jiff::Timestamp;
 use serde::{Deserialize, Serialize};
 
-use super::super::sale::Returned;
-use super::Reason;
+use super::super::sale::SaleReturns;
+use super::ReversalReason;
 
 /// What does not take a commission back again.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
@@ -27,28 +27,27 @@ pub enum Waiver {
         told_at: Option<Timestamp>,
     },
     /// Any other reason.
-    Reason(Reason),
+    Reason(ReversalReason),
 }
 
 impl Waiver {
     /// Whether all that was given back of a sale was waived: it is no more than it was, and nothing tells of a time since
     /// then at which it was less than all.
-    pub(super) fn covers(&self, returned: &Returned) -> bool {
+    pub(super) fn covers(&self, returned: &SaleReturns) -> bool {
         let Self::Refund { refunded, told_at } = self else { return false };
         returned.refunded <= *refunded && returned.in_part_at <= *told_at
     }
 }
 
 /// Waives what a commission was taken back for, as it is by what is known of its sale.
-pub(super) fn waive(waived: &mut Vec<Waiver>, reason: Reason, returned: &Returned) {
+pub(super) fn add_waiver(waived: &mut Vec<Waiver>, reason: ReversalReason, returned: &SaleReturns) {
     match reason {
-        Reason::Dispute => {
-            let known =
-                returned.disputes_that_take_back().map(|(id, _)| Waiver::Dispute { dispute: id.to_owned() });
+        ReversalReason::Dispute => {
+            let known = returned.reversing_disputes().map(|(id, _)| Waiver::Dispute { dispute: id.to_owned() });
             let new: Vec<_> = known.filter(|dispute| !waived.contains(dispute)).collect();
             waived.extend(new);
         }
-        Reason::Refund => {
+        ReversalReason::Refund => {
             // What was waived before is a part of it.
             waived.retain(|waiver| !matches!(waiver, Waiver::Refund { .. }));
             waived.push(Waiver::Refund { refunded: returned.refunded, told_at: returned.told_at });

@@ -1,9 +1,9 @@
 //! Whether a partner is paid in a run, in one currency, and why not (completions-affiliate.md 2.5).
 
 use super::super::arithmetic::ArithmeticError;
-use super::super::commission::{Commission, Status};
+use super::super::commission::{Commission, CommissionState};
 use super::super::partner::{Partner, PartnerStatus};
-use super::super::program::Settings;
+use super::super::program::ProgramSettings;
 use super::SkipReason;
 use jiff::Timestamp;
 
@@ -12,7 +12,7 @@ pub const SUM_MAX: i64 = i64::MAX / 4;
 
 /// What a partner has earned in one currency by the cutoff, and may or may not get.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
-pub struct Group {
+pub struct PayoutCandidate {
     /// Lines that nothing holds back.
     pub earned: i64,
     /// Lines whose referral the owner is to look at.
@@ -27,18 +27,18 @@ pub struct Group {
 
 /// What a run does about a partner and a currency.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
-pub struct Verdict {
+pub struct PayoutDecision {
     /// It pays so much.
     pub pays: Option<i64>,
     /// It leaves out so much, for these reasons.
     pub skipped: Vec<(SkipReason, i64)>,
 }
 
-impl Group {
+impl PayoutCandidate {
     /// Counts a line in. Whether a payout may take it. A line with which the sum would be larger than [`SUM_MAX`] is left
     /// for the next run.
-    pub fn count(&mut self, line: &Commission, cutoff: Timestamp) -> bool {
-        let Status::Earned { earned_at, frozen } = line.status else { return false };
+    pub fn add_line(&mut self, line: &Commission, cutoff: Timestamp) -> bool {
+        let CommissionState::Earned { earned_at, frozen } = line.status else { return false };
         if earned_at > cutoff {
             self.later = self.later.saturating_add(line.amount).min(SUM_MAX);
             return false;
@@ -57,12 +57,12 @@ impl Group {
     ///
     /// # Errors
     /// It comes to more than can be counted.
-    pub fn judge(
+    pub fn decide(
         &self,
         partner: &Partner,
-        settings: &Settings,
+        settings: &ProgramSettings,
         minimum: i64,
-    ) -> Result<Verdict, ArithmeticError> {
+    ) -> Result<PayoutDecision, ArithmeticError> {
         let held = self.under_review.checked_add(self.disputed).ok_or(ArithmeticError::TooLarge)?;
         let all = self.earned.checked_add(held).ok_or(ArithmeticError::TooLarge)?;
         let net = self.earned.checked_add(self.owed).ok_or(ArithmeticError::TooLarge)?;
@@ -71,7 +71,7 @@ impl Group {
         } else {
             Some(SkipReason::NotActive)
         };
-        let mut verdict = Verdict::default();
+        let mut verdict = PayoutDecision::default();
         if let Some(reason) = barred {
             let all = all.checked_add(self.later).ok_or(ArithmeticError::TooLarge)?;
             verdict.skipped.extend((all > 0).then_some((reason, all)));
@@ -99,8 +99,8 @@ impl Group {
 mod tests {
     use super::*;
     use crate::affiliate::partner::{PartnerSource, PayoutDestination};
-    use crate::affiliate::program::{Mode, PayoutMethod};
-    use crate::domain::SealedKey;
+    use crate::affiliate::program::{PayoutMethod, ProcessorMode};
+    use crate::domain::SealedSecret;
     use crate::id::{AccountId, CampaignId, PartnerId, PartnerLinkId};
 
     fn partner(status: PartnerStatus, payout: Option<PayoutDestination>) -> Partner {
@@ -123,7 +123,7 @@ mod tests {
             payouts_failed: 0,
             notes: None,
             postback_url: None,
-            postback_secret: SealedKey(String::new()),
+            postback_secret: SealedSecret(String::new()),
             email_opt_out: false,
             commission_override: None,
             primary_link: PartnerLinkId::new(now, 1),
@@ -146,8 +146,8 @@ mod tests {
         use PartnerStatus::{Active, Invited, Pending, Rejected, Suspended};
         use SkipReason::{AfterCutoff, BelowMinimum, Disputed, NotActive, NotReady, UnderReview};
         let able = || paid_by(PayoutMethod::Paypal, true);
-        let group = |earned, under_review, disputed, owed| Group { earned, under_review, disputed, owed, later: 0 };
-        let later = |earned| Group { earned, later: 70, ..Group::default() };
+        let group = |earned, under_review, disputed, owed| PayoutCandidate { earned, under_review, disputed, owed, later: 0 };
+        let later = |earned| PayoutCandidate { earned, later: 70, ..PayoutCandidate::default() };
         // Standing, destination, what there is, the minimum: what is paid, and what is left out.
         let cases = [
             (Active, able(), group(1_000, 0, 0, 0), 0, Some(1_000), vec![]),
@@ -174,13 +174,13 @@ mod tests {
             (Active, able(), later(5), 0, Some(5), vec![(AfterCutoff, 70)]),
             (Active, None, later(5), 0, None, vec![(NotReady, 75)]),
         ];
-        let mut settings = Settings::new("https://shop.example".to_owned(), "usd".parse().unwrap(), Mode::Live);
+        let mut settings = ProgramSettings::new("https://shop.example".to_owned(), "usd".parse().unwrap(), ProcessorMode::Live);
         settings.allowed_methods.retain(|method| *method != PayoutMethod::Wise);
         for (status, payout, group, minimum, pays, skipped) in cases {
-            let verdict = group.judge(&partner(status, payout), &settings, minimum);
-            assert_eq!(verdict, Ok(Verdict { pays, skipped }), "{status} {group:?} {minimum}");
+            let verdict = group.decide(&partner(status, payout), &settings, minimum);
+            assert_eq!(verdict, Ok(PayoutDecision { pays, skipped }), "{status} {group:?} {minimum}");
         }
         let much = group(i64::MAX, 1, 0, 0);
-        assert_eq!(much.judge(&partner(Active, able()), &settings, 0), Err(ArithmeticError::TooLarge));
+        assert_eq!(much.decide(&partner(Active, able()), &settings, 0), Err(ArithmeticError::TooLarge));
     }
 }

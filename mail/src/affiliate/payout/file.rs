@@ -6,11 +6,11 @@
 use super::super::program::PayoutMethod;
 use super::super::word::words;
 use super::Payout;
-use crate::csv::{self, Cell};
+use crate::csv::{self, CsvCell};
 
 words! {
     /// What a file is for.
-    Format {
+    PayoutFileFormat {
         /// PayPal's mass payments.
         Paypal = "paypal",
         /// Wise's batch payments by email.
@@ -22,7 +22,7 @@ words! {
 
 /// A payout that stands in a file.
 #[derive(Debug, Clone, Copy)]
-pub struct Entry<'a> {
+pub struct PayoutFileRow<'a> {
     /// The payout.
     pub payout: &'a Payout,
     /// The partner's name.
@@ -31,10 +31,10 @@ pub struct Entry<'a> {
     pub email: &'a str,
 }
 
-impl Format {
+impl PayoutFileFormat {
     /// What a method is paid by.
     #[must_use]
-    pub const fn of(method: PayoutMethod) -> Self {
+    pub const fn for_method(method: PayoutMethod) -> Self {
         match method {
             PayoutMethod::Paypal => Self::Paypal,
             PayoutMethod::Wise => Self::Wise,
@@ -44,7 +44,7 @@ impl Format {
 
     /// Whether payouts by a method can stand in it: PayPal and Wise pay to addresses.
     #[must_use]
-    pub const fn takes(self, method: PayoutMethod) -> bool {
+    pub const fn accepts_method(self, method: PayoutMethod) -> bool {
         matches!(self, Self::Generic) || matches!(method, PayoutMethod::Paypal | PayoutMethod::Wise)
     }
 
@@ -89,49 +89,49 @@ impl Format {
     }
 
     /// Writes the names of the columns.
-    pub fn begin(self, out: &mut String) {
-        csv::write(out, &self.columns().iter().map(|name| Cell::text(name)).collect::<Vec<_>>());
+    pub fn write_header(self, out: &mut String) {
+        csv::write_record(out, &self.columns().iter().map(|name| CsvCell::text(name)).collect::<Vec<_>>());
     }
 
     /// Writes a payout.
-    pub fn write(self, out: &mut String, entry: Entry<'_>) {
-        let Entry { payout, name, email } = entry;
-        let id = || Cell::made(payout.id);
-        let amount = || Cell::number(payout.currency.written(payout.amount));
-        let currency = || Cell::made(payout.currency.as_str().to_uppercase());
-        let destination = || Cell::text(&payout.destination);
+    pub fn write_row(self, out: &mut String, entry: PayoutFileRow<'_>) {
+        let PayoutFileRow { payout, name, email } = entry;
+        let id = || CsvCell::from_display(payout.id);
+        let amount = || CsvCell::number(payout.currency.format_amount(payout.amount));
+        let currency = || CsvCell::from_display(payout.currency.as_str().to_uppercase());
+        let destination = || CsvCell::text(&payout.destination);
         match self {
             Self::Paypal => {
-                let note = Cell::made(format!("Affiliate payout {}", payout.id));
-                csv::write(out, &[destination(), amount(), currency(), id(), note]);
+                let note = CsvCell::from_display(format!("Affiliate payout {}", payout.id));
+                csv::write_record(out, &[destination(), amount(), currency(), id(), note]);
             }
-            Self::Wise => csv::write(
+            Self::Wise => csv::write_record(
                 out,
                 &[
-                    Cell::text(name),
+                    CsvCell::text(name),
                     destination(),
                     id(),
                     // The partner gets just this amount; who pays has the fees.
-                    Cell::text("target"),
+                    CsvCell::text("target"),
                     amount(),
                     currency(),
                     currency(),
-                    Cell::text("EMAIL"),
+                    CsvCell::text("EMAIL"),
                 ],
             ),
-            Self::Generic => csv::write(
+            Self::Generic => csv::write_record(
                 out,
                 &[
                     id(),
-                    Cell::made(payout.run),
-                    Cell::made(payout.partner),
-                    Cell::text(name),
-                    Cell::text(email),
-                    Cell::text(payout.method.as_str()),
+                    CsvCell::from_display(payout.run),
+                    CsvCell::from_display(payout.partner),
+                    CsvCell::text(name),
+                    CsvCell::text(email),
+                    CsvCell::text(payout.method.as_str()),
                     destination(),
                     amount(),
                     currency(),
-                    Cell::number(payout.amount),
+                    CsvCell::number(payout.amount),
                 ],
             ),
         }
@@ -143,7 +143,7 @@ mod tests {
     use jiff::Timestamp;
 
     use super::*;
-    use crate::affiliate::payout::{Asking, PayoutState};
+    use crate::affiliate::payout::{PayoutState, TransferAttempts};
     use crate::id::{AccountId, PartnerId, PayoutId, PayoutRunId};
 
     fn payout(method: PayoutMethod, (amount, currency): (i64, &str), destination: &str) -> Payout {
@@ -162,7 +162,7 @@ mod tests {
             state: PayoutState::Open,
             trail: None,
             transfer: None,
-            asking: Asking::default(),
+            asking: TransferAttempts::default(),
             reference: None,
             failure_reason: None,
             paid_at: None,
@@ -172,9 +172,9 @@ mod tests {
         }
     }
 
-    fn written(format: Format, payout: &Payout, name: &str) -> String {
+    fn written(format: PayoutFileFormat, payout: &Payout, name: &str) -> String {
         let mut out = String::new();
-        format.write(&mut out, Entry { payout, name, email: "ada@example.org" });
+        format.write_row(&mut out, PayoutFileRow { payout, name, email: "ada@example.org" });
         out
     }
 
@@ -185,19 +185,19 @@ mod tests {
         const GENERIC: &str = "pay_00000000000000000000000001,prn_00000000000000000000000002,aff_00000000000000000000000003";
         // Format, amount, destination, name: the row.
         let cases = [
-            (Format::Paypal, (1_000, "usd"), "a@b.example", "Ada", format!("a@b.example,10.00,USD,{ID},Affiliate payout {ID}\r\n")),
-            (Format::Paypal, (396, "jpy"), "a@b.example", "Ada", format!("a@b.example,396,JPY,{ID},Affiliate payout {ID}\r\n")),
-            (Format::Paypal, (770, "kwd"), "=a@b.example", "Ada", format!("'=a@b.example,0.770,KWD,{ID},Affiliate payout {ID}\r\n")),
-            (Format::Wise, (5, "eur"), "a@b.example", "Ada L", format!("Ada L,a@b.example,{ID},target,0.05,EUR,EUR,EMAIL\r\n")),
-            (Format::Wise, (5, "eur"), "a@b.example", "=HYPERLINK(\"x\")", format!("\"'=HYPERLINK(\"\"x\"\")\",a@b.example,{ID},target,0.05,EUR,EUR,EMAIL\r\n")),
-            (Format::Generic, (1_250, "usd"), "IBAN DE02\nBank", "@ada", format!("{GENERIC},'@ada,ada@example.org,bank,\"IBAN DE02\nBank\",12.50,USD,1250\r\n")),
-            (Format::Generic, (1, "usd"), "\tx", "-1+2", format!("{GENERIC},'-1+2,ada@example.org,bank,\"'\tx\",0.01,USD,1\r\n")),
-            (Format::Generic, (1, "usd"), "\rx", "a,b", format!("{GENERIC},\"a,b\",ada@example.org,bank,\"'\rx\",0.01,USD,1\r\n")),
+            (PayoutFileFormat::Paypal, (1_000, "usd"), "a@b.example", "Ada", format!("a@b.example,10.00,USD,{ID},Affiliate payout {ID}\r\n")),
+            (PayoutFileFormat::Paypal, (396, "jpy"), "a@b.example", "Ada", format!("a@b.example,396,JPY,{ID},Affiliate payout {ID}\r\n")),
+            (PayoutFileFormat::Paypal, (770, "kwd"), "=a@b.example", "Ada", format!("'=a@b.example,0.770,KWD,{ID},Affiliate payout {ID}\r\n")),
+            (PayoutFileFormat::Wise, (5, "eur"), "a@b.example", "Ada L", format!("Ada L,a@b.example,{ID},target,0.05,EUR,EUR,EMAIL\r\n")),
+            (PayoutFileFormat::Wise, (5, "eur"), "a@b.example", "=HYPERLINK(\"x\")", format!("\"'=HYPERLINK(\"\"x\"\")\",a@b.example,{ID},target,0.05,EUR,EUR,EMAIL\r\n")),
+            (PayoutFileFormat::Generic, (1_250, "usd"), "IBAN DE02\nBank", "@ada", format!("{GENERIC},'@ada,ada@example.org,bank,\"IBAN DE02\nBank\",12.50,USD,1250\r\n")),
+            (PayoutFileFormat::Generic, (1, "usd"), "\tx", "-1+2", format!("{GENERIC},'-1+2,ada@example.org,bank,\"'\tx\",0.01,USD,1\r\n")),
+            (PayoutFileFormat::Generic, (1, "usd"), "\rx", "a,b", format!("{GENERIC},\"a,b\",ada@example.org,bank,\"'\rx\",0.01,USD,1\r\n")),
         ];
         for (format, money, destination, name, wanted) in cases {
             let row = written(format, &payout(PayoutMethod::Bank, money, destination), name);
             assert_eq!(row, wanted);
-            let columns = csv::Records::new(&row).next().unwrap().fields.unwrap().len();
+            let columns = csv::CsvReader::new(&row).next().unwrap().fields.unwrap().len();
             assert_eq!(columns, format.columns().len());
         }
         assert!(ID.len() <= 30, "PayPal takes ids of 30 characters");
@@ -206,9 +206,12 @@ mod tests {
     #[test]
     fn formats_follow_methods() {
         let mut begun = String::new();
-        Format::Paypal.begin(&mut begun);
+        PayoutFileFormat::Paypal.write_header(&mut begun);
         assert_eq!(begun, "email,amount,currency,id,note\r\n");
-        assert_eq!(Format::of(PayoutMethod::Bank), Format::Generic);
-        assert!(Format::Wise.takes(PayoutMethod::Paypal) && !Format::Wise.takes(PayoutMethod::Bank));
+        assert_eq!(PayoutFileFormat::for_method(PayoutMethod::Bank), PayoutFileFormat::Generic);
+        assert!(
+            PayoutFileFormat::Wise.accepts_method(PayoutMethod::Paypal)
+                && !PayoutFileFormat::Wise.accepts_method(PayoutMethod::Bank)
+        );
     }
 }

@@ -4,21 +4,23 @@ use jiff::Timestamp;
 
 use super::super::arithmetic::ArithmeticError;
 use super::super::arithmetic::amount;
-use super::super::campaign::Terms;
-use super::super::commission::{Commission, Comparison, Frozen, Origin, Snapshot, Status};
+use super::super::campaign::CommissionTerms;
+use super::super::commission::{
+    Commission, CommissionOrigin, CommissionState, FreezeReasons, ReconciliationState, TermsSnapshot,
+};
 use super::super::window;
-use super::{Barred, Rules, Step, Written};
+use super::{LineChange, LineUpdate, ProgramRules, ReferralBar};
 use crate::id::{CampaignId, CommissionId, PartnerId, ReferralId};
 
 /// A lead, as it is recorded.
 #[derive(Debug, Clone, Copy)]
-pub struct Lead<'a> {
+pub struct LeadInput<'a> {
     /// The referral.
     pub referral: ReferralId,
     /// When it was recorded: the hold begins then.
     pub created_at: Timestamp,
     /// Why it earns nothing.
-    pub barred: Option<Barred>,
+    pub barred: Option<ReferralBar>,
     /// Whether the owner is to look at it first: the referral is under review, or the partner had its bounties of the day.
     pub is_under_review: bool,
     /// Whose lead it is.
@@ -28,7 +30,7 @@ pub struct Lead<'a> {
     /// The campaign's `rev`.
     pub campaign_rev: u64,
     /// The campaign's terms.
-    pub terms: &'a Terms,
+    pub terms: &'a CommissionTerms,
     /// The id of the line.
     pub id: CommissionId,
     /// The time, for what is written.
@@ -40,7 +42,7 @@ pub struct Lead<'a> {
 ///
 /// # Errors
 /// A negative bounty, or a hold that goes beyond the calendar.
-pub fn bounty(rules: &Rules, lead: &Lead<'_>) -> Result<Option<Written>, ArithmeticError> {
+pub fn bounty_line(rules: &ProgramRules, lead: &LeadInput<'_>) -> Result<Option<LineUpdate>, ArithmeticError> {
     let terms = lead.terms;
     if terms.lead_bounty < 0 {
         return Err(ArithmeticError::Negative("a bounty"));
@@ -54,13 +56,13 @@ pub fn bounty(rules: &Rules, lead: &Lead<'_>) -> Result<Option<Written>, Arithme
         account: rules.account,
         partner: lead.partner,
         referral: lead.referral,
-        origin: Origin::Bounty,
+        origin: CommissionOrigin::Bounty,
         amount,
         currency: rules.currency,
-        status: Status::Pending { frozen: Frozen { review: lead.is_under_review, inquiry: false } },
+        status: CommissionState::Pending { frozen: FreezeReasons { review: lead.is_under_review, inquiry: false } },
         earns_at: window::earns_at(lead.created_at, terms.hold_days)?,
-        comparison: Comparison::Needless,
-        snapshot: Snapshot {
+        comparison: ReconciliationState::Needless,
+        snapshot: TermsSnapshot {
             campaign: lead.campaign,
             campaign_rev: lead.campaign_rev,
             hold_days: terms.hold_days,
@@ -71,33 +73,33 @@ pub fn bounty(rules: &Rules, lead: &Lead<'_>) -> Result<Option<Written>, Arithme
         updated_at: lead.now,
         rev: 1,
     };
-    let mut steps = vec![Step::Created];
+    let mut steps = vec![LineChange::Created];
     if lead.is_under_review {
-        steps.push(Step::Frozen);
+        steps.push(LineChange::Frozen);
     }
     if line.earn(lead.now).is_ok() {
-        steps.push(Step::Earned);
+        steps.push(LineChange::Earned);
     }
-    Ok(Some(Written { line, steps }))
+    Ok(Some(LineUpdate { line, changes: steps }))
 }
 
 #[cfg(test)]
 mod tests {
-    use super::super::world::{World, at, partner, payout};
-    use super::super::{Booked, settle_bounty};
+    use super::super::world::{Scenario, at, partner, payout};
+    use super::super::{LedgerLine, update_bounty};
     use super::*;
-    use crate::affiliate::commission::Reason;
+    use crate::affiliate::commission::ReversalReason;
     use crate::affiliate::program::AfterPayout;
     use crate::id::AccountId;
 
-    fn write(world: &World) -> Result<Option<Written>, ArithmeticError> {
-        let rules = Rules {
+    fn write(world: &Scenario) -> Result<Option<LineUpdate>, ArithmeticError> {
+        let rules = ProgramRules {
             account: AccountId::new(Timestamp::UNIX_EPOCH, 1),
             currency: world.currency,
             suspended_accrue: true,
             after_payout: AfterPayout::Absorb,
         };
-        let lead = Lead {
+        let lead = LeadInput {
             referral: world.customer().referral,
             created_at: at("2026-03-01T00:00:00Z"),
             barred: world.barred,
@@ -109,11 +111,11 @@ mod tests {
             id: CommissionId::new(Timestamp::UNIX_EPOCH, 1),
             now: world.now,
         };
-        bounty(&rules, &lead)
+        bounty_line(&rules, &lead)
     }
 
-    fn of(change: fn(&mut World)) -> World {
-        let mut world = World::new();
+    fn of(change: fn(&mut Scenario)) -> Scenario {
+        let mut world = Scenario::new();
         world.terms.lead_bounty = 500;
         change(&mut world);
         world
@@ -124,13 +126,13 @@ mod tests {
         // No cap holds for it.
         let line = write(&of(|w| w.terms.max_commission = Some(10))).unwrap().unwrap().line;
         assert_eq!((line.amount, line.sale_amount(), line.status.word()), (500, 0, "pending"));
-        assert_eq!((line.level().number(), line.sold()), (1, None));
+        assert_eq!((line.level().number(), line.sold_invoice()), (1, None));
         assert_eq!(line.earns_at, at("2026-03-31T00:00:00Z"));
         assert_eq!(line.formula(), "5.00 usd for a lead");
-        let steps = |change| write(&of(change)).unwrap().map(|written| written.steps);
-        assert_eq!(steps(|w| w.terms.hold_days = 0), Some(vec![Step::Created, Step::Earned]));
-        assert_eq!(steps(|w| w.is_under_review = true), Some(vec![Step::Created, Step::Frozen]));
-        assert_eq!(steps(|w| w.barred = Some(Barred::Blocked)), None);
+        let steps = |change| write(&of(change)).unwrap().map(|written| written.changes);
+        assert_eq!(steps(|w| w.terms.hold_days = 0), Some(vec![LineChange::Created, LineChange::Earned]));
+        assert_eq!(steps(|w| w.is_under_review = true), Some(vec![LineChange::Created, LineChange::Frozen]));
+        assert_eq!(steps(|w| w.barred = Some(ReferralBar::Blocked)), None);
         assert_eq!(steps(|w| w.terms.lead_bounty = 0), None);
         assert!(write(&of(|w| w.terms.lead_bounty = -1)).is_err());
     }
@@ -140,24 +142,24 @@ mod tests {
         let mut world = of(|_| {});
         let mut line = write(&world).unwrap().unwrap().line;
         let now = at("2026-04-15T00:00:00Z");
-        let settle = |world: &World, line: &mut Commission, is_locked: bool| {
-            let booked = Booked { is_locked, ..Booked::new(line) };
-            let written = settle_bounty(&booked, &world.customer(), now)?;
+        let settle = |world: &Scenario, line: &mut Commission, is_locked: bool| {
+            let booked = LedgerLine { is_locked, ..LedgerLine::new(line) };
+            let written = update_bounty(&booked, &world.customer(), now)?;
             *line = written.line;
-            assert_eq!(settle_bounty(&Booked::new(line), &world.customer(), now), None, "a second time");
-            Some(written.steps)
+            assert_eq!(update_bounty(&LedgerLine::new(line), &world.customer(), now), None, "a second time");
+            Some(written.changes)
         };
         assert_eq!(settle(&world, &mut line, false), None);
         world.is_under_review = true;
-        assert_eq!(settle(&world, &mut line, false), Some(vec![Step::Frozen]));
+        assert_eq!(settle(&world, &mut line, false), Some(vec![LineChange::Frozen]));
         world.is_under_review = false;
-        assert_eq!(settle(&world, &mut line, false), Some(vec![Step::Thawed]));
+        assert_eq!(settle(&world, &mut line, false), Some(vec![LineChange::Thawed]));
         line.earn(now).unwrap();
         line.enter_payout(payout(), now).unwrap();
-        world.barred = Some(Barred::Rejected);
+        world.barred = Some(ReferralBar::Rejected);
         assert_eq!(settle(&world, &mut line, true), None, "it is out of reach");
         let steps = settle(&world, &mut line, false);
-        assert_eq!(steps, Some(vec![Step::LeftPayout(payout()), Step::Reversed(Reason::Fraud)]));
+        assert_eq!(steps, Some(vec![LineChange::LeftPayout(payout()), LineChange::Reversed(ReversalReason::Fraud)]));
         world.barred = None;
         assert_eq!(settle(&world, &mut line, false), None, "allowing the referral brings no line back");
     }

@@ -3,30 +3,33 @@
 use serde::{Deserialize, Serialize};
 
 use super::super::arithmetic::amount::{self, Payable};
-use super::super::arithmetic::rate::{self, Group, Rule, Share};
+use super::super::arithmetic::rate::{self, RateGroup, RateShare, RateSource};
 use super::super::arithmetic::{ArithmeticError, base};
-use super::super::campaign::Duration;
+use super::super::campaign::CommissionDuration;
 use super::super::commission::{
-    Calculation, Cap, CapEffect, Commission, Comparison, Frozen, Level, Origin, Snapshot, Sold, Status,
+    CapEffect, Commission, CommissionCalculation, CommissionCap, CommissionLevel, CommissionOrigin, CommissionState,
+    FreezeReasons, ReconciliationState, SoldInvoice, TermsSnapshot,
 };
 use super::super::money::Currency;
 use super::super::window;
-use super::settle::settle;
-use super::{Barred, Booked, Known, Recruiter, Standing, Step, Worth, Written};
+use super::settle::update_line;
+use super::{
+    AccrualStatus, LedgerLine, LineChange, LineUpdate, RecomputeFacts, RecruiterInput, ReferralBar, SaleWorth,
+};
 use crate::id::{CommissionId, PartnerId};
 
 /// Why an invoice has no line.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
-pub enum Nothing {
+pub enum NoCommission {
     /// Nothing was paid, or it was paid before the customer was the partner's.
     NoSale,
     /// It carries the flag that excludes it, or its customer or subscription does.
     Excluded,
     /// Its referral earns nothing.
-    Barred(Barred),
+    Barred(ReferralBar),
     /// Its partner earns nothing.
-    Partner(Standing),
+    Partner(AccrualStatus),
     /// With `once`, another invoice was first.
     OnlyOnce,
     /// The customer's months are over.
@@ -35,11 +38,11 @@ pub enum Nothing {
     ComesToNothing,
 }
 
-impl Nothing {
+impl NoCommission {
     /// Whether it stays so: it was the owner's terms and the partner's standing, as they were, and nothing that the
     /// processor may tell of later.
     #[must_use]
-    pub fn is_for_good(self) -> bool {
+    pub fn is_permanent(self) -> bool {
         match self {
             Self::Partner(_) | Self::OnlyOnce | Self::TooLate | Self::ComesToNothing => true,
             // A flag that was met is kept by whoever met it.
@@ -49,134 +52,143 @@ impl Nothing {
 }
 
 /// The lines that an invoice is to have, as they are before anything came back; or why it has none.
-pub(super) fn lines(
-    known: &Known<'_>,
-    worth: Option<Worth>,
-) -> Result<Result<Vec<Commission>, Nothing>, ArithmeticError> {
-    let Some(worth) = worth else { return Ok(Err(Nothing::NoSale)) };
-    if let Some(nothing) = hindrance(known) {
+pub(super) fn initial_lines(
+    known: &RecomputeFacts<'_>,
+    worth: Option<SaleWorth>,
+) -> Result<Result<Vec<Commission>, NoCommission>, ArithmeticError> {
+    let Some(worth) = worth else { return Ok(Err(NoCommission::NoSale)) };
+    if let Some(nothing) = reason_for_none(known) {
         return Ok(Err(nothing));
     }
-    let groups = rate::groups(known.invoice.sale, worth.base, &known.seller.offer)?;
+    let groups = rate::rate_groups(known.invoice.sale, worth.base, &known.seller.offer)?;
     let recruiters = recruiters_groups(known, &groups);
-    let (first, fixed) = by_currency(known, groups)?;
+    let (first, fixed) = split_by_currency(known, groups)?;
     let partner = known.seller.partner;
     let [id, recruiters_id, fixed_id] = known.ids;
-    let sellers =
-        line(known, Shared { id, partner, level: Level::One, currency: first.currency }, first.groups)?;
-    let Some(sellers) = sellers else { return Ok(Err(Nothing::ComesToNothing)) };
+    let sellers = initial_line(
+        known,
+        LineOwner { id, partner, level: CommissionLevel::One, currency: first.currency },
+        first.groups,
+    )?;
+    let Some(sellers) = sellers else { return Ok(Err(NoCommission::ComesToNothing)) };
     let recruiters = match recruiters {
         Some((partner, groups)) => {
             let currency = known.invoice.sale.currency;
-            line(known, Shared { id: recruiters_id, partner, level: Level::Two, currency }, groups)?
+            initial_line(
+                known,
+                LineOwner { id: recruiters_id, partner, level: CommissionLevel::Two, currency },
+                groups,
+            )?
         }
         None => None,
     };
     let fixed = match fixed {
-        Some(InCurrency { currency, groups }) => {
-            line(known, Shared { id: fixed_id, partner, level: Level::OneFixed, currency }, groups)?
-        }
+        Some(CurrencyGroups { currency, groups }) => initial_line(
+            known,
+            LineOwner { id: fixed_id, partner, level: CommissionLevel::OneFixed, currency },
+            groups,
+        )?,
         None => None,
     };
     Ok(Ok([Some(sellers), recruiters, fixed].into_iter().flatten().collect()))
 }
 
 /// A new line as it is written: brought to where the facts are by now, and earned at once where no hold is left.
-pub(super) fn write(
-    known: &Known<'_>,
-    lines: &[Booked<'_>],
-    booked: &Booked<'_>,
-) -> Result<Written, ArithmeticError> {
-    let settled = settle(known, lines, booked)?.written;
-    let mut written = settled.unwrap_or_else(|| Written { line: booked.line.clone(), steps: Vec::new() });
-    written.steps.insert(0, Step::Created);
+pub(super) fn write_line(
+    known: &RecomputeFacts<'_>,
+    lines: &[LedgerLine<'_>],
+    booked: &LedgerLine<'_>,
+) -> Result<LineUpdate, ArithmeticError> {
+    let settled = update_line(known, lines, booked)?.written;
+    let mut written = settled.unwrap_or_else(|| LineUpdate { line: booked.line.clone(), changes: Vec::new() });
+    written.changes.insert(0, LineChange::Created);
     if written.line.earn(known.now).is_ok() {
-        written.steps.push(Step::Earned);
+        written.changes.push(LineChange::Earned);
     }
     Ok(written)
 }
 
 /// What stands in the way of a commission, whatever it would come to.
-fn hindrance(known: &Known<'_>) -> Option<Nothing> {
+fn reason_for_none(known: &RecomputeFacts<'_>) -> Option<NoCommission> {
     let (sale, customer, seller) = (known.invoice.sale, &known.customer, &known.seller);
     if let Some(barred) = customer.barred {
-        return Some(Nothing::Barred(barred));
+        return Some(NoCommission::Barred(barred));
     }
     if known.invoice.is_excluded {
-        return Some(Nothing::Excluded);
+        return Some(NoCommission::Excluded);
     }
     let accrues = match seller.standing {
-        Standing::Active => true,
-        Standing::Suspended => known.rules.suspended_accrue,
-        Standing::Outside => false,
+        AccrualStatus::Active => true,
+        AccrualStatus::Suspended => known.rules.suspended_accrue,
+        AccrualStatus::Outside => false,
     };
     if !accrues {
-        return Some(Nothing::Partner(seller.standing));
+        return Some(NoCommission::Partner(seller.standing));
     }
     let duration = seller.offer.terms.duration;
     let is_first = customer.first_earning.is_none_or(|first| first == sale.invoice);
-    if duration == Duration::Once && !is_first {
-        return Some(Nothing::OnlyOnce);
+    if duration == CommissionDuration::Once && !is_first {
+        return Some(NoCommission::OnlyOnce);
     }
     let converted_at = customer.converted_at.unwrap_or(sale.paid_at);
-    (!window::covers(duration, converted_at, sale.paid_at)).then_some(Nothing::TooLate)
+    (!window::is_within_duration(duration, converted_at, sale.paid_at)).then_some(NoCommission::TooLate)
 }
 
 /// Groups that one line is of.
-struct InCurrency {
+struct CurrencyGroups {
     currency: Currency,
-    groups: Vec<Group>,
+    groups: Vec<RateGroup>,
 }
 
 /// The groups of the seller's line, and those that have a line of their own.
 ///
 /// Shares are in the invoice's currency, fixed amounts in the program's, and nothing is exchanged. A line has one
 /// currency: where shares come to anything it is theirs, and the fixed amounts are another line.
-fn by_currency(
-    known: &Known<'_>,
-    groups: Vec<Group>,
-) -> Result<(InCurrency, Option<InCurrency>), ArithmeticError> {
+fn split_by_currency(
+    known: &RecomputeFacts<'_>,
+    groups: Vec<RateGroup>,
+) -> Result<(CurrencyGroups, Option<CurrencyGroups>), ArithmeticError> {
     let (sold_in, fixed_in) = (known.invoice.sale.currency, known.rules.currency);
-    let is_fixed = |group: &Group| matches!(group.share, Share::Flat(amount) if amount > 0);
+    let is_fixed = |group: &RateGroup| matches!(group.share, RateShare::Flat(amount) if amount > 0);
     if sold_in == fixed_in || !groups.iter().any(is_fixed) {
-        return Ok((InCurrency { currency: sold_in, groups }, None));
+        return Ok((CurrencyGroups { currency: sold_in, groups }, None));
     }
     let shares = groups.iter().filter_map(|group| match group.share {
-        Share::Percent(points) => Some((group.base, points)),
+        RateShare::Percent(points) => Some((group.base, points)),
         _ => None,
     });
-    if amount::percent(shares)? <= 0 {
-        return Ok((InCurrency { currency: fixed_in, groups }, None));
+    if amount::percent_of_parts(shares)? <= 0 {
+        return Ok((CurrencyGroups { currency: fixed_in, groups }, None));
     }
     let (fixed, groups): (Vec<_>, Vec<_>) = groups.into_iter().partition(is_fixed);
-    Ok((InCurrency { currency: sold_in, groups }, Some(InCurrency { currency: fixed_in, groups: fixed })))
+    Ok((CurrencyGroups { currency: sold_in, groups }, Some(CurrencyGroups { currency: fixed_in, groups: fixed })))
 }
 
 /// Whose line it is.
-struct Shared {
+struct LineOwner {
     id: CommissionId,
     partner: PartnerId,
-    level: Level,
+    level: CommissionLevel,
     currency: Currency,
 }
 
 /// The recruiter, and its share of what is commissionable of the same sale, whatever the seller earns by it.
-fn recruiters_groups(known: &Known<'_>, groups: &[Group]) -> Option<(PartnerId, Vec<Group>)> {
+fn recruiters_groups(known: &RecomputeFacts<'_>, groups: &[RateGroup]) -> Option<(PartnerId, Vec<RateGroup>)> {
     let points = known.seller.offer.terms.second_tier;
-    let Recruiter { partner, is_active, is_customer } = known.recruiter?;
+    let RecruiterInput { partner, is_active, is_customer } = known.recruiter?;
     if !is_active || is_customer || partner == known.seller.partner || points.get() == 0 {
         return None;
     }
     let groups = groups.iter().map(|group| match group.share {
-        Share::Excluded => group.clone(),
-        _ => Group { rule: Rule::SecondTier, share: Share::Percent(points), base: group.base },
+        RateShare::Excluded => group.clone(),
+        _ => RateGroup { rule: RateSource::SecondTier, share: RateShare::Percent(points), base: group.base },
     });
-    Some((partner, groups.fold(Vec::new(), joined)))
+    Some((partner, groups.fold(Vec::new(), join_group)))
 }
 
 /// Groups that have the recruiter's rate are one.
-fn joined(mut groups: Vec<Group>, next: Group) -> Vec<Group> {
-    match groups.iter_mut().find(|group| group.rule == next.rule && next.rule == Rule::SecondTier) {
+fn join_group(mut groups: Vec<RateGroup>, next: RateGroup) -> Vec<RateGroup> {
+    match groups.iter_mut().find(|group| group.rule == next.rule && next.rule == RateSource::SecondTier) {
         // Parts of a base come to no more than the base.
         Some(group) => group.base = group.base.saturating_add(next.base),
         None => groups.push(next),
@@ -185,18 +197,21 @@ fn joined(mut groups: Vec<Group>, next: Group) -> Vec<Group> {
 }
 
 /// A line before anything came back; `None` when it comes to nothing.
-fn line(known: &Known<'_>, share: Shared, groups: Vec<Group>) -> Result<Option<Commission>, ArithmeticError> {
+fn initial_line(
+    known: &RecomputeFacts<'_>,
+    share: LineOwner,
+    groups: Vec<RateGroup>,
+) -> Result<Option<Commission>, ArithmeticError> {
     let (sale, terms) = (known.invoice.sale, known.seller.offer.terms);
     // Of all groups it is the sale's, which a part of them comes to no more than.
     let base = groups.iter().fold(0_i64, |sum, group| sum.saturating_add(group.base));
-    let effect =
-        if known.rules.currency == share.currency { CapEffect::Unreached } else { CapEffect::OtherCurrency };
-    let cap = terms.max_commission.map(|most| Cap { most, currency: known.rules.currency, effect });
-    let mut calculation = Calculation {
+    let effect = if known.rules.currency == share.currency { CapEffect::Unreached } else { CapEffect::OtherCurrency };
+    let cap = terms.max_commission.map(|most| CommissionCap { most, currency: known.rules.currency, effect });
+    let mut calculation = CommissionCalculation {
         currency: sale.currency,
         base,
         paid: sale.amount_paid,
-        tax: base::tax(sale)?,
+        tax: base::tax_of_sale(sale)?,
         paying_customers: known.seller.offer.paying_customers,
         groups,
         cap,
@@ -209,19 +224,19 @@ fn line(known: &Known<'_>, share: Shared, groups: Vec<Group>) -> Result<Option<C
         cap.effect = CapEffect::Hit;
     }
     let charge = known.invoice.charge.map(str::to_owned);
-    let sold = Sold { level: share.level, invoice: sale.invoice.clone(), charge, amount: base, calculation };
+    let sold = SoldInvoice { level: share.level, invoice: sale.invoice.clone(), charge, amount: base, calculation };
     Ok(Some(Commission {
         id: share.id,
         account: known.rules.account,
         partner: share.partner,
         referral: known.customer.referral,
-        origin: Origin::Sale(Box::new(sold)),
+        origin: CommissionOrigin::Sale(Box::new(sold)),
         amount,
         currency: share.currency,
-        status: Status::Pending { frozen: Frozen::default() },
+        status: CommissionState::Pending { frozen: FreezeReasons::default() },
         earns_at: window::earns_at(sale.paid_at, terms.hold_days)?,
-        comparison: Comparison::Needless,
-        snapshot: Snapshot {
+        comparison: ReconciliationState::Needless,
+        snapshot: TermsSnapshot {
             campaign: known.seller.campaign,
             campaign_rev: known.seller.campaign_rev,
             hold_days: terms.hold_days,

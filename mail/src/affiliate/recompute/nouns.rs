@@ -1,18 +1,18 @@
 //! What the program's own nouns say, as the facts that a recomputation asks for.
 
 use super::super::arithmetic::person::is_same_person;
-use super::super::arithmetic::rate::Offer;
+use super::super::arithmetic::rate::RateOffer;
 use super::super::campaign::Campaign;
 use super::super::partner::{Partner, PartnerStatus};
-use super::super::program::{PayoutMethod, Program};
+use super::super::program::{AffiliateProgram, PayoutMethod};
 use super::super::referral::{Referral, RejectReason};
-use super::{Barred, Customer, Recruiter, Rules, Seller, Standing};
+use super::{AccrualStatus, CustomerInput, ProgramRules, RecruiterInput, ReferralBar, SellerInput};
 use crate::address::Address;
 
-impl Rules {
+impl ProgramRules {
     /// A program's.
     #[must_use]
-    pub fn of(program: &Program) -> Self {
+    pub fn from_program(program: &AffiliateProgram) -> Self {
         Self {
             account: program.account,
             currency: program.settings.currency,
@@ -22,7 +22,7 @@ impl Rules {
     }
 }
 
-impl Barred {
+impl ReferralBar {
     /// Why a referral earns nothing, if it does not.
     #[must_use]
     pub fn of(referral: &Referral) -> Option<Self> {
@@ -34,7 +34,7 @@ impl Barred {
     }
 }
 
-impl<'a> Customer<'a> {
+impl<'a> CustomerInput<'a> {
     /// A referral, and which of its invoices wrote a line first.
     #[must_use]
     pub fn of(referral: &Referral, first_earning: Option<&'a str>) -> Self {
@@ -42,14 +42,14 @@ impl<'a> Customer<'a> {
             referral: referral.id,
             counts_from: referral.claimed_at,
             converted_at: referral.converted_at,
-            barred: Barred::of(referral),
+            barred: ReferralBar::of(referral),
             is_under_review: referral.is_frozen(),
             first_earning,
         }
     }
 }
 
-impl From<PartnerStatus> for Standing {
+impl From<PartnerStatus> for AccrualStatus {
     fn from(status: PartnerStatus) -> Self {
         match status {
             PartnerStatus::Active => Self::Active,
@@ -59,7 +59,7 @@ impl From<PartnerStatus> for Standing {
     }
 }
 
-impl<'a> Seller<'a> {
+impl<'a> SellerInput<'a> {
     /// A partner with its campaign. [`Seller::offer`] says who the paying customers are.
     #[must_use]
     pub fn of(partner: &Partner, campaign: &'a Campaign, paying_customers: u32) -> Self {
@@ -68,7 +68,7 @@ impl<'a> Seller<'a> {
             standing: partner.status.into(),
             campaign: campaign.id,
             campaign_rev: campaign.rev,
-            offer: Offer {
+            offer: RateOffer {
                 terms: &campaign.terms,
                 commission_override: partner.commission_override,
                 paying_customers,
@@ -77,7 +77,7 @@ impl<'a> Seller<'a> {
     }
 }
 
-impl Recruiter {
+impl RecruiterInput {
     /// The partner who recruited the seller of what a customer buys.
     #[must_use]
     pub fn of(parent: &Partner, customer: Option<&Address>) -> Self {
@@ -95,14 +95,15 @@ impl Recruiter {
 
 #[cfg(test)]
 mod tests {
-    use super::super::world::{World, at, partner};
+    use super::super::world::{Scenario, at, partner};
     use super::*;
     use crate::affiliate::campaign::Visibility;
     use crate::affiliate::partner::{PartnerSource, PayoutDestination};
     use crate::affiliate::referral::{
-        Blocked, Dealings, Flag, ReferralSource, ReferralStatus, Rejection, Review, ReviewStatus,
+        FraudFlag, ReferralActivity, ReferralBlock, ReferralRejection, ReferralReview, ReferralSource, ReferralStatus,
+        ReviewStatus,
     };
-    use crate::domain::SealedKey;
+    use crate::domain::SealedSecret;
     use crate::id::{AccountId, CampaignId, PartnerLinkId};
     use jiff::Timestamp;
 
@@ -127,7 +128,7 @@ mod tests {
             payouts_failed: 0,
             notes: None,
             postback_url: None,
-            postback_secret: SealedKey(String::new()),
+            postback_secret: SealedSecret(String::new()),
             email_opt_out: false,
             commission_override: None,
             primary_link: PartnerLinkId::new(THEN, 1),
@@ -144,10 +145,10 @@ mod tests {
     fn a_recruiter_is_no_customer_of_its_own() {
         let is_customer = |parent: &Partner, customer: &str| {
             let customer = (!customer.is_empty()).then(|| customer.parse().unwrap());
-            Recruiter::of(parent, customer.as_ref()).is_customer
+            RecruiterInput::of(parent, customer.as_ref()).is_customer
         };
         let mut parent = ada();
-        assert!(Recruiter::of(&parent, None).is_active);
+        assert!(RecruiterInput::of(&parent, None).is_active);
         assert!(is_customer(&parent, "ada+shop@example.com") && !is_customer(&parent, "bob@example.com"));
         assert!(!is_customer(&parent, ""));
         let destination = "a.d.a@gmail.com".to_owned();
@@ -158,7 +159,7 @@ mod tests {
         parent.payout = Some(payout);
         assert!(!is_customer(&parent, "ada@googlemail.com"));
         parent.status = PartnerStatus::Suspended;
-        assert!(!Recruiter::of(&parent, None).is_active);
+        assert!(!RecruiterInput::of(&parent, None).is_active);
     }
 
     #[test]
@@ -169,24 +170,21 @@ mod tests {
             name: "Plan".to_owned(),
             visibility: Visibility::Public,
             auto_approve: false,
-            terms: World::new().terms,
+            terms: Scenario::new().terms,
             archived_at: None,
             rev: 9,
             created_at: THEN,
             updated_at: THEN,
         };
-        let seller = Seller::of(&ada(), &campaign, 3);
-        assert_eq!(
-            (seller.campaign, seller.campaign_rev, seller.standing),
-            (campaign.id, 9, Standing::Active)
-        );
+        let seller = SellerInput::of(&ada(), &campaign, 3);
+        assert_eq!((seller.campaign, seller.campaign_rev, seller.standing), (campaign.id, 9, AccrualStatus::Active));
         assert_eq!((seller.offer.paying_customers, seller.offer.commission_override), (3, None));
     }
 
     #[test]
     fn a_referral_says_what_bars_it() {
         let mut referral = Referral {
-            id: World::new().customer().referral,
+            id: Scenario::new().customer().referral,
             account: AccountId::new(THEN, 1),
             partner: partner(1),
             status: ReferralStatus::Active,
@@ -200,7 +198,7 @@ mod tests {
             blocked: None,
             rejection: None,
             review: None,
-            dealings: Dealings::default(),
+            dealings: ReferralActivity::default(),
             revenue_cents: 0,
             currency: None,
             claimed_at: at("2026-01-01T00:00:00Z"),
@@ -210,18 +208,18 @@ mod tests {
             created_at: THEN,
             updated_at: THEN,
         };
-        let customer = Customer::of(&referral, Some("in_0"));
+        let customer = CustomerInput::of(&referral, Some("in_0"));
         assert_eq!((customer.barred, customer.is_under_review), (None, false));
         assert_eq!((customer.counts_from, customer.first_earning), (referral.claimed_at, Some("in_0")));
-        referral.blocked = Some(Blocked::SelfReferral);
-        assert_eq!(Barred::of(&referral), Some(Barred::Blocked));
-        let rejection = |reason| Some(Rejection { reason, was: ReferralStatus::Lead });
+        referral.blocked = Some(ReferralBlock::SelfReferral);
+        assert_eq!(ReferralBar::of(&referral), Some(ReferralBar::Blocked));
+        let rejection = |reason| Some(ReferralRejection { reason, was: ReferralStatus::Lead });
         referral.rejection = rejection(RejectReason::Owner);
-        assert_eq!(Barred::of(&referral), Some(Barred::Rejected));
+        assert_eq!(ReferralBar::of(&referral), Some(ReferralBar::Rejected));
         referral.rejection = rejection(RejectReason::Expired);
-        assert_eq!(Barred::of(&referral), Some(Barred::Lapsed));
-        let (flags, status) = (vec![Flag::SameIp], ReviewStatus::Open);
-        referral.review = Some(Review { flags, status, created_at: THEN, decided_at: None });
-        assert!(Customer::of(&referral, None).is_under_review);
+        assert_eq!(ReferralBar::of(&referral), Some(ReferralBar::Lapsed));
+        let (flags, status) = (vec![FraudFlag::SameIp], ReviewStatus::Open);
+        referral.review = Some(ReferralReview { flags, status, created_at: THEN, decided_at: None });
+        assert!(CustomerInput::of(&referral, None).is_under_review);
     }
 }

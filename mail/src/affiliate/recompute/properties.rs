@@ -11,55 +11,55 @@ use proptest::prelude::*;
 use proptest::sample::select;
 
 use super::super::arithmetic::{base, rate, split};
-use super::super::campaign::{Duration, ProductRate, Rate, Terms};
+use super::super::campaign::{CommissionDuration, CommissionRate, CommissionTerms, ProductRate};
 use super::super::commission::Commission;
 use super::super::program::AfterPayout;
 use super::super::refunds::Refunds;
-use super::super::sale::{Dispute, Returned, Sale, SaleLine};
-use super::Step;
-use super::world::{World, at, currency, points, product, tier};
+use super::super::sale::{DisputeState, Sale, SaleLine, SaleReturns};
+use super::LineChange;
+use super::world::{Scenario, at, currency, points, product, tier};
 
 /// What somebody hears about one invoice.
 #[derive(Debug, Clone, Copy)]
-enum Fact {
+enum ProcessorFact {
     Sale,
     Charge,
     Refunded(i64, i64),
-    Disputed(i64, Dispute),
+    Disputed(i64, DisputeState),
 }
 
 /// A ledger that hears facts in any order, and looks at the newest of each kind.
-struct Ear {
-    world: World,
+struct FactLedger {
+    world: Scenario,
     is_sold: bool,
     refunds: Refunds,
-    dispute: Option<(i64, Dispute)>,
+    dispute: Option<(i64, DisputeState)>,
 }
 
-impl Ear {
-    fn new(world: &World) -> Self {
+impl FactLedger {
+    fn new(world: &Scenario) -> Self {
         Self { world: world.clone(), is_sold: false, refunds: Refunds::default(), dispute: None }
     }
 
-    fn hear(&mut self, fact: Fact) {
+    fn record(&mut self, fact: ProcessorFact) {
         match fact {
-            Fact::Sale => self.is_sold = true,
-            Fact::Charge => self.world.charge = Some("ch_1".to_owned()),
-            Fact::Refunded(second, refunded) => {
+            ProcessorFact::Sale => self.is_sold = true,
+            ProcessorFact::Charge => self.world.charge = Some("ch_1".to_owned()),
+            ProcessorFact::Refunded(second, refunded) => {
                 let at = Timestamp::from_second(second).unwrap();
-                self.refunds.hear(at, refunded, self.world.sale.amount_paid);
+                self.refunds.record(at, refunded, self.world.sale.amount_paid);
             }
-            Fact::Disputed(second, dispute) => {
+            ProcessorFact::Disputed(second, dispute) => {
                 if self.dispute.is_none_or(|(newest, _)| newest < second) {
                     self.dispute = Some((second, dispute));
                 }
             }
         }
-        self.world.returned = Returned {
+        self.world.returned = SaleReturns {
             refunded: self.refunds.refunded(),
             refunded_in_part: self.refunds.in_part(),
             disputes: by_id(self.dispute.map(|(_, dispute)| dispute)),
-            ..Returned::default()
+            ..SaleReturns::default()
         };
         if self.is_sold {
             self.world.run();
@@ -77,20 +77,20 @@ impl Ear {
 }
 
 /// What happens to one invoice, and an order in which it is heard of: everything once at least.
-fn facts() -> impl Strategy<Value = (Vec<Fact>, Vec<Fact>)> {
-    let chains: [&[Dispute]; 5] = [
+fn facts() -> impl Strategy<Value = (Vec<ProcessorFact>, Vec<ProcessorFact>)> {
+    let chains: [&[DisputeState]; 5] = [
         &[],
-        &[Dispute::Inquiry, Dispute::InquiryClosed],
-        &[Dispute::Inquiry, Dispute::Open, Dispute::Lost],
-        &[Dispute::Open, Dispute::Won],
-        &[Dispute::Inquiry],
+        &[DisputeState::Inquiry, DisputeState::InquiryClosed],
+        &[DisputeState::Inquiry, DisputeState::Open, DisputeState::Lost],
+        &[DisputeState::Open, DisputeState::Won],
+        &[DisputeState::Inquiry],
     ];
     let refunds = vec((1_i64..50, select(vec![0, 1, 100, 2_450, 4_898, 4_899, 4_900])), 0..5);
     (refunds, select(chains.to_vec()), vec(any::<prop::sample::Index>(), 0..6)).prop_flat_map(
         |(refunds, disputes, again)| {
-            let mut facts = vec![Fact::Sale, Fact::Charge];
-            facts.extend(refunds.into_iter().map(|(second, amount)| Fact::Refunded(second, amount)));
-            facts.extend((1..).zip(disputes).map(|(second, dispute)| Fact::Disputed(second, *dispute)));
+            let mut facts = vec![ProcessorFact::Sale, ProcessorFact::Charge];
+            facts.extend(refunds.into_iter().map(|(second, amount)| ProcessorFact::Refunded(second, amount)));
+            facts.extend((1..).zip(disputes).map(|(second, dispute)| ProcessorFact::Disputed(second, *dispute)));
             let mut heard = facts.clone();
             heard.extend(again.iter().map(|index| facts[index.index(facts.len())]));
             (Just(facts), Just(heard).prop_shuffle())
@@ -100,17 +100,13 @@ fn facts() -> impl Strategy<Value = (Vec<Fact>, Vec<Fact>)> {
 
 /// An amount that is plain, or as large as can be.
 fn amount() -> impl Strategy<Value = i64> {
-    prop_oneof![
-        0_i64..100_000,
-        any::<i64>(),
-        select(vec![i64::MIN, i64::MIN + 1, -1, 0, 1, i64::MAX - 1, i64::MAX])
-    ]
+    prop_oneof![0_i64..100_000, any::<i64>(), select(vec![i64::MIN, i64::MIN + 1, -1, 0, 1, i64::MAX - 1, i64::MAX])]
 }
 
-fn rate() -> impl Strategy<Value = Rate> {
+fn rate() -> impl Strategy<Value = CommissionRate> {
     prop_oneof![
-        (0_u16..=10_000).prop_map(|share| Rate::Percent(points(share))),
-        amount().prop_map(Rate::Flat)
+        (0_u16..=10_000).prop_map(|share| CommissionRate::Percent(points(share))),
+        amount().prop_map(CommissionRate::Flat)
     ]
 }
 
@@ -149,11 +145,12 @@ fn products() -> impl Strategy<Value = Vec<ProductRate>> {
     vec(one.prop_map(|(id, rate)| product(id, rate)), 0..4)
 }
 
-fn terms() -> impl Strategy<Value = Terms> {
+fn terms() -> impl Strategy<Value = CommissionTerms> {
     let tiers = vec((0_u32..60, rate()).prop_map(|(from, rate)| tier(from, rate)), 0..3);
-    let duration = prop_oneof![Just(Duration::Once), option::of(any::<u16>()).prop_map(Duration::Recurring),];
+    let duration =
+        prop_oneof![Just(CommissionDuration::Once), option::of(any::<u16>()).prop_map(CommissionDuration::Recurring),];
     (rate(), tiers, products(), duration, option::of(amount()), 0_u16..=10_000, any::<u16>()).prop_map(
-        |(base, tiers, products, duration, max_commission, second_tier, hold_days)| Terms {
+        |(base, tiers, products, duration, max_commission, second_tier, hold_days)| CommissionTerms {
             base,
             unused: 0,
             tiers,
@@ -168,29 +165,38 @@ fn terms() -> impl Strategy<Value = Terms> {
     )
 }
 
-fn by_id(one: Option<Dispute>) -> BTreeMap<String, Dispute> {
+fn by_id(one: Option<DisputeState>) -> BTreeMap<String, DisputeState> {
     one.map(|dispute| ("dp_1".to_owned(), dispute)).into_iter().collect()
 }
 
-fn returned() -> impl Strategy<Value = Returned> {
-    let disputes = vec![Dispute::Inquiry, Dispute::InquiryClosed, Dispute::Open, Dispute::Won, Dispute::Lost];
-    (amount(), amount(), option::of(select(disputes))).prop_map(|(refunded, refunded_in_part, dispute)| {
-        Returned { refunded, refunded_in_part, disputes: by_id(dispute), ..Returned::default() }
+fn returned() -> impl Strategy<Value = SaleReturns> {
+    let disputes = vec![
+        DisputeState::Inquiry,
+        DisputeState::InquiryClosed,
+        DisputeState::Open,
+        DisputeState::Won,
+        DisputeState::Lost,
+    ];
+    (amount(), amount(), option::of(select(disputes))).prop_map(|(refunded, refunded_in_part, dispute)| SaleReturns {
+        refunded,
+        refunded_in_part,
+        disputes: by_id(dispute),
+        ..SaleReturns::default()
     })
 }
 
 proptest! {
     #[test]
     fn the_order_of_facts_does_not_matter((facts, heard) in facts(), flat in any::<bool>()) {
-        let mut world = World::new();
+        let mut world = Scenario::new();
         world.recruited(100);
         world.sale.lines.push(SaleLine { amount: 100, ..SaleLine::default() });
         if flat {
-            world.terms.base = Rate::Flat(700);
+            world.terms.base = CommissionRate::Flat(700);
         }
-        let (mut in_turn, mut anyhow) = (Ear::new(&world), Ear::new(&world));
-        facts.iter().for_each(|fact| in_turn.hear(*fact));
-        heard.iter().for_each(|fact| anyhow.hear(*fact));
+        let (mut in_turn, mut anyhow) = (FactLedger::new(&world), FactLedger::new(&world));
+        facts.iter().for_each(|fact| in_turn.record(*fact));
+        heard.iter().for_each(|fact| anyhow.record(*fact));
         let ((text, mut lines), (other_text, mut others)) = (in_turn.ledger(), anyhow.ledger());
         prop_assert_eq!(text, other_text);
         // Times of the ledger's own are as they may; these worlds stand still anyway.
@@ -204,7 +210,7 @@ proptest! {
         let weights: Vec<i128> = weights.into_iter().map(i128::from).collect();
         let sum: i128 = weights.iter().sum();
         prop_assume!(sum > 0);
-        let parts = split::split(total, &weights).unwrap();
+        let parts = split::split_by_weights(total, &weights).unwrap();
         prop_assert_eq!(parts.iter().map(|part| i128::from(*part)).sum::<i128>(), i128::from(total));
         for (part, weight) in parts.iter().zip(&weights) {
             // In whole units it is the exact share, rounded down or up.
@@ -215,8 +221,8 @@ proptest! {
 
     #[test]
     fn groups_are_the_base(sale in sale(), terms in terms(), n in 0_u32..60) {
-        let offer = rate::Offer { terms: &terms, commission_override: None, paying_customers: n };
-        if let Ok(Some(base)) = base::base(&sale) && let Ok(groups) = rate::groups(&sale, base, &offer) {
+        let offer = rate::RateOffer { terms: &terms, commission_override: None, paying_customers: n };
+        if let Ok(Some(base)) = base::commissionable_base(&sale) && let Ok(groups) = rate::rate_groups(&sale, base, &offer) {
             prop_assert_eq!(groups.iter().map(|group| i128::from(group.base)).sum::<i128>(), i128::from(base));
             prop_assert!(groups.iter().all(|group| group.base >= 0));
         }
@@ -226,16 +232,16 @@ proptest! {
     fn a_share_is_less_than_the_base_and_a_step(
         sale in sale(), products in products(), share in 0_u16..=10_000, second in 0_u16..=10_000,
     ) {
-        let mut world = World::new();
+        let mut world = Scenario::new();
         world.recruited(second).sale = sale;
-        world.terms.base = Rate::Percent(points(share));
-        world.terms.products = products.into_iter().filter(|rate| !matches!(rate.rate, Some(Rate::Flat(_)))).collect();
+        world.terms.base = CommissionRate::Percent(points(share));
+        world.terms.products = products.into_iter().filter(|rate| !matches!(rate.rate, Some(CommissionRate::Flat(_)))).collect();
         if let Ok(outcome) = world.ask() {
-            for written in outcome.written {
+            for written in outcome.updates {
                 let (line, base) = (&written.line, outcome.worth.unwrap().base);
                 prop_assert!(line.amount > 0);
-                prop_assert!(i128::from(line.amount) < i128::from(base) + i128::from(line.currency.step()));
-                prop_assert_eq!(line.amount % line.currency.step(), 0);
+                prop_assert!(i128::from(line.amount) < i128::from(base) + i128::from(line.currency.payout_step()));
+                prop_assert_eq!(line.amount % line.currency.payout_step(), 0);
             }
         }
     }
@@ -245,7 +251,7 @@ proptest! {
         sale in sale(), terms in terms(), returned in [returned(), returned()], own in option::of(0_u16..=10_000),
         place in 0..4_usize,
     ) {
-        let mut world = World::new();
+        let mut world = Scenario::new();
         let second_tier = terms.second_tier.get();
         world.terms = terms;
         world.recruited(second_tier).sale = sale;
@@ -284,7 +290,7 @@ proptest! {
 
     #[test]
     fn steps_tell_of_each_change(facts in vec(returned(), 1..6)) {
-        let mut world = World::new();
+        let mut world = Scenario::new();
         world.recruited(500).then();
         for returned in facts {
             world.returned = returned;
@@ -293,7 +299,7 @@ proptest! {
                 let steps = world.run();
                 let is_changed = before != world.lines;
                 prop_assert_eq!(is_changed, !steps.is_empty());
-                prop_assert!(!steps.contains(&Step::Created));
+                prop_assert!(!steps.contains(&LineChange::Created));
             }
         }
     }

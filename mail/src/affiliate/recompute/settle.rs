@@ -6,266 +6,281 @@
 use jiff::Timestamp;
 
 use super::super::arithmetic::ArithmeticError;
-use super::super::commission::{Commission, Frozen, Level, Origin, Reason, Refused, Sold, Status};
+use super::super::commission::{
+    Commission, CommissionError, CommissionLevel, CommissionOrigin, CommissionState, FreezeReasons, ReversalReason,
+    SoldInvoice,
+};
 use super::super::program::AfterPayout;
-use super::super::sale::{Dispute, Returned};
-use super::{Adjustment, Barred, Booked, Customer, Known, Step, Written, sellers_line};
+use super::super::sale::{DisputeState, SaleReturns};
+use super::{
+    AdjustmentDue, CustomerInput, LedgerLine, LineChange, LineUpdate, RecomputeFacts, ReferralBar, sellers_line,
+};
 
 /// What became of a line.
 #[derive(Debug, Default)]
-pub(super) struct Settled {
+pub(super) struct LineResult {
     /// It, if it changed.
-    pub(super) written: Option<Written>,
+    pub(super) written: Option<LineUpdate>,
     /// The correction of what was paid for it.
-    pub(super) adjustment: Option<Adjustment>,
+    pub(super) adjustment: Option<AdjustmentDue>,
 }
 
 /// How a line is to stand.
-struct Wanted {
+struct TargetState {
     /// Taken back, for this.
-    reversed: Option<Reason>,
+    reversed: Option<ReversalReason>,
     /// What it comes to, or came to last, and so its sale; `None` when that is none of the facts' business.
-    amounts: Option<Amounts>,
+    amounts: Option<LineAmounts>,
     /// Kept from earning.
-    frozen: Frozen,
+    frozen: FreezeReasons,
 }
 
 /// What a line comes to, and what is left of its sale.
 #[derive(Clone, Copy)]
-struct Amounts {
+struct LineAmounts {
     commission: i64,
     sale: i64,
 }
 
 /// Brings a line of an invoice to where the facts want it. `lines` are all of the invoice's.
-pub(super) fn settle(
-    known: &Known<'_>,
-    lines: &[Booked<'_>],
-    booked: &Booked<'_>,
-) -> Result<Settled, ArithmeticError> {
-    let Some(sold) = booked.line.sold() else { return Ok(Settled::default()) };
-    let mut walk = Walk::of(booked.line, known.now);
-    walk.learn_charge(known.invoice.charge);
+pub(super) fn update_line(
+    known: &RecomputeFacts<'_>,
+    lines: &[LedgerLine<'_>],
+    booked: &LedgerLine<'_>,
+) -> Result<LineResult, ArithmeticError> {
+    let Some(sold) = booked.line.sold_invoice() else { return Ok(LineResult::default()) };
+    let mut walk = LineTransitions::new(booked.line, known.now);
+    walk.set_charge(known.invoice.charge);
     let too_much = if booked.is_out_of_reach() {
         match known.rules.after_payout {
-            AfterPayout::Absorb => return Ok(Settled { written: walk.written(), adjustment: None }),
-            AfterPayout::Offset => too_much(known.invoice.returned, lines, booked, sold)?,
+            AfterPayout::Absorb => return Ok(LineResult { written: walk.into_update(), adjustment: None }),
+            AfterPayout::Offset => overpaid_amount(known.invoice.returned, lines, booked, sold)?,
         }
     } else {
-        walk.go_to(&wanted(known, lines, booked, sold)?);
+        walk.move_to(&target_state(known, lines, booked, sold)?);
         0
     };
     // All adjustments of the line together come to what it is too much.
     let amount = too_much.checked_neg().and_then(|owed| owed.checked_sub(booked.adjusted));
     let amount = amount.ok_or(ArithmeticError::TooLarge)?;
     let Commission { id: line, partner, currency, .. } = *booked.line;
-    let adjustment = (amount != 0).then_some(Adjustment { line, partner, amount, currency });
-    Ok(Settled { written: walk.written(), adjustment })
+    let adjustment = (amount != 0).then_some(AdjustmentDue { line, partner, amount, currency });
+    Ok(LineResult { written: walk.into_update(), adjustment })
 }
 
 /// Brings a bounty to where its referral wants it; `None` when it is there. A line in an approved payout stays.
 #[must_use]
-pub fn settle_bounty(booked: &Booked<'_>, customer: &Customer<'_>, now: Timestamp) -> Option<Written> {
-    let Booked { line, is_orphan, .. } = *booked;
-    if booked.is_out_of_reach() || line.sold().is_some() {
+pub fn update_bounty(booked: &LedgerLine<'_>, customer: &CustomerInput<'_>, now: Timestamp) -> Option<LineUpdate> {
+    let LedgerLine { line, is_orphan, .. } = *booked;
+    if booked.is_out_of_reach() || line.sold_invoice().is_some() {
         return None;
     }
-    let frozen = Frozen { review: customer.is_under_review, inquiry: false };
+    let frozen = FreezeReasons { review: customer.is_under_review, inquiry: false };
     let reversed = line.status.reversed().map(|(_, reason)| reason);
-    let orphaned = is_orphan.then_some(Reason::PartnerDeleted);
-    let reversed = reversed.or(customer.barred.map(Barred::reason)).or(orphaned);
-    let mut walk = Walk::of(line, now);
-    walk.go_to(&Wanted { reversed, amounts: None, frozen });
-    walk.written()
+    let orphaned = is_orphan.then_some(ReversalReason::PartnerDeleted);
+    let reversed = reversed.or(customer.barred.map(ReferralBar::reason)).or(orphaned);
+    let mut walk = LineTransitions::new(line, now);
+    walk.move_to(&TargetState { reversed, amounts: None, frozen });
+    walk.into_update()
 }
 
 /// How the facts want a line that is within reach.
-fn wanted(
-    known: &Known<'_>,
-    lines: &[Booked<'_>],
-    booked: &Booked<'_>,
-    sold: &Sold,
-) -> Result<Wanted, ArithmeticError> {
+fn target_state(
+    known: &RecomputeFacts<'_>,
+    lines: &[LedgerLine<'_>],
+    booked: &LedgerLine<'_>,
+    sold: &SoldInvoice,
+) -> Result<TargetState, ArithmeticError> {
     let (line, returned) = (booked.line, known.invoice.returned);
     let reversed = line.status.reversed().map(|(_, reason)| reason);
-    let inquiry = returned.is_asked_about();
-    let frozen = Frozen { inquiry, review: known.customer.is_under_review };
-    if let Some(reason) = reversed.filter(|reason| !reason.is_of_the_sale()) {
+    let inquiry = returned.has_inquiry();
+    let frozen = FreezeReasons { inquiry, review: known.customer.is_under_review };
+    if let Some(reason) = reversed.filter(|reason| !reason.follows_from_sale()) {
         // By somebody's hand: what the processor says is of no matter any more.
-        return Ok(Wanted { reversed: Some(reason), amounts: None, frozen });
+        return Ok(TargetState { reversed: Some(reason), amounts: None, frozen });
     }
-    let came_back = came_back(returned, lines, line)?;
-    let amounts = Some(amounts(line, sold, returned)?);
-    let barred = known.customer.barred.map(Barred::reason);
-    let orphaned = booked.is_orphan.then_some(Reason::PartnerDeleted);
-    let by_hand = fraud(lines, line).or(barred).or(orphaned);
+    let came_back = reversal_reason(returned, lines, line)?;
+    let amounts = Some(amounts_after_refunds(line, sold, returned)?);
+    let barred = known.customer.barred.map(ReferralBar::reason);
+    let orphaned = booked.is_orphan.then_some(ReversalReason::PartnerDeleted);
+    let by_hand = seller_fraud(lines, line).or(barred).or(orphaned);
     let reversed = match (came_back, reversed) {
-        (Some(Reason::Dispute), _) | (_, Some(Reason::Dispute)) => Some(Reason::Dispute),
+        (Some(ReversalReason::Dispute), _) | (_, Some(ReversalReason::Dispute)) => Some(ReversalReason::Dispute),
         (Some(reason), _) => Some(reason),
         // The refund failed; but what may not earn is not opened again.
         (None, Some(reason)) if by_hand.is_some() => Some(reason),
         (None, _) => by_hand,
     };
-    Ok(Wanted { reversed, amounts, frozen })
+    Ok(TargetState { reversed, amounts, frozen })
 }
 
 /// Why a line's sale came back, if it did: what was waived for the line does not count. Of both reasons, it is the
 /// dispute, whichever came first.
-fn came_back(
-    returned: &Returned,
-    lines: &[Booked<'_>],
+fn reversal_reason(
+    returned: &SaleReturns,
+    lines: &[LedgerLine<'_>],
     line: &Commission,
-) -> Result<Option<Reason>, ArithmeticError> {
-    if disputes(line, returned).next().is_some() {
-        return Ok(Some(Reason::Dispute));
+) -> Result<Option<ReversalReason>, ArithmeticError> {
+    if reversing_disputes(line, returned).next().is_some() {
+        return Ok(Some(ReversalReason::Dispute));
     }
-    let is_refunded = is_refunded(line, returned)? || follows(lines, line, returned)?;
-    Ok((is_refunded && !line.waives_refund(returned)).then_some(Reason::Refund))
+    let is_refunded = is_refunded(line, returned)? || follows_seller_refund(lines, line, returned)?;
+    Ok((is_refunded && !line.waives_refund(returned)).then_some(ReversalReason::Refund))
 }
 
 /// The disputes that take a line back.
-fn disputes<'a>(line: &'a Commission, returned: &'a Returned) -> impl Iterator<Item = Dispute> + 'a {
-    let counts = returned.disputes_that_take_back().filter(|(id, _)| !line.waives_dispute(id));
+fn reversing_disputes<'a>(line: &'a Commission, returned: &'a SaleReturns) -> impl Iterator<Item = DisputeState> + 'a {
+    let counts = returned.reversing_disputes().filter(|(id, _)| !line.waives_dispute(id));
     counts.map(|(_, dispute)| dispute)
 }
 
 /// Whether a line comes to nothing by what was given back.
-fn is_refunded(line: &Commission, returned: &Returned) -> Result<bool, ArithmeticError> {
-    let Some(sold) = line.sold() else { return Ok(false) };
-    Ok(after(line, sold, returned.refunded)?.is_none())
+fn is_refunded(line: &Commission, returned: &SaleReturns) -> Result<bool, ArithmeticError> {
+    let Some(sold) = line.sold_invoice() else { return Ok(false) };
+    Ok(amounts_after(line, sold, returned.refunded)?.is_none())
 }
 
 /// Whether it is the recruiter's, and the seller's own line comes to nothing by what was given back.
-fn follows(lines: &[Booked<'_>], line: &Commission, returned: &Returned) -> Result<bool, ArithmeticError> {
-    let Some(sellers) = sellers_line(lines).filter(|_| line.level() == Level::Two) else { return Ok(false) };
+fn follows_seller_refund(
+    lines: &[LedgerLine<'_>],
+    line: &Commission,
+    returned: &SaleReturns,
+) -> Result<bool, ArithmeticError> {
+    let Some(sellers) = sellers_line(lines).filter(|_| line.level() == CommissionLevel::Two) else {
+        return Ok(false);
+    };
     Ok(!sellers.line.waives_refund(returned) && is_refunded(sellers.line, returned)?)
 }
 
 /// Fraud, for the recruiter's line when the seller's was taken back for it.
-fn fraud(lines: &[Booked<'_>], line: &Commission) -> Option<Reason> {
-    let sellers = sellers_line(lines).filter(|_| line.level() == Level::Two)?;
+fn seller_fraud(lines: &[LedgerLine<'_>], line: &Commission) -> Option<ReversalReason> {
+    let sellers = sellers_line(lines).filter(|_| line.level() == CommissionLevel::Two)?;
     let (_, reason) = sellers.line.status.reversed()?;
-    (reason == Reason::Fraud && !line.waives(reason)).then_some(reason)
+    (reason == ReversalReason::Fraud && !line.waives(reason)).then_some(reason)
 }
 
 /// What a line comes to after refunds; when that is nothing, what it came to last.
-fn amounts(line: &Commission, sold: &Sold, returned: &Returned) -> Result<Amounts, ArithmeticError> {
+fn amounts_after_refunds(
+    line: &Commission,
+    sold: &SoldInvoice,
+    returned: &SaleReturns,
+) -> Result<LineAmounts, ArithmeticError> {
     let last = [returned.refunded, returned.refunded_in_part, 0];
     for refunded in last {
-        if let Some(amounts) = after(line, sold, refunded)? {
+        if let Some(amounts) = amounts_after(line, sold, refunded)? {
             return Ok(amounts);
         }
     }
-    Ok(Amounts { commission: line.amount, sale: sold.amount })
+    Ok(LineAmounts { commission: line.amount, sale: sold.amount })
 }
 
 /// What a line comes to when so much was given back; `None` when that is nothing.
-fn after(line: &Commission, sold: &Sold, refunded: i64) -> Result<Option<Amounts>, ArithmeticError> {
+fn amounts_after(line: &Commission, sold: &SoldInvoice, refunded: i64) -> Result<Option<LineAmounts>, ArithmeticError> {
     let sale = sold.calculation.remaining(refunded)?;
     if refunded >= sold.calculation.paid {
         return Ok(None);
     }
     let commission = sold.calculation.payable(sale, line.currency)?.amount;
-    Ok((commission > 0).then_some(Amounts { commission, sale }))
+    Ok((commission > 0).then_some(LineAmounts { commission, sale }))
 }
 
 /// What a line is too much that nothing takes out of its payout. Never less than nothing: what failed to come back is
 /// not paid twice.
-fn too_much(
-    returned: &Returned,
-    lines: &[Booked<'_>],
-    booked: &Booked<'_>,
-    sold: &Sold,
+fn overpaid_amount(
+    returned: &SaleReturns,
+    lines: &[LedgerLine<'_>],
+    booked: &LedgerLine<'_>,
+    sold: &SoldInvoice,
 ) -> Result<i64, ArithmeticError> {
     let line = booked.line;
-    let is_lost = match came_back(returned, lines, line)? {
+    let is_lost = match reversal_reason(returned, lines, line)? {
         // Money that was won back is there again: the line was never taken back, and there is nobody to reinstate it.
-        Some(Reason::Dispute) => {
-            disputes(line, returned).any(Dispute::holds_the_money) || is_refunded(line, returned)?
+        Some(ReversalReason::Dispute) => {
+            reversing_disputes(line, returned).any(DisputeState::holds_funds) || is_refunded(line, returned)?
         }
         reason => reason.is_some(),
     };
     if is_lost {
         return Ok(line.amount);
     }
-    let due = amounts(line, sold, returned)?.commission;
+    let due = amounts_after_refunds(line, sold, returned)?.commission;
     Ok(line.amount.checked_sub(due).ok_or(ArithmeticError::TooLarge)?.max(0))
 }
 
 /// A line on its way.
-struct Walk<'a> {
+struct LineTransitions<'a> {
     line: std::borrow::Cow<'a, Commission>,
-    steps: Vec<Step>,
+    steps: Vec<LineChange>,
     now: Timestamp,
 }
 
-impl<'a> Walk<'a> {
-    fn of(line: &'a Commission, now: Timestamp) -> Self {
+impl<'a> LineTransitions<'a> {
+    fn new(line: &'a Commission, now: Timestamp) -> Self {
         Self { line: std::borrow::Cow::Borrowed(line), steps: Vec::new(), now }
     }
 
-    fn written(self) -> Option<Written> {
+    fn into_update(self) -> Option<LineUpdate> {
         let Self { line, steps, .. } = self;
-        (!steps.is_empty()).then(|| Written { line: line.into_owned(), steps })
+        (!steps.is_empty()).then(|| LineUpdate { line: line.into_owned(), changes: steps })
     }
 
     /// The id of the charge, as it is known by now.
-    fn learn_charge(&mut self, charge: Option<&str>) {
+    fn set_charge(&mut self, charge: Option<&str>) {
         let Some(charge) = charge else { return };
-        if self.line.sold().is_none_or(|sold| sold.charge.as_deref() == Some(charge)) {
+        if self.line.sold_invoice().is_none_or(|sold| sold.charge.as_deref() == Some(charge)) {
             return;
         }
         let line = self.line.to_mut();
-        if let Origin::Sale(sold) = &mut line.origin {
+        if let CommissionOrigin::Sale(sold) = &mut line.origin {
             sold.charge = Some(charge.to_owned());
             line.touch(self.now);
-            self.steps.push(Step::Charge);
+            self.steps.push(LineChange::Charge);
         }
     }
 
-    fn go_to(&mut self, wanted: &Wanted) {
+    fn move_to(&mut self, wanted: &TargetState) {
         if let Some(amounts) = wanted.amounts {
             self.amounts(amounts);
         }
         match (wanted.reversed, self.line.status) {
-            (Some(reason), Status::Reversed { reversed_at, reason: its, earned_at }) => {
+            (Some(reason), CommissionState::Reversed { reversed_at, reason: its, earned_at }) => {
                 if its != reason {
                     let line = self.line.to_mut();
-                    line.status = Status::Reversed { reversed_at, reason, earned_at };
+                    line.status = CommissionState::Reversed { reversed_at, reason, earned_at };
                     line.touch(self.now);
-                    self.steps.push(Step::ReasonChanged(reason));
+                    self.steps.push(LineChange::ReasonChanged(reason));
                 }
             }
             (Some(reason), _) => {
                 self.leave_payout();
                 let now = self.now;
-                self.moved(|line| line.reverse(reason, now), Step::Reversed(reason));
+                self.record_transition(|line| line.reverse(reason, now), LineChange::Reversed(reason));
             }
             (None, status) => {
                 if status.reversed().is_some() {
                     let now = self.now;
-                    self.moved(|line| line.reopen(now).map(|()| true), Step::Reopened);
+                    self.record_transition(|line| line.reopen(now).map(|()| true), LineChange::Reopened);
                 }
                 self.freeze(wanted.frozen);
             }
         }
     }
 
-    fn amounts(&mut self, Amounts { commission, sale }: Amounts) {
+    fn amounts(&mut self, LineAmounts { commission, sale }: LineAmounts) {
         if self.line.amount == commission && self.line.sale_amount() == sale {
             return;
         }
         self.leave_payout();
         let line = self.line.to_mut();
         let from = std::mem::replace(&mut line.amount, commission);
-        if let Origin::Sale(sold) = &mut line.origin {
+        if let CommissionOrigin::Sale(sold) = &mut line.origin {
             sold.amount = sale;
         }
         line.touch(self.now);
-        self.steps.push(Step::Amount { from, to: commission });
+        self.steps.push(LineChange::Amount { from, to: commission });
     }
 
-    fn freeze(&mut self, frozen: Frozen) {
+    fn freeze(&mut self, frozen: FreezeReasons) {
         if self.line.status.frozen() == frozen {
             return;
         }
@@ -273,20 +288,27 @@ impl<'a> Walk<'a> {
             self.leave_payout();
         }
         let now = self.now;
-        let step = if frozen.is_frozen() { Step::Frozen } else { Step::Thawed };
-        self.moved(|line| line.freeze(frozen, now), step);
+        let step = if frozen.is_frozen() { LineChange::Frozen } else { LineChange::Thawed };
+        self.record_transition(|line| line.freeze(frozen, now), step);
     }
 
     /// Out of a draft; who is in none stays.
     fn leave_payout(&mut self) {
-        if let Status::InPayout { payout, .. } = self.line.status {
+        if let CommissionState::InPayout { payout, .. } = self.line.status {
             let now = self.now;
-            self.moved(|line| line.leave_payout(payout, now).map(|()| true), Step::LeftPayout(payout));
+            self.record_transition(
+                |line| line.leave_payout(payout, now).map(|()| true),
+                LineChange::LeftPayout(payout),
+            );
         }
     }
 
     /// Notes a move that changed the line. One that is refused changes nothing, and is none.
-    fn moved(&mut self, move_it: impl FnOnce(&mut Commission) -> Result<bool, Refused>, step: Step) {
+    fn record_transition(
+        &mut self,
+        move_it: impl FnOnce(&mut Commission) -> Result<bool, CommissionError>,
+        step: LineChange,
+    ) {
         if move_it(self.line.to_mut()) == Ok(true) {
             self.steps.push(step);
         }

@@ -8,15 +8,15 @@
 use jiff::Timestamp;
 
 use super::super::arithmetic::ArithmeticError;
-use super::super::arithmetic::rate::Offer;
-use super::super::campaign::{Duration, ProductRate, Rate, Terms, Tier};
-use super::super::commission::{Commission, Status};
+use super::super::arithmetic::rate::RateOffer;
+use super::super::campaign::{CommissionDuration, CommissionRate, CommissionTerms, ProductRate, RateTier};
+use super::super::commission::{Commission, CommissionState};
 use super::super::money::{BasisPoints, Currency};
 use super::super::program::AfterPayout;
-use super::super::sale::{Dispute, Returned, Sale, SaleLine};
+use super::super::sale::{DisputeState, Sale, SaleLine, SaleReturns};
 use super::{
-    Barred, Booked, Customer, Invoice, Known, Nothing, Outcome, Recruiter, Rules, Seller, Standing, Step,
-    recompute,
+    AccrualStatus, CustomerInput, InvoiceInput, LedgerLine, LineChange, NoCommission, ProgramRules, RecomputeFacts,
+    RecomputeOutcome, RecruiterInput, ReferralBar, SellerInput, recompute,
 };
 use crate::id::{AccountId, CampaignId, CommissionId, PartnerId, PayoutId, ReferralId};
 
@@ -33,16 +33,16 @@ pub(super) fn currency(code: &str) -> Currency {
 }
 
 /// Twenty per cent, say.
-pub(super) fn percent(percent: u16) -> Rate {
-    Rate::Percent(points(percent * 100))
+pub(super) fn percent(percent: u16) -> CommissionRate {
+    CommissionRate::Percent(points(percent * 100))
 }
 
-pub(super) fn tier(min_paid_customers: u32, rate: Rate) -> Tier {
-    Tier { min_paid_customers, rate, unused: 0 }
+pub(super) fn tier(min_paid_customers: u32, rate: CommissionRate) -> RateTier {
+    RateTier { min_paid_customers, rate, unused: 0 }
 }
 
 /// A rate of a product (`prod_…`) or of a price (`price_…`).
-pub(super) fn product(id: &str, rate: impl Into<Option<Rate>>) -> ProductRate {
+pub(super) fn product(id: &str, rate: impl Into<Option<CommissionRate>>) -> ProductRate {
     let price = id.starts_with("price_").then(|| id.to_owned());
     ProductRate { product: id.replace("price_", "prod_"), price, rate: rate.into(), unused: 0, label: None }
 }
@@ -54,22 +54,22 @@ pub(super) fn sold(name: &str, amount: i64) -> SaleLine {
 }
 
 #[derive(Debug, Clone)]
-pub(super) struct World {
+pub(super) struct Scenario {
     pub(super) sale: Sale,
     pub(super) charge: Option<String>,
-    pub(super) returned: Returned,
+    pub(super) returned: SaleReturns,
     pub(super) is_excluded: bool,
-    pub(super) nothing: Option<Nothing>,
+    pub(super) nothing: Option<NoCommission>,
     pub(super) counts_from: Timestamp,
     pub(super) converted_at: Option<Timestamp>,
-    pub(super) barred: Option<Barred>,
+    pub(super) barred: Option<ReferralBar>,
     pub(super) is_under_review: bool,
     pub(super) first_earning: Option<String>,
-    pub(super) standing: Standing,
-    pub(super) terms: Terms,
+    pub(super) standing: AccrualStatus,
+    pub(super) terms: CommissionTerms,
     pub(super) commission_override: Option<BasisPoints>,
     pub(super) paying_customers: u32,
-    pub(super) recruiter: Option<Recruiter>,
+    pub(super) recruiter: Option<RecruiterInput>,
     pub(super) currency: Currency,
     pub(super) suspended_accrue: bool,
     pub(super) after_payout: AfterPayout,
@@ -92,7 +92,7 @@ pub(super) fn payout() -> PayoutId {
     PayoutId::new(Timestamp::UNIX_EPOCH, 7)
 }
 
-impl World {
+impl Scenario {
     pub(super) fn new() -> Self {
         let paid_at = at("2026-03-01T00:00:00Z");
         Self {
@@ -107,7 +107,7 @@ impl World {
                 lines: vec![sold("a", 4_900)],
             },
             charge: None,
-            returned: Returned::default(),
+            returned: SaleReturns::default(),
             is_excluded: false,
             nothing: None,
             counts_from: Timestamp::UNIX_EPOCH,
@@ -115,13 +115,13 @@ impl World {
             barred: None,
             is_under_review: false,
             first_earning: None,
-            standing: Standing::Active,
-            terms: Terms {
+            standing: AccrualStatus::Active,
+            terms: CommissionTerms {
                 base: percent(20),
                 unused: 0,
                 tiers: Vec::new(),
                 products: Vec::new(),
-                duration: Duration::Recurring(None),
+                duration: CommissionDuration::Recurring(None),
                 max_commission: None,
                 second_tier: points(0),
                 lead_bounty: 0,
@@ -161,7 +161,7 @@ impl World {
     /// Somebody recruited Ada, for a share.
     pub(super) fn recruited(&mut self, share: u16) -> &mut Self {
         self.terms.second_tier = points(share);
-        self.recruiter = Some(Recruiter { partner: partner(RECRUITER), is_active: true, is_customer: false });
+        self.recruiter = Some(RecruiterInput { partner: partner(RECRUITER), is_active: true, is_customer: false });
         self
     }
 
@@ -173,7 +173,7 @@ impl World {
         self
     }
 
-    pub(super) fn disputed(&mut self, dispute: Dispute) -> &mut Self {
+    pub(super) fn disputed(&mut self, dispute: DisputeState) -> &mut Self {
         self.returned.disputes.insert("dp_1".to_owned(), dispute);
         self
     }
@@ -217,39 +217,34 @@ impl World {
     }
 
     /// What is to be written, and nothing written.
-    pub(super) fn ask(&self) -> Result<Outcome, ArithmeticError> {
+    pub(super) fn ask(&self) -> Result<RecomputeOutcome, ArithmeticError> {
         let booked: Vec<_> = self
             .lines
             .iter()
             .zip(self.adjusted)
-            .map(|(line, adjusted)| Booked {
-                line,
-                is_locked: self.is_locked,
-                adjusted,
-                is_orphan: self.is_orphan,
-            })
+            .map(|(line, adjusted)| LedgerLine { line, is_locked: self.is_locked, adjusted, is_orphan: self.is_orphan })
             .collect();
-        recompute(&Known {
-            rules: Rules {
+        recompute(&RecomputeFacts {
+            rules: ProgramRules {
                 account: AccountId::new(Timestamp::UNIX_EPOCH, 1),
                 currency: self.currency,
                 suspended_accrue: self.suspended_accrue,
                 after_payout: self.after_payout,
             },
-            invoice: Invoice {
+            invoice: InvoiceInput {
                 sale: &self.sale,
                 charge: self.charge.as_deref(),
                 returned: &self.returned,
                 is_excluded: self.is_excluded,
-                nothing: self.nothing,
+                no_commission: self.nothing,
             },
             customer: self.customer(),
-            seller: Seller {
+            seller: SellerInput {
                 partner: partner(ADA),
                 standing: self.standing,
                 campaign: CampaignId::new(Timestamp::UNIX_EPOCH, 1),
                 campaign_rev: 3,
-                offer: Offer {
+                offer: RateOffer {
                     terms: &self.terms,
                     commission_override: self.commission_override,
                     paying_customers: self.paying_customers,
@@ -262,8 +257,8 @@ impl World {
         })
     }
 
-    pub(super) fn customer(&self) -> Customer<'_> {
-        Customer {
+    pub(super) fn customer(&self) -> CustomerInput<'_> {
+        CustomerInput {
             referral: ReferralId::new(Timestamp::UNIX_EPOCH, 1),
             counts_from: self.counts_from,
             converted_at: self.converted_at,
@@ -274,12 +269,12 @@ impl World {
     }
 
     /// Writes what is to be written, once: a second time nothing is. The steps of all lines.
-    pub(super) fn run(&mut self) -> Vec<Step> {
+    pub(super) fn run(&mut self) -> Vec<LineChange> {
         let outcome = self.ask().unwrap();
-        self.nothing = outcome.nothing.filter(|nothing| nothing.is_for_good());
-        let steps = outcome.written.iter().flat_map(|written| written.steps.clone()).collect();
-        for written in outcome.written {
-            assert!(!written.steps.is_empty());
+        self.nothing = outcome.no_commission.filter(|nothing| nothing.is_permanent());
+        let steps = outcome.updates.iter().flat_map(|written| written.changes.clone()).collect();
+        for written in outcome.updates {
+            assert!(!written.changes.is_empty());
             match self.lines.iter_mut().find(|line| line.id == written.line.id) {
                 Some(line) => {
                     assert!(line.rev < written.line.rev, "a change shows in rev");
@@ -293,7 +288,7 @@ impl World {
             self.adjusted[index] += adjustment.amount;
         }
         let again = self.ask().unwrap();
-        assert!(again.written.is_empty() && again.adjustments.is_empty(), "a second time: {again:?}");
+        assert!(again.updates.is_empty() && again.adjustments.is_empty(), "a second time: {again:?}");
         steps
     }
 
@@ -308,8 +303,8 @@ impl World {
         let lines = self.lines.iter().zip(self.adjusted).map(|(line, adjusted)| {
             let Commission { amount, currency, status, .. } = line;
             let state = match status {
-                Status::Reversed { reason, .. } => format!("reversed {}", reason.as_str()),
-                Status::InPayout { .. } => "in payout".to_owned(),
+                CommissionState::Reversed { reason, .. } => format!("reversed {}", reason.as_str()),
+                CommissionState::InPayout { .. } => "in payout".to_owned(),
                 status if status.frozen().is_frozen() => format!("{} frozen", status.word()),
                 status => status.word().to_owned(),
             };
@@ -320,7 +315,7 @@ impl World {
         let lines: Vec<_> = lines.collect();
         if lines.is_empty() {
             return match self.ask() {
-                Ok(outcome) => format!("{:?}", outcome.nothing.unwrap()),
+                Ok(outcome) => format!("{:?}", outcome.no_commission.unwrap()),
                 Err(error) => error.to_string(),
             };
         }

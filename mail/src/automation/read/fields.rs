@@ -9,14 +9,14 @@ pub(super) const DEPTH_MAX: usize = 12;
 
 /// What was found wrong or odd so far.
 #[derive(Debug, Default)]
-pub struct Notes {
+pub struct ParseNotes {
     /// Fields, and what is wrong with them.
     pub errors: Vec<(String, String)>,
     /// Fields that were ignored.
     pub ignored: Vec<String>,
 }
 
-impl Notes {
+impl ParseNotes {
     /// Something is wrong.
     pub fn error(&mut self, field: &str, text: impl Into<String>) {
         if self.errors.len() < ERRORS_MAX {
@@ -36,15 +36,15 @@ pub(super) fn depth(value: &Value) -> usize {
 }
 
 /// The fields of an object.
-pub(super) struct Fields<'a> {
+pub(super) struct ObjectReader<'a> {
     map: &'a Map<String, Value>,
     path: &'a str,
     taken: Vec<&'static str>,
-    pub(super) notes: &'a mut Notes,
+    pub(super) notes: &'a mut ParseNotes,
 }
 
-impl<'a> Fields<'a> {
-    pub(super) fn of(value: &'a Value, path: &'a str, notes: &'a mut Notes) -> Option<Self> {
+impl<'a> ObjectReader<'a> {
+    pub(super) fn new(value: &'a Value, path: &'a str, notes: &'a mut ParseNotes) -> Option<Self> {
         match value {
             Value::Object(map) => Some(Self { map, path, taken: Vec::new(), notes }),
             Value::Null => {
@@ -68,28 +68,24 @@ impl<'a> Fields<'a> {
     }
 
     /// A field that is there and not null, left where it is.
-    pub(super) fn raw(&self, name: &str) -> Option<&'a Value> {
+    pub(super) fn peek(&self, name: &str) -> Option<&'a Value> {
         self.map.get(name).filter(|value| !value.is_null())
     }
 
     /// A field that is there and not null.
     pub(super) fn take(&mut self, name: &'static str) -> Option<&'a Value> {
         self.taken.push(name);
-        self.raw(name)
+        self.peek(name)
     }
 
     /// A field by any of its names, the first of which is ours.
     pub(super) fn take_any(&mut self, names: &[&'static str]) -> Option<&'a Value> {
         self.taken.extend_from_slice(names);
-        names.iter().find_map(|name| self.raw(name))
+        names.iter().find_map(|name| self.peek(name))
     }
 
-    pub(super) fn required<T>(
-        &mut self,
-        name: &'static str,
-        read: impl Fn(&Value) -> Result<T, String>,
-    ) -> Option<T> {
-        if self.raw(name).is_none() {
+    pub(super) fn required<T>(&mut self, name: &'static str, read: impl Fn(&Value) -> Result<T, String>) -> Option<T> {
+        if self.peek(name).is_none() {
             self.taken.push(name);
             self.error(name, "is required");
             return None;
@@ -97,11 +93,7 @@ impl<'a> Fields<'a> {
         self.optional(name, read)
     }
 
-    pub(super) fn optional<T>(
-        &mut self,
-        name: &'static str,
-        read: impl Fn(&Value) -> Result<T, String>,
-    ) -> Option<T> {
+    pub(super) fn optional<T>(&mut self, name: &'static str, read: impl Fn(&Value) -> Result<T, String>) -> Option<T> {
         let value = self.take(name)?;
         read(value).map_err(|text| self.error(name, text)).ok()
     }
@@ -110,7 +102,7 @@ impl<'a> Fields<'a> {
     pub(super) fn optional_with<T>(
         &mut self,
         name: &'static str,
-        read: impl Fn(&Value, &str, &mut Notes) -> Option<T>,
+        read: impl Fn(&Value, &str, &mut ParseNotes) -> Option<T>,
     ) -> Option<T> {
         let value = self.take(name)?;
         let path = self.path_of(name);
@@ -158,7 +150,7 @@ impl<'a> Fields<'a> {
     }
 
     /// Names what nobody asked for.
-    pub(super) fn end(self) {
+    pub(super) fn finish(self) {
         let Self { map, path, taken, notes } = self;
         for name in map.keys().filter(|name| !taken.contains(&name.as_str())) {
             if notes.ignored.len() < ERRORS_MAX {

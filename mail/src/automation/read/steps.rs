@@ -2,15 +2,15 @@
 
 use serde_json::{Map, Value, json};
 
-use super::fields::{DEPTH_MAX, Fields, Notes, depth};
-use super::{condition, event_name, gate};
+use super::fields::{DEPTH_MAX, ObjectReader, ParseNotes, depth};
+use super::{parse_condition, parse_event_name, parse_gate};
 use crate::automation::context;
 use crate::automation::definition::{
-    Action, Delay, Gate, Lasts, MatchBy, OnTimeout, SendEmail, SkipTo, Sms, Step, TO_DEFAULT, TemplateNamed,
-    WaitForEvent,
+    AutomationStep, ConditionStep, DelayLength, DelayStep, MatchBy, OnTimeout, SendEmailStep, SkipTarget, SmsStep,
+    StepAction, TO_DEFAULT, TemplateSelector, WaitForEventStep,
 };
-use crate::automation::span::Span;
-use crate::automation::window::{self, DAYS, Window};
+use crate::automation::span::TimeSpan;
+use crate::automation::window::{self, DAYS, TimeWindow};
 use crate::email::Category;
 use crate::tags::{TAG_BYTES_MAX, TAGS_MAX, check_line, check_name};
 use crate::template::{ALIAS_BYTES_MAX, MARKUP_BYTES_MAX, SUBJECT_BYTES_MAX};
@@ -29,30 +29,35 @@ const SMS_BYTES_MAX: usize = 1_600;
 const UNTIL_BYTES_MAX: usize = 256;
 
 /// Reads the step with this number; `keys` are those of all steps.
-pub(super) fn step(value: &Value, number: usize, keys: &[Option<&str>], notes: &mut Notes) -> Option<Step> {
+pub(super) fn parse_step(
+    value: &Value,
+    number: usize,
+    keys: &[Option<&str>],
+    notes: &mut ParseNotes,
+) -> Option<AutomationStep> {
     let path = format!("steps[{number}]");
-    let mut fields = Fields::of(value, &path, notes)?;
-    let key = fields.optional("key", key);
-    let name = fields.optional("name", |value| line(value, NAME_BYTES_MAX));
+    let mut fields = ObjectReader::new(value, &path, notes)?;
+    let key = fields.optional("key", parse_key);
+    let name = fields.optional("name", |value| parse_line(value, NAME_BYTES_MAX));
     let kind = fields.take("type").map(|value| value.as_str().unwrap_or_default());
     let action = match kind {
-        Some("send_email") => send_email(&mut fields).map(|email| Action::SendEmail(Box::new(email))),
-        Some("delay") => delay(&mut fields).map(Action::Delay),
-        Some("wait_for_event") => wait(&mut fields).map(Action::WaitForEvent),
-        Some("condition") => branch(&mut fields, number, keys).map(Action::Condition),
-        Some("sms") => sms(&mut fields).map(Action::Sms),
+        Some("send_email") => parse_send_email(&mut fields).map(|email| StepAction::SendEmail(Box::new(email))),
+        Some("delay") => parse_delay(&mut fields).map(StepAction::Delay),
+        Some("wait_for_event") => parse_wait(&mut fields).map(StepAction::WaitForEvent),
+        Some("condition") => parse_condition_step(&mut fields, number, keys).map(StepAction::Condition),
+        Some("sms") => parse_sms(&mut fields).map(StepAction::Sms),
         Some(_) | None => {
-            let text = format!("must be one of {}", Action::WORDS.join(", "));
+            let text = format!("must be one of {}", StepAction::WORDS.join(", "));
             fields.error("type", if kind.is_none() { "is required: ".to_owned() + &text } else { text });
             return None;
         }
     };
-    fields.end();
-    Some(Step { key, name, action: action? })
+    fields.finish();
+    Some(AutomationStep { key, name, action: action? })
 }
 
-fn key(value: &Value) -> Result<String, String> {
-    let text = line(value, KEY_BYTES_MAX)?;
+fn parse_key(value: &Value) -> Result<String, String> {
+    let text = parse_line(value, KEY_BYTES_MAX)?;
     let plain = |b: u8| b.is_ascii_alphanumeric() || matches!(b, b'_' | b'-' | b'.');
     if text.is_empty() || !text.bytes().all(plain) || text.bytes().all(|b| b.is_ascii_digit()) {
         return Err("must be letters, digits, `.`, `_` and `-`, and not digits alone".to_owned());
@@ -60,40 +65,38 @@ fn key(value: &Value) -> Result<String, String> {
     Ok(text)
 }
 
-fn line(value: &Value, bytes_max: usize) -> Result<String, String> {
+fn parse_line(value: &Value, bytes_max: usize) -> Result<String, String> {
     let text = value.as_str().ok_or("must be a string")?;
     check_line(text, bytes_max)?;
     Ok(text.to_owned())
 }
 
 /// A line whose references can be read.
-fn filled_line(value: &Value, bytes_max: usize) -> Result<String, String> {
-    let text = line(value, bytes_max)?;
+fn parse_template_line(value: &Value, bytes_max: usize) -> Result<String, String> {
+    let text = parse_line(value, bytes_max)?;
     if text.trim().is_empty() {
         return Err("is empty".to_owned());
     }
-    markup(&text)?;
+    check_markup(&text)?;
     Ok(text)
 }
 
-fn markup(text: &str) -> Result<(), String> {
+fn check_markup(text: &str) -> Result<(), String> {
     if !text.contains("{{") {
         return Ok(());
     }
-    let errors = context::compile(None, None, Some(text)).err().unwrap_or_default();
+    let errors = context::compile_template(None, None, Some(text)).err().unwrap_or_default();
     errors.into_iter().next().map_or(Ok(()), |(_, message)| Err(message))
 }
 
-fn send_email(fields: &mut Fields<'_>) -> Option<SendEmail> {
-    let template = template(fields);
-    let subject = fields.optional("subject", |value| line(value, SUBJECT_BYTES_MAX));
+fn parse_send_email(fields: &mut ObjectReader<'_>) -> Option<SendEmailStep> {
+    let template = parse_template(fields);
+    let subject = fields.optional("subject", |value| parse_line(value, SUBJECT_BYTES_MAX));
     let mut body = |names: &[&'static str]| {
         let value = fields.take_any(names)?;
         let text = match value.as_str() {
             None => Err("must be a string".to_owned()),
-            Some(text) if text.len() > MARKUP_BYTES_MAX => {
-                Err(format!("is longer than {MARKUP_BYTES_MAX} bytes"))
-            }
+            Some(text) if text.len() > MARKUP_BYTES_MAX => Err(format!("is longer than {MARKUP_BYTES_MAX} bytes")),
             Some(text) => Ok(text.to_owned()),
         };
         text.map_err(|text| fields.error(names.first().copied().unwrap_or_default(), text)).ok()
@@ -101,31 +104,30 @@ fn send_email(fields: &mut Fields<'_>) -> Option<SendEmail> {
     let html = body(&["html", "htmlBody", "html_body"]);
     let text = body(&["text", "textBody", "text_body", "plain_body"]);
     check_contents(fields, (template.is_some(), &subject), &html, &text);
-    let variables = variables(fields, &template);
-    let from = fields.optional("from", author);
-    let to = addresses(fields, &["to"]);
-    let reply_to = addresses(fields, &["reply_to", "replyTo"]);
-    let category = fields.word("category", Category::WORDS, Category::of_word);
-    let tags = tags(fields);
+    let variables = parse_variables(fields, &template);
+    let from = fields.optional("from", parse_author);
+    let to = parse_addresses(fields, &["to"]);
+    let reply_to = parse_addresses(fields, &["reply_to", "replyTo"]);
+    let category = fields.word("category", Category::WORDS, Category::from_word);
+    let tags = parse_tags(fields);
     let to = if to.is_empty() { vec![TO_DEFAULT.to_owned()] } else { to };
     let template = template.map(|(named, _)| named);
-    Some(SendEmail { template, subject, html, text, variables, from, to, reply_to, category, tags })
+    Some(SendEmailStep { template, subject, html, text, variables, from, to, reply_to, category, tags })
 }
 
 /// `{id|alias, version?, variables?}`, with its variables.
-type Template = (TemplateNamed, Option<Map<String, Value>>);
+type TemplateArgument = (TemplateSelector, Option<Map<String, Value>>);
 
-fn template(fields: &mut Fields<'_>) -> Option<Template> {
-    let value =
-        fields.take_any(&["template", "template_id", "templateId", "template_alias", "templateAlias"])?;
-    let named = |value: &Value| match line(value, ALIAS_BYTES_MAX) {
+fn parse_template(fields: &mut ObjectReader<'_>) -> Option<TemplateArgument> {
+    let value = fields.take_any(&["template", "template_id", "templateId", "template_alias", "templateAlias"])?;
+    let named = |value: &Value| match parse_line(value, ALIAS_BYTES_MAX) {
         Ok(text) if text.is_empty() => Err("is empty".to_owned()),
         other => other,
     };
     let path = fields.path_of("template");
     let Value::Object(object) = value else {
         let name = named(value).map_err(|text| fields.error("template", text)).ok()?;
-        return Some((TemplateNamed { name, version: None }, None));
+        return Some((TemplateSelector { name, version: None }, None));
     };
     let name = match (object.get("id"), object.get("alias")) {
         (Some(value), None) | (None, Some(value)) => named(value),
@@ -143,11 +145,11 @@ fn template(fields: &mut Fields<'_>) -> Option<Template> {
         },
     };
     let variables = object.get("variables").and_then(Value::as_object).cloned();
-    Some((TemplateNamed { name, version }, variables))
+    Some((TemplateSelector { name, version }, variables))
 }
 
 fn check_contents(
-    fields: &mut Fields<'_>,
+    fields: &mut ObjectReader<'_>,
     (template, subject): (bool, &Option<String>),
     html: &Option<String>,
     text: &Option<String>,
@@ -156,21 +158,21 @@ fn check_contents(
         fields.error("html", "comes from the template: give one or the other");
     }
     let named = ["template", "template_id", "templateId", "template_alias", "templateAlias"];
-    if !template && !named.iter().any(|name| fields.raw(name).is_some()) {
+    if !template && !named.iter().any(|name| fields.peek(name).is_some()) {
         let blank = |part: &Option<String>| part.as_ref().is_none_or(|part| part.trim().is_empty());
-        if blank(html) && blank(text) && fields.raw("html").is_none_or(Value::is_string) {
+        if blank(html) && blank(text) && fields.peek("html").is_none_or(Value::is_string) {
             fields.error("template", "is required, or a `subject` and one of `html` and `text`");
-        } else if blank(subject) && fields.raw("subject").is_none_or(Value::is_string) {
+        } else if blank(subject) && fields.peek("subject").is_none_or(Value::is_string) {
             fields.error("subject", "is required without a template");
         }
     }
-    let read = context::compile(subject.as_deref(), html.as_deref(), text.as_deref());
+    let read = context::compile_template(subject.as_deref(), html.as_deref(), text.as_deref());
     for (part, message) in read.err().unwrap_or_default() {
         fields.error(part, message);
     }
 }
 
-fn variables(fields: &mut Fields<'_>, template: &Option<Template>) -> Map<String, Value> {
+fn parse_variables(fields: &mut ObjectReader<'_>, template: &Option<TemplateArgument>) -> Map<String, Value> {
     let inner = template.as_ref().and_then(|(_, variables)| variables.clone());
     let names = ["variables", "template_data", "templateData", "data_variables", "dataVariables"];
     let outer = fields.take_any(&names);
@@ -199,7 +201,7 @@ fn variables(fields: &mut Fields<'_>, template: &Option<Template>) -> Map<String
 /// Whether the references of all texts can be read; which text cannot.
 fn check_texts(value: &Value, path: &str) -> Result<(), (String, String)> {
     match value {
-        Value::String(text) => markup(text).map_err(|error| (path.to_owned(), error)),
+        Value::String(text) => check_markup(text).map_err(|error| (path.to_owned(), error)),
         Value::Array(entries) => {
             entries.iter().enumerate().try_for_each(|(n, entry)| check_texts(entry, &format!("{path}[{n}]")))
         }
@@ -211,7 +213,7 @@ fn check_texts(value: &Value, path: &str) -> Result<(), (String, String)> {
 }
 
 /// `Ada <ada@example.com>` or `{email, name}`.
-fn author(value: &Value) -> Result<String, String> {
+fn parse_author(value: &Value) -> Result<String, String> {
     let text = match value {
         Value::Object(fields) => {
             let email = fields.get("email").and_then(Value::as_str).ok_or("needs an `email`")?;
@@ -222,11 +224,11 @@ fn author(value: &Value) -> Result<String, String> {
         }
         other => other.clone(),
     };
-    filled_line(&text, ADDRESSES_BYTES_MAX)
+    parse_template_line(&text, ADDRESSES_BYTES_MAX)
 }
 
 /// An address or a list of them.
-fn addresses(fields: &mut Fields<'_>, names: &[&'static str]) -> Vec<String> {
+fn parse_addresses(fields: &mut ObjectReader<'_>, names: &[&'static str]) -> Vec<String> {
     let name = names.first().copied().unwrap_or_default();
     let Some(value) = fields.take_any(names) else { return Vec::new() };
     let entries = match value {
@@ -239,7 +241,7 @@ fn addresses(fields: &mut Fields<'_>, names: &[&'static str]) -> Vec<String> {
     };
     let mut texts = Vec::with_capacity(entries.len());
     for entry in entries {
-        match filled_line(entry, ADDRESSES_BYTES_MAX) {
+        match parse_template_line(entry, ADDRESSES_BYTES_MAX) {
             Ok(text) => texts.push(text),
             Err(error) => fields.error(name, error),
         }
@@ -248,13 +250,11 @@ fn addresses(fields: &mut Fields<'_>, names: &[&'static str]) -> Vec<String> {
 }
 
 /// `[{name, value}]`, or `{name: value}`.
-fn tags(fields: &mut Fields<'_>) -> Vec<(String, String)> {
+fn parse_tags(fields: &mut ObjectReader<'_>) -> Vec<(String, String)> {
     let Some(value) = fields.take("tags") else { return Vec::new() };
     let text = |value: Option<&Value>| value.and_then(Value::as_str).unwrap_or_default().to_owned();
     let tags: Vec<(String, String)> = match value {
-        Value::Object(object) => {
-            object.iter().map(|(name, value)| (name.clone(), text(Some(value)))).collect()
-        }
+        Value::Object(object) => object.iter().map(|(name, value)| (name.clone(), text(Some(value)))).collect(),
         Value::Array(entries) => {
             entries.iter().map(|entry| (text(entry.get("name")), text(entry.get("value")))).collect()
         }
@@ -267,8 +267,7 @@ fn tags(fields: &mut Fields<'_>) -> Vec<(String, String)> {
         fields.error("tags", format!("has more than {TAGS_MAX} entries"));
     }
     for (n, (name, value)) in tags.iter().enumerate().take(TAGS_MAX) {
-        let sound =
-            check_name(name).and_then(|()| check_line(value, TAG_BYTES_MAX)).and_then(|()| markup(value));
+        let sound = check_name(name).and_then(|()| check_line(value, TAG_BYTES_MAX)).and_then(|()| check_markup(value));
         if let Err(text) = sound {
             fields.error(&format!("tags[{n}]"), text);
         } else if tags.iter().take(n).any(|(earlier, _)| earlier == name) {
@@ -278,36 +277,36 @@ fn tags(fields: &mut Fields<'_>) -> Vec<(String, String)> {
     tags
 }
 
-fn delay(fields: &mut Fields<'_>) -> Option<Delay> {
-    let span = fields.optional("duration", span);
-    let until = fields.optional("until", |value| filled_line(value, UNTIL_BYTES_MAX));
-    let window = fields.optional_with("window", read_window);
+fn parse_delay(fields: &mut ObjectReader<'_>) -> Option<DelayStep> {
+    let span = fields.optional("duration", parse_span);
+    let until = fields.optional("until", |value| parse_template_line(value, UNTIL_BYTES_MAX));
+    let window = fields.optional_with("window", parse_window);
     let lasts = match (span, until) {
-        (Some(span), None) => Some(Lasts::For(span)),
-        (None, Some(until)) => Some(Lasts::Until(until)),
+        (Some(span), None) => Some(DelayLength::For(span)),
+        (None, Some(until)) => Some(DelayLength::Until(until)),
         (Some(_), Some(_)) => {
             fields.error("until", "give one of `duration` and `until`");
             None
         }
         (None, None) => {
-            if fields.raw("duration").is_none() && fields.raw("until").is_none() {
+            if fields.peek("duration").is_none() && fields.peek("until").is_none() {
                 fields.error("duration", "is required, or `until`");
             }
             None
         }
     };
-    Some(Delay { lasts: lasts?, window })
+    Some(DelayStep { length: lasts?, window })
 }
 
-fn span(value: &Value) -> Result<Span, String> {
-    Span::read(value.as_str().ok_or("must be a duration like `3d` or `2d4h`")?)
+fn parse_span(value: &Value) -> Result<TimeSpan, String> {
+    TimeSpan::parse(value.as_str().ok_or("must be a duration like `3d` or `2d4h`")?)
 }
 
-fn read_window(value: &Value, path: &str, notes: &mut Notes) -> Option<Window> {
-    let mut fields = Fields::of(value, path, notes)?;
+fn parse_window(value: &Value, path: &str, notes: &mut ParseNotes) -> Option<TimeWindow> {
+    let mut fields = ObjectReader::new(value, path, notes)?;
     let tz = fields.required("tz", |value| {
         let name = value.as_str().ok_or("must be a string")?;
-        window::zone(name).map(|_| name.to_owned())
+        window::parse_zone(name).map(|_| name.to_owned())
     });
     let days = fields.list("days", DAYS.len(), |value| {
         let word = value.as_str().unwrap_or_default().to_ascii_lowercase();
@@ -315,37 +314,35 @@ fn read_window(value: &Value, path: &str, notes: &mut Notes) -> Option<Window> {
         let long = ["monday", "tuesday", "wednesday", "thursday", "friday", "saturday", "sunday"];
         let known = word == short || long.contains(&word.as_str());
         let found = DAYS.iter().find(|(name, _)| known && *name == short);
-        found
-            .map(|(_, day)| *day)
-            .ok_or_else(|| "must be one of mon, tue, wed, thu, fri, sat, sun".to_owned())
+        found.map(|(_, day)| *day).ok_or_else(|| "must be one of mon, tue, wed, thu, fri, sat, sun".to_owned())
     });
     let hours = fields.optional("hours", |value| match value {
         // `[9, 17]` is written as it is said.
         Value::Array(ends) if ends.len() == 2 => {
             let clock = |end: &Value| end.as_str().map_or_else(|| end.to_string(), str::to_owned);
-            window::hours(&ends.iter().map(clock).collect::<Vec<_>>().join("-"))
+            window::parse_hours(&ends.iter().map(clock).collect::<Vec<_>>().join("-"))
         }
-        other => window::hours(other.as_str().unwrap_or_default()),
+        other => window::parse_hours(other.as_str().unwrap_or_default()),
     });
-    fields.end();
-    Window::new(&tz?, days, hours).ok()
+    fields.finish();
+    TimeWindow::new(&tz?, days, hours).ok()
 }
 
-fn wait(fields: &mut Fields<'_>) -> Option<WaitForEvent> {
-    let event = fields.required("event", event_name);
-    let by = fields.word("match", MatchBy::WORDS, MatchBy::of_word).unwrap_or_default();
-    let filter = fields.optional_with("filter", |value, path, notes| condition(value, path, notes, true));
-    let timeout = fields.required("timeout", span);
-    let on_timeout = fields.word("on_timeout", OnTimeout::WORDS, OnTimeout::of_word).unwrap_or_default();
+fn parse_wait(fields: &mut ObjectReader<'_>) -> Option<WaitForEventStep> {
+    let event = fields.required("event", parse_event_name);
+    let by = fields.word("match", MatchBy::WORDS, MatchBy::from_word).unwrap_or_default();
+    let filter = fields.optional_with("filter", |value, path, notes| parse_condition(value, path, notes, true));
+    let timeout = fields.required("timeout", parse_span);
+    let on_timeout = fields.word("on_timeout", OnTimeout::WORDS, OnTimeout::from_word).unwrap_or_default();
     let include_machine = fields.boolean("include_machine").unwrap_or_default();
-    Some(WaitForEvent { event: event?, by, filter, timeout: timeout?, on_timeout, include_machine })
+    Some(WaitForEventStep { event: event?, by, filter, timeout: timeout?, on_timeout, include_machine })
 }
 
-fn branch(fields: &mut Fields<'_>, number: usize, keys: &[Option<&str>]) -> Option<Gate> {
+fn parse_condition_step(fields: &mut ObjectReader<'_>, number: usize, keys: &[Option<&str>]) -> Option<ConditionStep> {
     for name in ["all", "any"] {
         let _known = fields.take(name);
     }
-    let condition = gate(fields, true);
+    let condition = parse_gate(fields, true);
     let skips = fields.word("on_false", &["stop", "skip_to"], |word| match word {
         "stop" => Some(false),
         "skip_to" => Some(true),
@@ -359,39 +356,37 @@ fn branch(fields: &mut Fields<'_>, number: usize, keys: &[Option<&str>]) -> Opti
             None
         }
         (true, target) => {
-            let found = target_of(target, number, keys);
+            let found = parse_skip_target(target, number, keys);
             Some(found.map_err(|text| fields.error("target", text)).ok()?)
         }
     };
-    Some(Gate { condition: condition?, skip_to })
+    Some(ConditionStep { condition: condition?, skip_to })
 }
 
 /// A later step, by its key or number.
-fn target_of(target: Option<&Value>, number: usize, keys: &[Option<&str>]) -> Result<SkipTo, String> {
+fn parse_skip_target(target: Option<&Value>, number: usize, keys: &[Option<&str>]) -> Result<SkipTarget, String> {
     let index = match target {
         None => return Err("is required: the key or the number of a later step".to_owned()),
         Some(Value::String(key)) => keys.iter().position(|one| *one == Some(key.as_str())),
-        Some(Value::Number(n)) => {
-            n.as_u64().and_then(|n| usize::try_from(n).ok()).filter(|n| *n < keys.len())
-        }
+        Some(Value::Number(n)) => n.as_u64().and_then(|n| usize::try_from(n).ok()).filter(|n| *n < keys.len()),
         Some(_) => None,
     };
     let index = index.ok_or_else(|| "is no step's key or number".to_owned())?;
     if index <= number {
         return Err("must be a later step: runs go forward only".to_owned());
     }
-    Ok(SkipTo { target: target.cloned().unwrap_or_default(), index })
+    Ok(SkipTarget { target: target.cloned().unwrap_or_default(), index })
 }
 
-fn sms(fields: &mut Fields<'_>) -> Option<Sms> {
-    let to = fields.required("to", |value| filled_line(value, 256));
+fn parse_sms(fields: &mut ObjectReader<'_>) -> Option<SmsStep> {
+    let to = fields.required("to", |value| parse_template_line(value, 256));
     let body = fields.required("body", |value| {
         let text = value.as_str().ok_or("must be a string")?;
         match text.len() {
             _ if text.trim().is_empty() => Err("is empty".to_owned()),
-            0..=SMS_BYTES_MAX => markup(text).map(|()| text.to_owned()),
+            0..=SMS_BYTES_MAX => check_markup(text).map(|()| text.to_owned()),
             _ => Err(format!("is longer than {SMS_BYTES_MAX} bytes")),
         }
     });
-    Some(Sms { to: to?, body: body? })
+    Some(SmsStep { to: to?, body: body? })
 }

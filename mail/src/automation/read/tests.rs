@@ -19,20 +19,20 @@ fn trial() -> (Value, Value) {
 }
 
 fn errors(trigger: &Value, steps: &Value) -> Vec<String> {
-    let mut notes = Notes::default();
-    assert!(definition(trigger, steps, &mut notes).is_none());
+    let mut notes = ParseNotes::default();
+    assert!(parse_definition(trigger, steps, &mut notes).is_none());
     notes.errors.into_iter().map(|(field, _)| field).collect()
 }
 
 #[test]
 fn the_worked_example_reads_and_is_written_back() {
     let (trigger, steps) = trial();
-    let mut notes = Notes::default();
-    let read = definition(&trigger, &steps, &mut notes).unwrap();
+    let mut notes = ParseNotes::default();
+    let read = parse_definition(&trigger, &steps, &mut notes).unwrap();
     assert!(notes.ignored.is_empty());
     assert_eq!(read.steps.len(), 5);
     let written = read.to_json();
-    assert_eq!(stored(&written).unwrap(), read);
+    assert_eq!(parse_stored(&written).unwrap(), read);
     assert_eq!(written["trigger"]["reentry"], "always");
     assert_eq!(written["steps"][0]["to"], "{{event.email}}");
 }
@@ -55,12 +55,12 @@ fn everything_that_there_is_is_written_and_read() {
         {"type": "condition", "all": [{"field": "event.data.a", "op": "in", "value": [1, "b"]}], "on_false": "skip_to", "target": 5},
         {"type": "sms", "key": "last", "to": "{{event.data.phone}}", "body": "Hi"},
     ]);
-    let mut notes = Notes::default();
-    let read = definition(&trigger, &steps, &mut notes).unwrap_or_else(|| panic!("{:?}", notes.errors));
+    let mut notes = ParseNotes::default();
+    let read = parse_definition(&trigger, &steps, &mut notes).unwrap_or_else(|| panic!("{:?}", notes.errors));
     let written = read.to_json();
     assert_eq!(written["trigger"], trigger);
     assert_eq!(written["steps"], steps);
-    assert_eq!(stored(&written).unwrap(), read);
+    assert_eq!(parse_stored(&written).unwrap(), read);
 }
 
 fn wrong_times() -> Vec<(Value, &'static str)> {
@@ -76,21 +76,12 @@ fn wrong_times() -> Vec<(Value, &'static str)> {
         (json!({"type": "delay", "until": "{{event"}), "steps[0].until"),
         (json!({"type": "delay", "duration": "1d", "window": {"days": ["mon"]}}), "steps[0].window.tz"),
         (json!({"type": "delay", "duration": "1d", "window": {"tz": "X"}}), "steps[0].window.tz"),
-        (
-            json!({"type": "delay", "duration": "1d", "window": {"tz": "UTC", "days": ["x"]}}),
-            "steps[0].window.days[0]",
-        ),
-        (
-            json!({"type": "delay", "duration": "1d", "window": {"tz": "UTC", "hours": "9"}}),
-            "steps[0].window.hours",
-        ),
+        (json!({"type": "delay", "duration": "1d", "window": {"tz": "UTC", "days": ["x"]}}), "steps[0].window.days[0]"),
+        (json!({"type": "delay", "duration": "1d", "window": {"tz": "UTC", "hours": "9"}}), "steps[0].window.hours"),
         (json!({"type": "wait_for_event", "timeout": "1d"}), "steps[0].event"),
         (json!({"type": "wait_for_event", "event": "a"}), "steps[0].timeout"),
         (json!({"type": "wait_for_event", "event": "a", "timeout": "1d", "match": "x"}), "steps[0].match"),
-        (
-            json!({"type": "wait_for_event", "event": "a", "timeout": "1d", "on_timeout": "x"}),
-            "steps[0].on_timeout",
-        ),
+        (json!({"type": "wait_for_event", "event": "a", "timeout": "1d", "on_timeout": "x"}), "steps[0].on_timeout"),
         (
             json!({"type": "wait_for_event", "event": "a", "timeout": "1d", "filter": {"all": []}}),
             "steps[0].filter.all",
@@ -102,22 +93,10 @@ fn wrong_doings() -> Vec<(Value, &'static str)> {
     vec![
         (json!({"type": "condition"}), "steps[0].all"),
         (json!({"type": "condition", "all": [{"op": "eq", "value": 1}]}), "steps[0].all[0].field"),
-        (
-            json!({"type": "condition", "all": [{"field": "data.x", "op": "eq", "value": 1}]}),
-            "steps[0].all[0].field",
-        ),
-        (
-            json!({"type": "condition", "all": [{"field": "event..x", "op": "eq", "value": 1}]}),
-            "steps[0].all[0].field",
-        ),
-        (
-            json!({"type": "condition", "any": [{"field": "event.data.x", "op": "like"}]}),
-            "steps[0].any[0].op",
-        ),
-        (
-            json!({"type": "condition", "all": [{"field": "event.data.x", "op": "gt"}]}),
-            "steps[0].all[0].value",
-        ),
+        (json!({"type": "condition", "all": [{"field": "data.x", "op": "eq", "value": 1}]}), "steps[0].all[0].field"),
+        (json!({"type": "condition", "all": [{"field": "event..x", "op": "eq", "value": 1}]}), "steps[0].all[0].field"),
+        (json!({"type": "condition", "any": [{"field": "event.data.x", "op": "like"}]}), "steps[0].any[0].op"),
+        (json!({"type": "condition", "all": [{"field": "event.data.x", "op": "gt"}]}), "steps[0].all[0].value"),
         (
             json!({"type": "condition", "all": [{"field": "event.data.x", "op": "in", "value": "a"}]}),
             "steps[0].all[0].value",
@@ -142,10 +121,7 @@ fn wrong_doings() -> Vec<(Value, &'static str)> {
         (json!({"type": "send_email", "template": "a", "html": "b"}), "steps[0].html"),
         (json!({"type": "send_email", "html": "b"}), "steps[0].subject"),
         (json!({"type": "send_email", "subject": "s", "html": "{{#if}}"}), "steps[0].html"),
-        (
-            json!({"type": "send_email", "template": "a", "variables": {"x": ["{{"]}}),
-            "steps[0].variables.x[0]",
-        ),
+        (json!({"type": "send_email", "template": "a", "variables": {"x": ["{{"]}}), "steps[0].variables.x[0]"),
         (json!({"type": "send_email", "template": "a", "to": "a\r\nb"}), "steps[0].to"),
         (json!({"type": "send_email", "template": "a", "category": "x"}), "steps[0].category"),
         (json!({"type": "send_email", "template": "a", "tags": {"a:b": "c"}}), "steps[0].tags[0]"),
@@ -186,20 +162,20 @@ fn hostile_definitions_are_bounded() {
     let large = json!([{"type": "send_email", "subject": "s", "html": "x".repeat(600_000)}]);
     assert_eq!(errors(&sound, &large), ["steps"]);
     let deep = (0..100).fold(json!(1), |inner, _| json!([inner]));
-    let question =
-        json!([{"type": "condition", "all": [{"field": "event.data.x", "op": "eq", "value": deep}]}]);
+    let question = json!([{"type": "condition", "all": [{"field": "event.data.x", "op": "eq", "value": deep}]}]);
     assert_eq!(errors(&sound, &question), ["steps[0].all[0].value"]);
     let variables = json!([{"type": "send_email", "template": "a", "variables": {"x": deep}}]);
     assert_eq!(errors(&sound, &variables), ["steps[0].variables"]);
-    let twice = json!([{"type": "delay", "duration": "1d", "key": "a"}, {"type": "delay", "duration": "1d", "key": "a"}]);
+    let twice =
+        json!([{"type": "delay", "duration": "1d", "key": "a"}, {"type": "delay", "duration": "1d", "key": "a"}]);
     assert_eq!(errors(&sound, &twice), ["steps[1].key"]);
     let back = json!([
         {"type": "delay", "duration": "1d", "key": "a"},
         {"type": "condition", "all": [{"field": "event.name", "op": "exists"}], "on_false": "skip_to", "target": "a"},
     ]);
     assert_eq!(errors(&sound, &back), ["steps[1].target"]);
-    let mut notes = Notes::default();
+    let mut notes = ParseNotes::default();
     let odd = json!([{"type": "delay", "duration": "1d", "colour": "red"}]);
-    assert!(definition(&sound, &odd, &mut notes).is_some());
+    assert!(parse_definition(&sound, &odd, &mut notes).is_some());
     assert_eq!(notes.ignored, ["steps[0].colour"]);
 }

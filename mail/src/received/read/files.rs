@@ -6,9 +6,9 @@ use base64::engine::general_purpose::STANDARD;
 use super::*;
 
 /// A generator of test data: the same numbers in every run.
-struct Numbers(u64);
+struct TestNumbers(u64);
 
-impl Numbers {
+impl TestNumbers {
     fn below(&mut self, end: usize) -> usize {
         self.0 = self.0.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1_442_695_040_888_963_407);
         usize::try_from(self.0 >> 33).unwrap() % end
@@ -43,7 +43,7 @@ fn quoted_printable(bytes: &[u8]) -> String {
 }
 
 /// One attached file: its header, and its bytes.
-fn attached(numbers: &mut Numbers) -> (String, Vec<u8>, Vec<u8>) {
+fn attached(numbers: &mut TestNumbers) -> (String, Vec<u8>, Vec<u8>) {
     let bytes = {
         let kind = numbers.of(&["ascii", "lines", "latin1", "utf8", "jpeg", "any"]);
         numbers.bytes(kind)
@@ -77,10 +77,9 @@ fn attached(numbers: &mut Numbers) -> (String, Vec<u8>, Vec<u8>) {
 
 #[test]
 fn every_attached_file_has_the_bytes_that_were_sent() {
-    let mut numbers = Numbers(24);
+    let mut numbers = TestNumbers(24);
     for _ in 0..300 {
-        let mut message =
-            b"Subject: x\r\nContent-Type: multipart/mixed; boundary=x\r\n\r\n--x\r\n\r\nhi\r\n".to_vec();
+        let mut message = b"Subject: x\r\nContent-Type: multipart/mixed; boundary=x\r\n\r\n--x\r\n\r\nhi\r\n".to_vec();
         let files: Vec<_> = (0..=numbers.below(4)).map(|_| attached(&mut numbers)).collect();
         for (header, encoded, _) in &files {
             message.extend_from_slice(format!("--x\r\n{header}\r\n").as_bytes());
@@ -88,14 +87,14 @@ fn every_attached_file_has_the_bytes_that_were_sent() {
             message.extend_from_slice(b"\r\n");
         }
         message.extend_from_slice(b"--x--\r\n");
-        let reading = Reading::of(&message);
+        let reading = ParsedReceivedEmail::parse(&message);
         assert_eq!(reading.attachments.len(), files.len());
         assert_eq!(reading.heading.attachment_count, files.len() as u64);
         for (place, (header, _, bytes)) in files.iter().enumerate() {
             let read = &reading.attachments[place];
             assert!(read.data == *bytes, "{header}");
             assert_eq!(read.file.size_bytes, bytes.len() as u64, "{header}");
-            assert_eq!(Reading::attachment(&message, place).as_ref(), Some(read));
+            assert_eq!(ParsedReceivedEmail::parse_attachment(&message, place).as_ref(), Some(read));
         }
     }
 }
@@ -105,7 +104,7 @@ fn the_claimed_charset_is_told() {
     let message = b"Content-Type: multipart/mixed; boundary=x\r\n\r\n--x\r\n\r\nhi\r\n--x\r\n\
         Content-Type: text/plain; charset=ISO-8859-1; name=a.txt\r\n\r\n\xe4\r\n--x\r\n\
         Content-Type: text/plain; name=b.txt\r\n\r\n\xe4\r\n--x--\r\n";
-    let read = Reading::of(message);
+    let read = ParsedReceivedEmail::parse(message);
     let told: Vec<_> = read.attachments.iter().map(|one| (one.charset.as_deref(), &*one.data)).collect();
     assert_eq!(told, [(Some("ISO-8859-1"), &b"\xe4"[..]), (None, b"\xe4")]);
 }
@@ -117,16 +116,13 @@ fn photos_within_the_text_are_files() {
         --x\r\nContent-Type: image/jpeg; name=IMG_1.jpeg\r\nContent-Disposition: inline; filename=IMG_1.jpeg\r\n\
         Content-Transfer-Encoding: base64\r\n\r\neHl6\r\n--x\r\nContent-Type: text/plain\r\n\r\nand\r\n--x\r\n\
         Content-Type: audio/mpeg\r\n\r\nabc\r\n--x\r\nContent-Type: video/mp4\r\nContent-Disposition: inline\r\n\r\nabcd\r\n--x--\r\n";
-    let read = Reading::of(message.as_bytes());
+    let read = ParsedReceivedEmail::parse(message.as_bytes());
     assert_eq!(read.text.as_deref(), Some("Look:\nand"));
     let files: Vec<String> = read
         .attachments
         .iter()
         .map(|one| {
-            format!(
-                "{} {} {} {}",
-                one.file.filename, one.file.content_type, one.file.size_bytes, one.disposition
-            )
+            format!("{} {} {} {}", one.file.filename, one.file.content_type, one.file.size_bytes, one.disposition)
         })
         .collect();
     assert_eq!(
@@ -137,19 +133,16 @@ fn photos_within_the_text_are_files() {
             "attachment-3.bin video/mp4 4 inline"
         ]
     );
-    assert_eq!(Reading::heading(message.as_bytes()).attachment_count, 3);
-    assert_eq!(Reading::attachment(message.as_bytes(), 0).unwrap().data, b"xyz");
+    assert_eq!(ParsedReceivedEmail::parse_header(message.as_bytes()).attachment_count, 3);
+    assert_eq!(ParsedReceivedEmail::parse_attachment(message.as_bytes(), 0).unwrap().data, b"xyz");
 }
 
 #[test]
 fn a_message_that_is_only_an_image_has_a_file() {
-    for disposition in
-        ["", "Content-Disposition: inline\r\n", "Content-Disposition: inline; filename=a.png\r\n"]
-    {
-        let message = format!(
-            "Content-Type: image/png\r\n{disposition}Content-Transfer-Encoding: base64\r\n\r\neHl6\r\n"
-        );
-        let read = Reading::of(message.as_bytes());
+    for disposition in ["", "Content-Disposition: inline\r\n", "Content-Disposition: inline; filename=a.png\r\n"] {
+        let message =
+            format!("Content-Type: image/png\r\n{disposition}Content-Transfer-Encoding: base64\r\n\r\neHl6\r\n");
+        let read = ParsedReceivedEmail::parse(message.as_bytes());
         assert_eq!((read.text, read.html, read.heading.attachment_count), (None, None, 1), "{disposition}");
         assert_eq!(read.attachments[0].data, b"xyz");
     }

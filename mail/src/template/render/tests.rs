@@ -4,10 +4,10 @@
 use serde_json::{Value, json};
 
 use super::*;
-use crate::template::{Variable, VariableType};
+use crate::template::{TemplateVariable, VariableType};
 
-fn settings(variables: Vec<Variable>) -> Settings {
-    Settings {
+fn settings(variables: Vec<TemplateVariable>) -> TemplateSettings {
+    TemplateSettings {
         category: Category::Transactional,
         unsubscribe_enabled: false,
         from: None,
@@ -18,14 +18,14 @@ fn settings(variables: Vec<Variable>) -> Settings {
     }
 }
 
-fn variable(key: &str, required: bool, fallback_value: Value) -> Variable {
+fn variable(key: &str, required: bool, fallback_value: Value) -> TemplateVariable {
     let fallback_value = Some(fallback_value).filter(|value| !value.is_null());
-    Variable { key: key.to_owned(), r#type: VariableType::String, required, fallback_value }
+    TemplateVariable { key: key.to_owned(), r#type: VariableType::String, required, fallback_value }
 }
 
-fn html(source: &str, declared: Vec<Variable>) -> Program {
-    let bodies = Bodies { html: Some(source.to_owned()), text: None };
-    Program::compile(&settings(declared), &bodies).unwrap()
+fn html(source: &str, declared: Vec<TemplateVariable>) -> ParsedTemplate {
+    let bodies = TemplateBodies { html: Some(source.to_owned()), text: None };
+    ParsedTemplate::compile(&settings(declared), &bodies).unwrap()
 }
 
 fn filled(source: &str, variables: Value) -> String {
@@ -52,11 +52,7 @@ fn values_go_where_their_names_stand() {
         ("{{#each l as |e n|}}{{n}}{{e.v}}{{/each}}", json!({"l": [{"v": "a"}, {"v": "b"}]}), "0a1b"),
         ("{{#each l}}x{{else}}none{{/each}}", json!({"l": []}), "none"),
         ("{{#each l}}{{#with this}}{{@index}}{{v}}{{/with}}{{/each}}", json!({"l": [{"v": 1}]}), "01"),
-        (
-            "{{#with u as |who|}}{{who.name}}{{name}}{{@root.x}}{{/with}}",
-            json!({"u": {"name": "a"}, "x": 1}),
-            "aa1",
-        ),
+        ("{{#with u as |who|}}{{who.name}}{{name}}{{@root.x}}{{/with}}", json!({"u": {"name": "a"}, "x": 1}), "aa1"),
         ("{{len}}{{log}}{{not}}{{lookup}}", json!({"len": 1, "log": 2, "not": 3, "lookup": 4}), "1234"),
         ("\\{{a}} {{! c }}{{!-- {{a}} --}}", json!({}), "{{a}} "),
         ("{{u.[first name]}}", json!({"u": {"first name": "A"}}), "A"),
@@ -70,7 +66,7 @@ fn values_are_escaped_in_html_alone() {
     let mut settings = settings(Vec::new());
     settings.subject = Some("{{a}}".to_owned());
     let source = Some("{{a}} {{{a}}} {{a}}".to_owned());
-    let program = Program::compile(&settings, &Bodies { html: source.clone(), text: source }).unwrap();
+    let program = ParsedTemplate::compile(&settings, &TemplateBodies { html: source.clone(), text: source }).unwrap();
     let rendered = program.render(&json!({"a": "<b>\r\n&\"'"})).unwrap();
     assert_eq!(rendered.subject.unwrap(), "<b> &\"'");
     let escaped = "&lt;b&gt;\n&amp;&quot;&#x27;";
@@ -82,7 +78,7 @@ fn values_are_escaped_in_html_alone() {
 fn a_subject_is_one_line() {
     let mut settings = settings(Vec::new());
     settings.subject = Some(" Order {{a}}\n{{b}} ".to_owned());
-    let program = Program::compile(&settings, &Bodies::default()).unwrap();
+    let program = ParsedTemplate::compile(&settings, &TemplateBodies::default()).unwrap();
     let rendered = program.render(&json!({"a": "x\r\nBcc: y@z.example", "b": "\u{2028}\u{0}end"})).unwrap();
     assert_eq!(rendered.subject.unwrap(), "Order x Bcc: y@z.example end");
     let error = program.render(&json!({"a": "x".repeat(4_000), "b": ""})).unwrap_err();
@@ -138,8 +134,8 @@ fn the_unsubscribe_token_passes_through() {
     settings.subject = Some("{{unsubscribe_url}}".to_owned());
     let source = "{{unsubscribe_url}} {{{unsubscribe_url}}} {{#each l}}{{unsubscribe_url}}{{../unsubscribe_url}}{{/each}}\
                   {{#if unsubscribe_url}}{{@root.unsubscribe_url}}{{/if}}";
-    let bodies = Bodies { html: Some(source.to_owned()), text: Some(source.to_owned()) };
-    let program = Program::compile(&settings, &bodies).unwrap();
+    let bodies = TemplateBodies { html: Some(source.to_owned()), text: Some(source.to_owned()) };
+    let program = ParsedTemplate::compile(&settings, &bodies).unwrap();
     let rendered = program.render(&json!({"l": [1], "unsubscribe_url": "https://evil.example"})).unwrap();
     let token = "{{unsubscribe_url}}";
     assert_eq!(rendered.subject.unwrap(), token);
@@ -181,8 +177,8 @@ fn a_preheader_stands_first_in_the_body() {
         ("<html><BODY class=\"x\"><p>y</p></BODY></html>", "<html><BODY class=\"x\"><div style="),
         ("<p>y</p>", "<div style="),
     ] {
-        let bodies = Bodies { html: Some(source.to_owned()), text: Some("t".to_owned()) };
-        let program = Program::compile(&settings, &bodies).unwrap();
+        let bodies = TemplateBodies { html: Some(source.to_owned()), text: Some("t".to_owned()) };
+        let program = ParsedTemplate::compile(&settings, &bodies).unwrap();
         let rendered = program.render(&json!({"a": "<x>"})).unwrap();
         let html = rendered.html.unwrap();
         assert!(html.starts_with(start) && html.contains(">&lt;x&gt; & more</div><p>y</p>"), "{html}");
@@ -194,8 +190,8 @@ fn a_preheader_stands_first_in_the_body() {
 fn every_part_that_cannot_be_read_is_told() {
     let mut settings = settings(Vec::new());
     settings.subject = Some("{{a".to_owned());
-    let bodies = Bodies { html: Some("\n{{> x}}".to_owned()), text: Some("{{ok}}".to_owned()) };
-    let errors = Program::compile(&settings, &bodies).unwrap_err();
+    let bodies = TemplateBodies { html: Some("\n{{> x}}".to_owned()), text: Some("{{ok}}".to_owned()) };
+    let errors = ParsedTemplate::compile(&settings, &bodies).unwrap_err();
     let places: Vec<_> = errors.iter().map(|(part, error)| (*part, error.line, error.column)).collect();
     assert_eq!(places, [("subject", 1, 1), ("html", 2, 1)]);
 }
@@ -203,8 +199,7 @@ fn every_part_that_cannot_be_read_is_told() {
 /// A large template is read in pieces (see `markup`): it comes to what the grammar makes of the whole.
 #[test]
 fn whole_or_in_pieces_is_the_same() {
-    let paragraph =
-        "<p>words and words</p>\n  {{#if a}}\n  {{x}}\n  {{/if}}\n{{~y~}} \\{{z}} \u{e4}\n{{! c }}\n{{y}}";
+    let paragraph = "<p>words and words</p>\n  {{#if a}}\n  {{x}}\n  {{/if}}\n{{~y~}} \\{{z}} \u{e4}\n{{! c }}\n{{y}}";
     let source = paragraph.repeat(200);
     let variables = json!({"a": true, "x": "X", "y": "<Y>"});
     let whole = Handlebars::new().render_template(&source, &variables).unwrap();

@@ -16,7 +16,7 @@ use tokio::time::{Instant, timeout_at};
 
 /// Why an answer, or more of it, is not kept.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Error)]
-pub enum BudgetError {
+pub enum ResponseBudgetError {
     /// One permit holds no more.
     #[error("more than {limit_bytes} bytes were answered")]
     Limit {
@@ -30,44 +30,44 @@ pub enum BudgetError {
 
 /// The budget. Clones are the same budget.
 #[derive(Debug, Clone)]
-pub struct AnswerBudget(Arc<Pool>);
+pub struct ResponseBudget(Arc<ResponseMemory>);
 
 #[derive(Debug)]
-struct Pool {
+struct ResponseMemory {
     bytes_max: usize,
     account_bytes_max: usize,
-    usage: Mutex<Usage>,
+    usage: Mutex<ResponseMemoryUsage>,
     /// Notified when bytes are given back.
     freed: Notify,
 }
 
 /// Bytes that are held.
 #[derive(Debug, Default)]
-struct Usage {
-    all: usize,
+struct ResponseMemoryUsage {
+    total: usize,
     accounts: HashMap<AccountId, usize>,
 }
 
-impl Pool {
-    fn usage(&self) -> MutexGuard<'_, Usage> {
+impl ResponseMemory {
+    fn usage(&self) -> MutexGuard<'_, ResponseMemoryUsage> {
         self.usage.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    fn take(&self, account: AccountId, bytes: usize) -> bool {
+    fn try_acquire(&self, account: AccountId, bytes: usize) -> bool {
         let mut usage = self.usage();
         let own = usage.accounts.get(&account).copied().unwrap_or(0).saturating_add(bytes);
-        let all = usage.all.saturating_add(bytes);
+        let all = usage.total.saturating_add(bytes);
         let is_granted = own <= self.account_bytes_max.min(self.bytes_max.saturating_sub(all));
         if is_granted {
-            usage.all = all;
+            usage.total = all;
             usage.accounts.insert(account, own);
         }
         is_granted
     }
 
-    fn give(&self, account: AccountId, bytes: usize) {
+    fn release(&self, account: AccountId, bytes: usize) {
         let mut usage = self.usage();
-        usage.all = usage.all.saturating_sub(bytes);
+        usage.total = usage.total.saturating_sub(bytes);
         if let Some(own) = usage.accounts.get_mut(&account) {
             *own = own.saturating_sub(bytes);
             if *own == 0 {
@@ -79,64 +79,64 @@ impl Pool {
     }
 }
 
-impl AnswerBudget {
+impl ResponseBudget {
     /// A budget of so many bytes, of which one account may hold so many.
     #[must_use]
     pub fn new(bytes_max: usize, account_bytes_max: usize) -> Self {
-        Self(Arc::new(Pool { bytes_max, account_bytes_max, usage: Mutex::default(), freed: Notify::new() }))
+        Self(Arc::new(ResponseMemory { bytes_max, account_bytes_max, usage: Mutex::default(), freed: Notify::new() }))
     }
 
     /// A permit of an account, for nothing yet and up to `limit_bytes`.
     #[must_use]
-    pub fn permit(&self, account: AccountId, limit_bytes: usize) -> AnswerPermit {
-        AnswerPermit { bytes: 0, limit_bytes, account, pool: Arc::clone(&self.0) }
+    pub fn permit(&self, account: AccountId, limit_bytes: usize) -> ResponsePermit {
+        ResponsePermit { bytes: 0, limit_bytes, account, memory: Arc::clone(&self.0) }
     }
 
     /// What nobody holds, in bytes.
     #[must_use]
-    pub fn left_bytes(&self) -> usize {
-        self.0.bytes_max.saturating_sub(self.0.usage().all)
+    pub fn free_bytes(&self) -> usize {
+        self.0.bytes_max.saturating_sub(self.0.usage().total)
     }
 }
 
 /// A part of the budget; it goes back when this is dropped.
 #[derive(Debug)]
-pub struct AnswerPermit {
+pub struct ResponsePermit {
     bytes: usize,
     limit_bytes: usize,
     account: AccountId,
-    pool: Arc<Pool>,
+    memory: Arc<ResponseMemory>,
 }
 
-impl AnswerPermit {
+impl ResponsePermit {
     /// Makes it larger by `bytes`, and waits for them until a moment.
     ///
     /// # Errors
     /// It would be larger than its limit, or the memory was not free in time: then it is as large as before.
-    pub async fn enlarge_until(&mut self, bytes: usize, until: Instant) -> Result<(), BudgetError> {
+    pub async fn grow_until(&mut self, bytes: usize, until: Instant) -> Result<(), ResponseBudgetError> {
         let wanted = self.bytes.saturating_add(bytes);
         if wanted > self.limit_bytes {
-            return Err(BudgetError::Limit { limit_bytes: self.limit_bytes });
+            return Err(ResponseBudgetError::Limit { limit_bytes: self.limit_bytes });
         }
         loop {
-            let mut freed = pin!(self.pool.freed.notified());
+            let mut freed = pin!(self.memory.freed.notified());
             // Before the attempt: what is given back right after it is not missed.
             freed.as_mut().enable();
-            if self.pool.take(self.account, bytes) {
+            if self.memory.try_acquire(self.account, bytes) {
                 self.bytes = wanted;
                 return Ok(());
             }
             if timeout_at(until, freed).await.is_err() {
-                return Err(BudgetError::Busy);
+                return Err(ResponseBudgetError::Busy);
             }
         }
     }
 }
 
-impl Drop for AnswerPermit {
+impl Drop for ResponsePermit {
     fn drop(&mut self) {
         if self.bytes > 0 {
-            self.pool.give(self.account, self.bytes);
+            self.memory.release(self.account, self.bytes);
         }
     }
 }
@@ -155,34 +155,34 @@ mod tests {
 
     #[tokio::test(start_paused = true)]
     async fn an_account_holds_its_part_and_leaves_as_much_free() {
-        let budget = AnswerBudget::new(64 * KIB, 16 * KIB);
+        let budget = ResponseBudget::new(64 * KIB, 16 * KIB);
         let soon = || Instant::now() + Duration::from_secs(5);
         let mut first = budget.permit(account(1), 12 * KIB);
         for _ in 0..4 * KIB {
-            first.enlarge_until(1, soon()).await.unwrap();
+            first.grow_until(1, soon()).await.unwrap();
         }
-        assert_eq!(budget.left_bytes(), 60 * KIB, "small pieces cost their size");
-        first.enlarge_until(8 * KIB, soon()).await.unwrap();
-        let over = first.enlarge_until(1, soon()).await;
-        assert_eq!(over, Err(BudgetError::Limit { limit_bytes: 12 * KIB }));
+        assert_eq!(budget.free_bytes(), 60 * KIB, "small pieces cost their size");
+        first.grow_until(8 * KIB, soon()).await.unwrap();
+        let over = first.grow_until(1, soon()).await;
+        assert_eq!(over, Err(ResponseBudgetError::Limit { limit_bytes: 12 * KIB }));
         let mut second = budget.permit(account(1), 12 * KIB);
-        second.enlarge_until(4 * KIB, soon()).await.unwrap();
-        assert_eq!(second.enlarge_until(1, soon()).await, Err(BudgetError::Busy), "its part is used up");
+        second.grow_until(4 * KIB, soon()).await.unwrap();
+        assert_eq!(second.grow_until(1, soon()).await, Err(ResponseBudgetError::Busy), "its part is used up");
         // However many accounts hold all that they get, the next one gets something.
         let mut others = Vec::new();
         for n in 2..12 {
             let mut permit = budget.permit(account(n), 16 * KIB);
-            while permit.enlarge_until(256, Instant::now()).await.is_ok() {}
-            assert!(permit.bytes >= 256 || budget.left_bytes() < 512, "account {n}");
+            while permit.grow_until(256, Instant::now()).await.is_ok() {}
+            assert!(permit.bytes >= 256 || budget.free_bytes() < 512, "account {n}");
             others.push(permit);
         }
         // Who waits has it when it is given back.
         let mut last = budget.permit(account(12), 16 * KIB);
         let until = soon();
-        let (waited, ()) = tokio::join!(last.enlarge_until(4 * KIB, until), async { drop(first) });
+        let (waited, ()) = tokio::join!(last.grow_until(4 * KIB, until), async { drop(first) });
         assert_eq!(waited, Ok(()));
         drop((second, others, last));
-        assert_eq!(budget.left_bytes(), 64 * KIB);
+        assert_eq!(budget.free_bytes(), 64 * KIB);
         assert!(budget.0.usage().accounts.is_empty());
     }
 }

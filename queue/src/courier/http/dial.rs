@@ -18,27 +18,27 @@ use tokio::net::TcpStream;
 use tokio_rustls::TlsConnector;
 use tokio_util::task::AbortOnDropHandle;
 
-use super::PostError;
-use super::kept::Connection;
-use super::target::{Place, Target};
+use super::HttpClientError;
+use super::kept::HttpConnection;
+use super::target::{UrlHost, UrlTarget};
 
 /// How long one address is tried, so that there is time for another.
-const CONNECT_MAX: Duration = Duration::from_secs(5);
+const CONNECT_TIMEOUT: Duration = Duration::from_secs(5);
 /// TLS sessions kept for resumption, about 2 KB each.
-const SESSIONS_MAX: usize = 1_024;
+const TLS_SESSIONS_MAX: usize = 1_024;
 /// The head of an answer, and any read of its body, fit in so many bytes.
 const BUFFER_BYTES_MAX: usize = 16 * 1024;
 /// Fields of an answer's head.
 const HEADERS_MAX: usize = 64;
 
 /// Connects.
-pub(super) struct Dialer {
+pub(super) struct HttpConnector {
     resolver: Resolver,
     allow_private: bool,
     tls: TlsConnector,
 }
 
-impl Dialer {
+impl HttpConnector {
     pub(super) fn new(
         resolver: Resolver,
         allow_private: bool,
@@ -51,19 +51,20 @@ impl Dialer {
             .with_root_certificates(roots)
             .with_no_client_auth();
         config.alpn_protocols = vec![b"http/1.1".to_vec()];
-        config.resumption = Resumption::in_memory_sessions(SESSIONS_MAX);
+        config.resumption = Resumption::in_memory_sessions(TLS_SESSIONS_MAX);
         Ok(Self { resolver, allow_private, tls: TlsConnector::from(Arc::new(config)) })
     }
 
-    pub(super) async fn dial(&self, target: &Target) -> Result<Connection, PostError> {
-        let lost = |error: &dyn std::fmt::Display| PostError::Lost(format!("{}: {error}", target.authority));
-        let addresses = self.addresses(target).await?;
+    pub(super) async fn connect(&self, target: &UrlTarget) -> Result<HttpConnection, HttpClientError> {
+        let lost =
+            |error: &dyn std::fmt::Display| HttpClientError::ConnectionFailed(format!("{}: {error}", target.authority));
+        let addresses = self.public_addresses(target).await?;
         let mut last = io::Error::other("it has no address");
         for address in addresses {
             let address = SocketAddr::new(address, target.port);
-            match tokio::time::timeout(CONNECT_MAX, TcpStream::connect(address)).await {
+            match tokio::time::timeout(CONNECT_TIMEOUT, TcpStream::connect(address)).await {
                 Ok(Ok(stream)) => {
-                    let connection = self.greet(target, stream).await;
+                    let connection = self.handshake(target, stream).await;
                     return connection.map_err(|error| lost(&error));
                 }
                 Ok(Err(error)) => last = error,
@@ -74,40 +75,40 @@ impl Dialer {
     }
 
     /// The addresses that may be connected to.
-    async fn addresses(&self, target: &Target) -> Result<Vec<IpAddr>, PostError> {
-        let found = match &target.place {
-            Place::Address(address) => vec![*address],
-            Place::Name(name) => {
+    async fn public_addresses(&self, target: &UrlTarget) -> Result<Vec<IpAddr>, HttpClientError> {
+        let found = match &target.host {
+            UrlHost::Address(address) => vec![*address],
+            UrlHost::Name(name) => {
                 let found = self.resolver.addresses(name).await;
-                found.map_err(|error| PostError::Lost(error.to_string()))?.data
+                found.map_err(|error| HttpClientError::ConnectionFailed(error.to_string()))?.data
             }
         };
         let may = |address: &IpAddr| self.allow_private || egress::is_public(*address);
         match found.iter().find(|address| !may(address)) {
-            Some(private) if !found.iter().any(may) => Err(PostError::NotPublic(*private)),
+            Some(private) if !found.iter().any(may) => Err(HttpClientError::NotPublic(*private)),
             _ => Ok(found.into_iter().filter(may).collect()),
         }
     }
 
-    async fn greet(&self, target: &Target, stream: TcpStream) -> Result<Connection, Trouble> {
+    async fn handshake(&self, target: &UrlTarget, stream: TcpStream) -> Result<HttpConnection, HttpHandshakeError> {
         // A request is one write; waiting for more would only add a delayed ACK's 40 ms.
         stream.set_nodelay(true)?;
-        if !target.secure {
-            return speak(stream).await;
+        if !target.is_https {
+            return http1_handshake(stream).await;
         }
-        let name = match &target.place {
-            Place::Name(name) => ServerName::try_from(name.as_str().to_owned())
+        let name = match &target.host {
+            UrlHost::Name(name) => ServerName::try_from(name.as_str().to_owned())
                 .map_err(|_| io::Error::other("its certificate could not be checked"))?,
-            Place::Address(address) => ServerName::from(*address),
+            UrlHost::Address(address) => ServerName::from(*address),
         };
-        let stream = self.tls.connect(name, stream).await.map_err(Trouble::Tls)?;
-        speak(stream).await
+        let stream = self.tls.connect(name, stream).await.map_err(HttpHandshakeError::Tls)?;
+        http1_handshake(stream).await
     }
 }
 
 /// Why a connection that stands is of no use.
 #[derive(Debug, thiserror::Error)]
-enum Trouble {
+enum HttpHandshakeError {
     #[error("{0}")]
     Io(#[from] io::Error),
     #[error("TLS: {0}")]
@@ -117,7 +118,7 @@ enum Trouble {
 }
 
 /// HTTP/1.1 over it (RFC 9112). It ends with what is given back.
-async fn speak<S>(stream: S) -> Result<Connection, Trouble>
+async fn http1_handshake<S>(stream: S) -> Result<HttpConnection, HttpHandshakeError>
 where
     S: AsyncRead + AsyncWrite + Unpin + Send + 'static,
 {
@@ -128,5 +129,5 @@ where
         .await?;
     // Its errors reach who waits for the answer.
     let driver = AbortOnDropHandle::new(tokio::spawn(async move { drop(connection.await) }));
-    Ok(Connection { sender, driver })
+    Ok(HttpConnection { sender, driver })
 }

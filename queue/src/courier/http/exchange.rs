@@ -9,111 +9,129 @@ use jiff::Timestamp;
 use jiff::fmt::rfc2822;
 use tokio::time::Instant;
 
-use super::kept::Connection;
-use super::target::Target;
-use super::{Answer, AnswerPermit, BudgetError, Get, Post, PostError};
+use super::kept::HttpConnection;
+use super::target::UrlTarget;
+use super::{HttpClientError, HttpGet, HttpPost, HttpResponse, ResponseBudgetError, ResponsePermit};
 
 /// What goes over the connection.
-pub(super) type Request = hyper::Request<Full<Bytes>>;
+pub(super) type HttpRequest = hyper::Request<Full<Bytes>>;
 
 /// An answer, and the connection if it can be used again.
-pub(super) struct Exchanged {
-    pub(super) answer: Answer,
-    pub(super) connection: Option<Connection>,
+pub(super) struct HttpExchange {
+    pub(super) response: HttpResponse,
+    pub(super) connection: Option<HttpConnection>,
 }
 
 /// There was no answer.
-pub(super) struct Lost {
+pub(super) struct NoResponse {
     /// What went wrong.
     pub(super) reason: String,
     /// Whether nothing at all was answered: the peer closed, as it may with a connection that waited.
-    pub(super) unanswered: bool,
+    pub(super) was_idle_close: bool,
 }
 
-fn wrong(error: impl std::fmt::Display) -> PostError {
-    PostError::Url(error.to_string())
+fn invalid_request(error: impl std::fmt::Display) -> HttpClientError {
+    HttpClientError::Url(error.to_string())
 }
 
 /// The request of a post.
-pub(super) fn request(target: &Target, post: &Post, user_agent: &HeaderValue) -> Result<Request, PostError> {
-    let mut request = hyper::Request::post(&target.path).body(Full::new(post.body.clone())).map_err(wrong)?;
+pub(super) fn post_request(
+    target: &UrlTarget,
+    post: &HttpPost,
+    user_agent: &HeaderValue,
+) -> Result<HttpRequest, HttpClientError> {
+    let mut request = hyper::Request::post(&target.path).body(Full::new(post.body.clone())).map_err(invalid_request)?;
     request.headers_mut().insert(CONTENT_TYPE, HeaderValue::from_static("application/json"));
-    address(request, target, (&post.headers, user_agent))
+    add_headers(request, target, (&post.headers, user_agent))
 }
 
 /// The request of what is got.
-pub(super) fn getting(target: &Target, get: &Get, user_agent: &HeaderValue) -> Result<Request, PostError> {
-    let request = hyper::Request::get(&target.path).body(Full::default()).map_err(wrong)?;
-    address(request, target, (&get.headers, user_agent))
+pub(super) fn get_request(
+    target: &UrlTarget,
+    get: &HttpGet,
+    user_agent: &HeaderValue,
+) -> Result<HttpRequest, HttpClientError> {
+    let request = hyper::Request::get(&target.path).body(Full::default()).map_err(invalid_request)?;
+    add_headers(request, target, (&get.headers, user_agent))
 }
 
 /// Says in a request for whom it is, and from whom.
-fn address(
-    mut request: Request,
-    target: &Target,
+fn add_headers(
+    mut request: HttpRequest,
+    target: &UrlTarget,
     (more, user_agent): (&[(&'static str, String)], &HeaderValue),
-) -> Result<Request, PostError> {
+) -> Result<HttpRequest, HttpClientError> {
     let headers = request.headers_mut();
-    headers.insert(HOST, HeaderValue::try_from(&target.authority).map_err(wrong)?);
+    headers.insert(HOST, HeaderValue::try_from(&target.authority).map_err(invalid_request)?);
     headers.insert(USER_AGENT, user_agent.clone());
     for (name, value) in more {
         headers.insert(
-            HeaderName::try_from(*name).map_err(wrong)?,
-            HeaderValue::try_from(value).map_err(wrong)?,
+            HeaderName::try_from(*name).map_err(invalid_request)?,
+            HeaderValue::try_from(value).map_err(invalid_request)?,
         );
     }
     Ok(request)
 }
 
 /// An answer whose head has come.
-pub(super) struct Answering {
+pub(super) struct ResponseHead {
     status: StatusCode,
     headers: HeaderMap,
     body: Incoming,
-    connection: Connection,
+    connection: HttpConnection,
 }
 
 /// Sends a request, and reads the head of the answer.
-pub(super) async fn ask(mut connection: Connection, request: Request) -> Result<Answering, Lost> {
+pub(super) async fn send_request(
+    mut connection: HttpConnection,
+    request: HttpRequest,
+) -> Result<ResponseHead, NoResponse> {
     let answered = connection
         .sender
         .send_request(request)
         .await
-        .map_err(|error| Lost { unanswered: !error.is_parse(), reason: told(&error) })?;
+        .map_err(|error| NoResponse { was_idle_close: !error.is_parse(), reason: error_text(&error) })?;
     let (head, body) = answered.into_parts();
-    Ok(Answering { status: head.status, headers: head.headers, body, connection })
+    Ok(ResponseHead { status: head.status, headers: head.headers, body, connection })
 }
 
-impl Answering {
+impl ResponseHead {
     /// Reads the beginning of the body, as far as it comes until then. A body that is longer is not read to its
     /// end: its connection is closed.
     ///
     /// # Errors
     /// The permit cannot pay for it.
-    pub(super) async fn read(
+    pub(super) async fn read_response(
         self,
         bounds: (Instant, usize),
-        permit: Option<&mut AnswerPermit>,
-    ) -> Result<Exchanged, BudgetError> {
+        permit: Option<&mut ResponsePermit>,
+    ) -> Result<HttpExchange, ResponseBudgetError> {
         let Self { status, headers, body, connection } = self;
-        let (body, is_whole) = beginning(body, bounds, permit).await?;
-        let (retry_after_s, at) = (retry_after(&headers), moment(headers.get(DATE)));
+        let (body, is_whole) = read_body(body, bounds, permit).await?;
+        let (retry_after_s, at) = (retry_after(&headers), http_date(headers.get(DATE)));
         let said = headers.get(CONTENT_TYPE).and_then(|value| value.to_str().ok());
         let content_type = said.map(str::to_owned);
-        let answer = Answer { status: status.as_u16(), retry_after_s, at, content_type, body, is_whole };
+        let answer = HttpResponse {
+            status: status.as_u16(),
+            retry_after_s,
+            date: at,
+            content_type,
+            body,
+            is_complete: is_whole,
+        };
         // What switches to another protocol (101) is of no more use.
         let usable = is_whole && !status.is_informational();
-        Ok(Exchanged { answer, connection: usable.then_some(connection) })
+        Ok(HttpExchange { response: answer, connection: usable.then_some(connection) })
     }
 }
 
 /// What is kept of a body, and whether that is all of it. One that breaks off, or does not come to its end in time,
 /// is kept as far as it came: the status stands.
-async fn beginning(
+async fn read_body(
     mut body: Incoming,
     (until, bytes_max): (Instant, usize),
-    mut permit: Option<&mut AnswerPermit>,
-) -> Result<(Bytes, bool), BudgetError> {
+    mut permit: Option<&mut ResponsePermit>,
+) -> Result<(Bytes, bool), ResponseBudgetError> {
     let mut kept = Vec::new();
     let is_whole = loop {
         match tokio::time::timeout_at(until, body.frame()).await {
@@ -124,9 +142,9 @@ async fn beginning(
                 let room = bytes_max.saturating_sub(kept.len());
                 let piece = data.get(..room).unwrap_or(&data);
                 if let Some(permit) = &mut permit {
-                    permit.enlarge_until(piece.len(), until).await?;
+                    permit.grow_until(piece.len(), until).await?;
                 }
-                keep(&mut kept, piece);
+                append_piece(&mut kept, piece);
                 if data.len() > room {
                     break false;
                 }
@@ -138,7 +156,7 @@ async fn beginning(
 }
 
 /// Adds a piece. What is large grows by a quarter, so that it never has twice the memory that it needs.
-fn keep(kept: &mut Vec<u8>, piece: &[u8]) {
+fn append_piece(kept: &mut Vec<u8>, piece: &[u8]) {
     if kept.capacity() - kept.len() < piece.len() {
         kept.reserve_exact(piece.len().max(kept.len() / 4));
     }
@@ -151,17 +169,17 @@ fn retry_after(headers: &HeaderMap) -> Option<u64> {
     if let Ok(seconds) = said.parse() {
         return Some(seconds);
     }
-    let (now, then) = (moment(headers.get(DATE))?, moment(headers.get(RETRY_AFTER))?);
+    let (now, then) = (http_date(headers.get(DATE))?, http_date(headers.get(RETRY_AFTER))?);
     u64::try_from(then.as_second().saturating_sub(now.as_second())).ok()
 }
 
 /// A time as HTTP writes it (RFC 9110 5.6.7).
-fn moment(value: Option<&HeaderValue>) -> Option<Timestamp> {
+fn http_date(value: Option<&HeaderValue>) -> Option<Timestamp> {
     rfc2822::parse(value?.to_str().ok()?.trim()).ok().map(|zoned| zoned.timestamp())
 }
 
 /// hyper's errors say what they are about; what happened stands behind them.
-fn told(error: &hyper::Error) -> String {
+fn error_text(error: &hyper::Error) -> String {
     match std::error::Error::source(error) {
         Some(source) => format!("{error}: {source}"),
         None => error.to_string(),
@@ -175,9 +193,7 @@ mod tests {
     #[test]
     fn retry_after_is_seconds_or_a_date() {
         let read = |fields: &[(HeaderName, &'static str)]| {
-            retry_after(
-                &fields.iter().map(|(n, v)| (n.clone(), HeaderValue::from_static(v))).collect::<HeaderMap>(),
-            )
+            retry_after(&fields.iter().map(|(n, v)| (n.clone(), HeaderValue::from_static(v))).collect::<HeaderMap>())
         };
         assert_eq!(read(&[(RETRY_AFTER, "120")]), Some(120));
         let date = (DATE, "Thu, 01 Jan 2026 10:00:00 GMT");

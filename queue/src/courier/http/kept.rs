@@ -11,19 +11,19 @@ use hyper::client::conn::http1::SendRequest;
 use tokio::time::Instant;
 use tokio_util::task::AbortOnDropHandle;
 
-use super::target::{Place, Target};
+use super::target::{UrlHost, UrlTarget};
 
 /// Connections kept for one host.
 const PER_HOST_MAX: usize = 32;
 /// Connections kept in all.
-const ALL_MAX: usize = 2_048;
+const IDLE_CONNECTIONS_MAX: usize = 2_048;
 /// How long one is kept: less than what servers usually allow.
-const IDLE_MAX: Duration = Duration::from_secs(30);
+const IDLE_TIMEOUT: Duration = Duration::from_secs(30);
 /// How long the last exchange may take to be over for both sides.
-const READY_MAX: Duration = Duration::from_millis(50);
+const READY_TIMEOUT: Duration = Duration::from_millis(50);
 
 /// A connection on which HTTP/1.1 is spoken; dropped, it is closed.
-pub(super) struct Connection {
+pub(super) struct HttpConnection {
     /// Sends requests.
     pub(super) sender: SendRequest<Full<Bytes>>,
     /// Reads and writes.
@@ -31,29 +31,29 @@ pub(super) struct Connection {
     pub(super) driver: AbortOnDropHandle<()>,
 }
 
-type Key = (bool, Place, u16);
+type HttpPoolKey = (bool, UrlHost, u16);
 
 #[derive(Default)]
-struct Waiting {
-    by_host: HashMap<Key, Vec<(Connection, Instant)>>,
+struct IdleConnections {
+    by_host: HashMap<HttpPoolKey, Vec<(HttpConnection, Instant)>>,
     count: usize,
-    swept: bool,
+    has_sweeper: bool,
 }
 
 /// The connections kept.
 #[derive(Default)]
-pub(super) struct Kept(Mutex<Waiting>);
+pub(super) struct HttpConnectionPool(Mutex<IdleConnections>);
 
-impl Kept {
+impl HttpConnectionPool {
     /// A connection to a target that can be used, if one is kept: the one that waited the least.
-    pub(super) async fn take(&self, target: &Target) -> Option<Connection> {
-        let key = target.key();
+    pub(super) async fn take(&self, target: &UrlTarget) -> Option<HttpConnection> {
+        let key = target.pool_key();
         loop {
             let mut connection = self.pop(&key)?;
             let ready = match connection.sender.ready().now_or_never() {
                 Some(ready) => ready.is_ok(),
                 None => {
-                    matches!(tokio::time::timeout(READY_MAX, connection.sender.ready()).await, Ok(Ok(())))
+                    matches!(tokio::time::timeout(READY_TIMEOUT, connection.sender.ready()).await, Ok(Ok(())))
                 }
             };
             if ready {
@@ -62,7 +62,7 @@ impl Kept {
         }
     }
 
-    fn pop(&self, key: &Key) -> Option<Connection> {
+    fn pop(&self, key: &HttpPoolKey) -> Option<HttpConnection> {
         let mut waiting = self.0.lock().unwrap_or_else(PoisonError::into_inner);
         let line = waiting.by_host.get_mut(key)?;
         let taken = line.pop();
@@ -75,19 +75,19 @@ impl Kept {
     }
 
     /// Keeps a connection for the next one; where there are enough, or it is closing, it is dropped.
-    pub(super) fn put(self: &Arc<Self>, target: &Target, connection: Option<Connection>) {
+    pub(super) fn put(self: &Arc<Self>, target: &UrlTarget, connection: Option<HttpConnection>) {
         let Some(connection) = connection.filter(|connection| !connection.sender.is_closed()) else { return };
         let mut waiting = self.0.lock().unwrap_or_else(PoisonError::into_inner);
-        if waiting.count >= ALL_MAX {
+        if waiting.count >= IDLE_CONNECTIONS_MAX {
             return;
         }
-        let line = waiting.by_host.entry(target.key()).or_default();
+        let line = waiting.by_host.entry(target.pool_key()).or_default();
         if line.len() >= PER_HOST_MAX {
             return;
         }
         line.push((connection, Instant::now()));
         waiting.count = waiting.count.saturating_add(1);
-        if !std::mem::replace(&mut waiting.swept, true) {
+        if !std::mem::replace(&mut waiting.has_sweeper, true) {
             tokio::spawn(sweep(Arc::downgrade(self)));
         }
     }
@@ -98,19 +98,19 @@ impl Kept {
         let now = Instant::now();
         for line in waiting.by_host.values_mut() {
             line.retain(|(connection, since)| {
-                !connection.sender.is_closed() && now.saturating_duration_since(*since) < IDLE_MAX
+                !connection.sender.is_closed() && now.saturating_duration_since(*since) < IDLE_TIMEOUT
             });
         }
         waiting.by_host.retain(|_, line| !line.is_empty());
         waiting.count = waiting.by_host.values().map(Vec::len).sum();
-        waiting.swept = waiting.count > 0;
-        waiting.swept
+        waiting.has_sweeper = waiting.count > 0;
+        waiting.has_sweeper
     }
 }
 
-async fn sweep(kept: std::sync::Weak<Kept>) {
+async fn sweep(kept: std::sync::Weak<HttpConnectionPool>) {
     loop {
-        tokio::time::sleep(IDLE_MAX / 4).await;
+        tokio::time::sleep(IDLE_TIMEOUT / 4).await;
         if !kept.upgrade().is_some_and(|kept| kept.sweep()) {
             return;
         }

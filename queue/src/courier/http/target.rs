@@ -5,7 +5,7 @@
 
 use std::net::{IpAddr, Ipv4Addr};
 
-use mail::address::Name;
+use mail::address::DomainName;
 use mail::egress;
 use url::{Host, Url};
 
@@ -23,11 +23,11 @@ pub struct UrlRules {
 
 /// Where a URL leads.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Target {
+pub struct UrlTarget {
     /// Whether with TLS.
-    pub(super) secure: bool,
+    pub(super) is_https: bool,
     /// The host.
-    pub(super) place: Place,
+    pub(super) host: UrlHost,
     /// Its port.
     pub(super) port: u16,
     /// The field `host`.
@@ -38,19 +38,19 @@ pub struct Target {
 
 /// A host.
 #[derive(Debug, Clone, PartialEq, Eq, Hash)]
-pub(super) enum Place {
+pub(super) enum UrlHost {
     /// By name.
-    Name(Name),
+    Name(DomainName),
     /// By address.
     Address(IpAddr),
 }
 
-impl Target {
+impl UrlTarget {
     /// Reads and judges a URL.
     ///
     /// # Errors
     /// Says to who named it what is wrong with it.
-    pub fn read(text: &str, rules: UrlRules) -> Result<Self, String> {
+    pub fn parse(text: &str, rules: UrlRules) -> Result<Self, String> {
         if text.len() > URL_BYTES_MAX {
             return Err(format!("the URL is longer than {URL_BYTES_MAX} bytes"));
         }
@@ -64,8 +64,8 @@ impl Target {
         if !url.username().is_empty() || url.password().is_some() {
             return Err("the URL must hold no user name and no password".to_owned());
         }
-        let place = place_of(&url)?;
-        if let Place::Address(address) = place
+        let place = url_host(&url)?;
+        if let UrlHost::Address(address) = place
             && !rules.allow_private
             && !egress::is_public(address)
         {
@@ -75,36 +75,33 @@ impl Target {
         // Below 1024 other services listen, which a request could be made to speak to.
         let usual = port >= 1024 || matches!(port, 80 | 443);
         if port == 0 || !(usual || rules.allow_private) {
-            return Err(format!(
-                "port {port} is not one that receivers listen at; use 443 or one above 1023"
-            ));
+            return Err(format!("port {port} is not one that receivers listen at; use 443 or one above 1023"));
         }
         let host = url.host_str().unwrap_or_default();
         let authority = url.port().map_or_else(|| host.to_owned(), |port| format!("{host}:{port}"));
-        let path =
-            url.query().map_or_else(|| url.path().to_owned(), |query| format!("{}?{query}", url.path()));
-        Ok(Self { secure, place, port, authority, path })
+        let path = url.query().map_or_else(|| url.path().to_owned(), |query| format!("{}?{query}", url.path()));
+        Ok(Self { is_https: secure, host: place, port, authority, path })
     }
 
     /// What connections are shared by.
-    pub(super) fn key(&self) -> (bool, Place, u16) {
-        (self.secure, self.place.clone(), self.port)
+    pub(super) fn pool_key(&self) -> (bool, UrlHost, u16) {
+        (self.is_https, self.host.clone(), self.port)
     }
 }
 
-fn place_of(url: &Url) -> Result<Place, String> {
+fn url_host(url: &Url) -> Result<UrlHost, String> {
     match url.host() {
         None => Err("the URL names no host".to_owned()),
-        Some(Host::Ipv4(address)) => Ok(Place::Address(address.into())),
-        Some(Host::Ipv6(address)) => Ok(Place::Address(address.into())),
+        Some(Host::Ipv4(address)) => Ok(UrlHost::Address(address.into())),
+        Some(Host::Ipv6(address)) => Ok(UrlHost::Address(address.into())),
         Some(Host::Domain(name)) => {
             let name = name.strip_suffix('.').unwrap_or(name);
             // RFC 6761 6.3: it never is a question for the DNS.
             if name == "localhost" || name.ends_with(".localhost") {
-                return Ok(Place::Address(Ipv4Addr::LOCALHOST.into()));
+                return Ok(UrlHost::Address(Ipv4Addr::LOCALHOST.into()));
             }
             let name = name.parse().map_err(|_| format!("{name} is no name of a host"))?;
-            Ok(Place::Name(name))
+            Ok(UrlHost::Name(name))
         }
     }
 }
@@ -141,15 +138,15 @@ mod tests {
             "https://LOCALHOST./",
             "https://a.localhost/",
         ] {
-            let refused = Target::read(url, UrlRules::default());
+            let refused = UrlTarget::parse(url, UrlRules::default());
             match &refused {
-                Ok(Target { place: Place::Address(address), .. }) => {
+                Ok(UrlTarget { host: UrlHost::Address(address), .. }) => {
                     assert!(!egress::is_public(*address), "{url}: {refused:?}");
                 }
                 Ok(_) => panic!("{url}: {refused:?}"),
                 Err(why) => assert!(why.ends_with("is not a public address"), "{url}: {why}"),
             }
-            assert!(Target::read(url, OPEN).is_ok(), "{url}");
+            assert!(UrlTarget::parse(url, OPEN).is_ok(), "{url}");
         }
     }
 
@@ -177,20 +174,20 @@ mod tests {
             "javascript:alert(1)",
             "data:text/plain,x",
         ] {
-            assert!(Target::read(url, UrlRules::default()).is_err(), "{url}");
+            assert!(UrlTarget::parse(url, UrlRules::default()).is_err(), "{url}");
         }
-        assert!(Target::read(&format!("https://example.com/{}", "a".repeat(3000)), OPEN).is_err());
+        assert!(UrlTarget::parse(&format!("https://example.com/{}", "a".repeat(3000)), OPEN).is_err());
     }
 
     #[test]
     fn where_it_leads() {
-        let target = Target::read("https://Hooks.Example.com:8443/a/b?c=d#e", UrlRules::default()).unwrap();
+        let target = UrlTarget::parse("https://Hooks.Example.com:8443/a/b?c=d#e", UrlRules::default()).unwrap();
         assert_eq!(target.authority, "hooks.example.com:8443");
         assert_eq!(target.path, "/a/b?c=d");
         assert_eq!(target.port, 8443);
-        let target = Target::read("https://bücher.example", UrlRules::default()).unwrap();
+        let target = UrlTarget::parse("https://bücher.example", UrlRules::default()).unwrap();
         assert_eq!(target.authority, "xn--bcher-kva.example");
         assert_eq!((target.path.as_str(), target.port), ("/", 443));
-        assert!(!Target::read("http://hooks.example.com/", OPEN).unwrap().secure);
+        assert!(!UrlTarget::parse("http://hooks.example.com/", OPEN).unwrap().is_https);
     }
 }

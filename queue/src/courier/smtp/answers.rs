@@ -1,37 +1,37 @@
 //! An envelope's commands, and what their replies come to.
 
-use mail::reply::{Reply, Severity};
+use mail::reply::{Severity, SmtpReply};
 
-use super::command::Envelope;
-use super::connection::State;
-use super::delivery::{Fault, Phase};
-use super::transaction::End;
+use super::command::EnvelopeCommands;
+use super::connection::SmtpConnectionState;
+use super::delivery::{SmtpFault, TransactionPhase};
+use super::transaction::TransactionEnd;
 
 const RSET: &[u8] = b"RSET\r\n";
 const DATA: &[u8] = b"DATA\r\n";
 
 /// The reply that decides, and what it answered.
-pub(super) type Refusal = (Phase, Reply);
+pub(super) type RejectedPhase = (TransactionPhase, SmtpReply);
 
 /// The commands of an envelope.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum Step {
+pub(super) enum EnvelopeCommand {
     Reset,
     Mail,
     Rcpt,
     Data,
 }
 
-impl Step {
-    pub(super) fn phase(self) -> Phase {
+impl EnvelopeCommand {
+    pub(super) fn phase(self) -> TransactionPhase {
         match self {
-            Self::Reset | Self::Mail => Phase::Mail,
-            Self::Rcpt => Phase::Rcpt,
-            Self::Data => Phase::Data,
+            Self::Reset | Self::Mail => TransactionPhase::Mail,
+            Self::Rcpt => TransactionPhase::Rcpt,
+            Self::Data => TransactionPhase::Data,
         }
     }
 
-    pub(super) fn command(self, envelope: &Envelope) -> &[u8] {
+    pub(super) fn command(self, envelope: &EnvelopeCommands) -> &[u8] {
         match self {
             Self::Reset => RSET,
             Self::Mail => envelope.mail(),
@@ -43,60 +43,67 @@ impl Step {
 
 /// What an envelope's replies came to.
 #[derive(Debug, Default)]
-pub(super) struct Answers {
+pub(super) struct EnvelopeReplies {
     /// The first refusal: it decides.
-    pub refusal: Option<Refusal>,
+    pub rejection: Option<RejectedPhase>,
     /// Why no further reply can be expected, when it is not for 421.
-    pub stop: Option<(Phase, Fault)>,
-    pub rcpt_taken: bool,
+    pub fault: Option<(TransactionPhase, SmtpFault)>,
+    pub rcpt_accepted: bool,
     /// The host waits for content.
-    pub go: bool,
+    pub awaits_content: bool,
     /// A 421 came: the host hangs up, and the rest of the group gets no reply.
     pub closing: bool,
 }
 
-impl Answers {
+impl EnvelopeReplies {
     /// Takes one reply; whether the next one can be expected.
-    pub(super) fn take(&mut self, step: Step, heard: Result<Reply, Fault>, is_reused: bool) -> bool {
+    pub(super) fn record_reply(
+        &mut self,
+        step: EnvelopeCommand,
+        heard: Result<SmtpReply, SmtpFault>,
+        is_reused: bool,
+    ) -> bool {
         let reply = match heard {
             Ok(reply) => reply,
             Err(fault) => {
-                self.stop = Some((step.phase(), fault));
+                self.fault = Some((step.phase(), fault));
                 return false;
             }
         };
         self.closing = reply.code == 421;
         match (reply.severity(), step) {
-            (Severity::Completed, Step::Reset | Step::Mail) => {}
-            (Severity::Completed, Step::Rcpt) => self.rcpt_taken = true,
-            (Severity::Intermediate, Step::Data) => self.go = true,
-            (Severity::Transient, Step::Reset) if self.closing => {
-                self.refusal.get_or_insert((Phase::Mail, reply));
+            (Severity::Completed, EnvelopeCommand::Reset | EnvelopeCommand::Mail) => {}
+            (Severity::Completed, EnvelopeCommand::Rcpt) => self.rcpt_accepted = true,
+            (Severity::Intermediate, EnvelopeCommand::Data) => self.awaits_content = true,
+            (Severity::Transient, EnvelopeCommand::Reset) if self.closing => {
+                self.rejection.get_or_insert((TransactionPhase::Mail, reply));
             }
             // RSET cannot fail (RFC 5321 4.1.1.5), and a MAIL that is out of sequence behind an
             // earlier transaction says nothing of the message: the two of us count differently.
-            (_, Step::Reset) => self.stop = Some((Phase::Mail, Fault::Unexpected(reply.code))),
-            (Severity::Permanent, Step::Mail) if reply.code == 503 && is_reused => {
-                self.stop = Some((Phase::Mail, Fault::Unexpected(503)));
+            (_, EnvelopeCommand::Reset) => {
+                self.fault = Some((TransactionPhase::Mail, SmtpFault::UnexpectedReply(reply.code)))
+            }
+            (Severity::Permanent, EnvelopeCommand::Mail) if reply.code == 503 && is_reused => {
+                self.fault = Some((TransactionPhase::Mail, SmtpFault::UnexpectedReply(503)));
             }
             (Severity::Transient | Severity::Permanent, _) => {
-                self.refusal.get_or_insert((step.phase(), reply));
+                self.rejection.get_or_insert((step.phase(), reply));
             }
             (Severity::Completed | Severity::Intermediate, _) => {
-                self.stop = Some((step.phase(), Fault::Unexpected(reply.code)));
+                self.fault = Some((step.phase(), SmtpFault::UnexpectedReply(reply.code)));
             }
         }
-        self.stop.is_none() && !self.closing
+        self.fault.is_none() && !self.closing
     }
 
     /// What is decided already; the rest is for the one who asked.
-    pub(super) fn early_end(&mut self) -> Option<End> {
-        let is_over = self.closing || self.stop.is_some();
-        match (self.refusal.take(), self.stop) {
-            (Some(refusal), _) if is_over => Some(End::refused(refusal, State::Ended)),
-            (None, Some((phase, fault))) => Some(End::broken(phase, fault)),
+    pub(super) fn decided_end(&mut self) -> Option<TransactionEnd> {
+        let is_over = self.closing || self.fault.is_some();
+        match (self.rejection.take(), self.fault) {
+            (Some(refusal), _) if is_over => Some(TransactionEnd::rejected(refusal, SmtpConnectionState::Ended)),
+            (None, Some((phase, fault))) => Some(TransactionEnd::connection_lost(phase, fault)),
             (refusal, _) => {
-                self.refusal = refusal;
+                self.rejection = refusal;
                 None
             }
         }

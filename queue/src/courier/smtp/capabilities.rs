@@ -1,10 +1,10 @@
 //! What a host says it can do: the reply to EHLO (RFC 5321 4.1.1.1), one keyword a line.
 
-use mail::reply::Reply;
+use mail::reply::SmtpReply;
 
 /// The extensions that the courier makes use of. After HELO there are none.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
-pub struct Capabilities {
+pub struct EhloCapabilities {
     /// Commands may be sent in groups (RFC 2920).
     pub pipelining: bool,
     /// Bodies may have bytes above 127 (RFC 6152).
@@ -33,21 +33,21 @@ pub struct Capabilities {
     pub transactions_max: Option<u32>,
 }
 
-impl Capabilities {
+impl EhloCapabilities {
     /// Reads a positive reply to EHLO. The first line greets; each further one is a keyword and its
     /// parameters. Unknown ones and malformed parameters are passed over.
     #[must_use]
-    pub fn read(reply: &Reply) -> Self {
+    pub fn parse(reply: &SmtpReply) -> Self {
         let mut found = Self::default();
         for line in reply.lines.iter().skip(1) {
             let mut words = line.split_ascii_whitespace();
             let Some(keyword) = words.next() else { continue };
-            found.take(&keyword.to_ascii_uppercase(), words);
+            found.apply_keyword(&keyword.to_ascii_uppercase(), words);
         }
         found
     }
 
-    fn take<'a>(&mut self, keyword: &str, mut words: impl Iterator<Item = &'a str>) {
+    fn apply_keyword<'a>(&mut self, keyword: &str, mut words: impl Iterator<Item = &'a str>) {
         match keyword {
             "PIPELINING" => self.pipelining = true,
             "8BITMIME" => self.eight_bit_mime = true,
@@ -83,9 +83,9 @@ impl Capabilities {
 mod tests {
     use super::*;
 
-    fn read(lines: &[&'static str]) -> Capabilities {
+    fn read(lines: &[&'static str]) -> EhloCapabilities {
         let lines = lines.iter().map(|&line| line.into()).collect();
-        Capabilities::read(&Reply { code: 250, enhanced: None, lines })
+        EhloCapabilities::parse(&SmtpReply { code: 250, enhanced: None, lines })
     }
 
     #[test]
@@ -116,9 +116,9 @@ mod tests {
 
     #[test]
     fn the_greeting_is_no_keyword_and_nonsense_is_passed_over() {
-        assert_eq!(read(&["PIPELINING"]), Capabilities::default());
+        assert_eq!(read(&["PIPELINING"]), EhloCapabilities::default());
         let odd = read(&["x", "SIZE", "LIMITS MAILMAX=0", "AUTH=PLAIN"]);
-        assert_eq!(odd, Capabilities { size: true, ..Capabilities::default() });
+        assert_eq!(odd, EhloCapabilities { size: true, ..EhloCapabilities::default() });
         let vast = read(&["x", "SIZE 99999999999999999999999", "LIMITS MAILMAX"]);
         assert_eq!((vast.size, vast.size_bytes_max, vast.transactions_max), (true, None, None));
         assert_eq!(read(&["x", "SIZE 0"]).size_bytes_max, None);

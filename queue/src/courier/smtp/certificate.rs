@@ -5,8 +5,8 @@
 
 use std::sync::Arc;
 
-use mail::dane::{Matching, Selector, Tlsa, Usage};
-use mail::tls_report::{self, ResultType};
+use mail::dane::{Tlsa, TlsaMatchingType, TlsaSelector, TlsaUsage};
+use mail::tls_report::{self, TlsResultType};
 use rustls::client::WebPkiServerVerifier;
 use rustls::client::danger::ServerCertVerifier as _;
 use rustls::crypto::CryptoProvider;
@@ -20,7 +20,7 @@ const CHAIN_MAX: usize = 10;
 
 /// Why a certificate is not good.
 #[derive(Debug, Clone, PartialEq, Eq, Error)]
-pub(super) enum CertificateFault {
+pub(super) enum ServerCertificateError {
     /// The host showed none.
     #[error("the host shows no certificate")]
     Missing,
@@ -41,28 +41,26 @@ pub(super) enum CertificateFault {
     Other(String),
 }
 
-impl CertificateFault {
+impl ServerCertificateError {
     /// The same in the words of reports (RFC 8460 4.3).
-    pub(super) fn told(&self) -> tls_report::Fault {
+    pub(super) fn tls_report_failure(&self) -> tls_report::TlsFault {
         let result = match self {
-            Self::Missing | Self::Other(_) => ResultType::ValidationFailure,
-            Self::Expired => ResultType::CertificateExpired,
-            Self::OtherName => ResultType::CertificateHostMismatch,
-            Self::Untrusted => ResultType::CertificateNotTrusted,
-            Self::Tlsa => ResultType::TlsaInvalid,
+            Self::Missing | Self::Other(_) => TlsResultType::ValidationFailure,
+            Self::Expired => TlsResultType::CertificateExpired,
+            Self::OtherName => TlsResultType::CertificateHostMismatch,
+            Self::Untrusted => TlsResultType::CertificateNotTrusted,
+            Self::Tlsa => TlsResultType::TlsaInvalid,
         };
-        tls_report::Fault::new(result, self.to_string())
+        tls_report::TlsFault::new(result, self.to_string())
     }
 }
 
-impl From<rustls::Error> for CertificateFault {
+impl From<rustls::Error> for ServerCertificateError {
     fn from(error: rustls::Error) -> Self {
         use CertificateError as E;
         match error {
             rustls::Error::InvalidCertificate(error) => match error {
-                E::Expired | E::ExpiredContext { .. } | E::NotValidYet | E::NotValidYetContext { .. } => {
-                    Self::Expired
-                }
+                E::Expired | E::ExpiredContext { .. } | E::NotValidYet | E::NotValidYetContext { .. } => Self::Expired,
                 E::NotValidForName | E::NotValidForNameContext { .. } => Self::OtherName,
                 E::UnknownIssuer => Self::Untrusted,
                 other => Self::Other(format!("{other:?}")),
@@ -74,51 +72,50 @@ impl From<rustls::Error> for CertificateFault {
 
 /// Judges certificates.
 #[derive(Debug)]
-pub(super) struct Judge {
+pub(super) struct CertificateVerifier {
     provider: Arc<CryptoProvider>,
-    public: Arc<WebPkiServerVerifier>,
+    pkix: Arc<WebPkiServerVerifier>,
 }
 
-impl Judge {
+impl CertificateVerifier {
     /// One that trusts these roots.
     pub(super) fn new(roots: RootCertStore, provider: &Arc<CryptoProvider>) -> Result<Self, rustls::Error> {
-        let public = verifier(roots, provider).ok_or_else(|| {
-            rustls::Error::General("there are no roots to check certificates by".to_owned())
-        })?;
-        Ok(Self { provider: Arc::clone(provider), public })
+        let public = webpki_verifier(roots, provider)
+            .ok_or_else(|| rustls::Error::General("there are no roots to check certificates by".to_owned()))?;
+        Ok(Self { provider: Arc::clone(provider), pkix: public })
     }
 
     /// Whether a chain is good for a host by the public roots (RFC 8461 4.2).
-    pub(super) fn by_roots(&self, chain: &[CertificateDer<'_>], host: &str) -> Result<(), CertificateFault> {
-        judge(&self.public, chain, host)
+    pub(super) fn verify_pkix(&self, chain: &[CertificateDer<'_>], host: &str) -> Result<(), ServerCertificateError> {
+        verify_chain(&self.pkix, chain, host)
     }
 
     /// Whether one of these records means a chain (RFC 7672 3.1). Where it names the host's own key or certificate, names
     /// and dates are of no matter (3.1.1); where it names an authority, they are (3.1.2).
-    pub(super) fn by_records(
+    pub(super) fn verify_dane(
         &self,
         records: &[Tlsa],
         chain: &[CertificateDer<'_>],
         host: &str,
-    ) -> Result<(), CertificateFault> {
-        let [own, ..] = chain else { return Err(CertificateFault::Missing) };
+    ) -> Result<(), ServerCertificateError> {
+        let [own, ..] = chain else { return Err(ServerCertificateError::Missing) };
         let of = |usage| records.iter().filter(move |record| record.usage == usage);
-        if of(Usage::EndEntity).any(|record| names(record, own)) {
+        if of(TlsaUsage::EndEntity).any(|record| matches_record(record, own)) {
             return Ok(());
         }
-        let mut fault = CertificateFault::Tlsa;
-        for record in of(Usage::TrustAnchor) {
-            let shown = chain.iter().skip(1).take(CHAIN_MAX).filter(|one| names(record, one)).cloned();
+        let mut fault = ServerCertificateError::Tlsa;
+        for record in of(TlsaUsage::TrustAnchor) {
+            let shown = chain.iter().skip(1).take(CHAIN_MAX).filter(|one| matches_record(record, one)).cloned();
             // The authority's certificate may stand in the record alone.
-            let is_whole = (record.selector, record.matching) == (Selector::Certificate, Matching::Full);
+            let is_whole = (record.selector, record.matching) == (TlsaSelector::Certificate, TlsaMatchingType::Full);
             let told = is_whole.then(|| CertificateDer::from(record.data.clone()));
             for anchor in shown.chain(told) {
                 let mut roots = RootCertStore::empty();
                 if roots.add(anchor.into_owned()).is_err() {
                     continue;
                 }
-                let Some(verifier) = verifier(roots, &self.provider) else { continue };
-                match judge(&verifier, chain, host) {
+                let Some(verifier) = webpki_verifier(roots, &self.provider) else { continue };
+                match verify_chain(&verifier, chain, host) {
                     Ok(()) => return Ok(()),
                     Err(found) => fault = found,
                 }
@@ -128,25 +125,25 @@ impl Judge {
     }
 }
 
-fn verifier(roots: RootCertStore, provider: &Arc<CryptoProvider>) -> Option<Arc<WebPkiServerVerifier>> {
+fn webpki_verifier(roots: RootCertStore, provider: &Arc<CryptoProvider>) -> Option<Arc<WebPkiServerVerifier>> {
     WebPkiServerVerifier::builder_with_provider(Arc::new(roots), Arc::clone(provider)).build().ok()
 }
 
-fn judge(
+fn verify_chain(
     verifier: &WebPkiServerVerifier,
     chain: &[CertificateDer<'_>],
     host: &str,
-) -> Result<(), CertificateFault> {
-    let [own, rest @ ..] = chain else { return Err(CertificateFault::Missing) };
-    let name = ServerName::try_from(host).map_err(|_| CertificateFault::OtherName)?;
+) -> Result<(), ServerCertificateError> {
+    let [own, rest @ ..] = chain else { return Err(ServerCertificateError::Missing) };
+    let name = ServerName::try_from(host).map_err(|_| ServerCertificateError::OtherName)?;
     verifier.verify_server_cert(own, rest, &name, &[], UnixTime::now())?;
     Ok(())
 }
 
-fn names(record: &Tlsa, certificate: &CertificateDer<'_>) -> bool {
+fn matches_record(record: &Tlsa, certificate: &CertificateDer<'_>) -> bool {
     match ParsedCertificate::try_from(certificate) {
-        Ok(parsed) => record.names(certificate, parsed.subject_public_key_info().as_ref()),
+        Ok(parsed) => record.matches(certificate, parsed.subject_public_key_info().as_ref()),
         // What cannot be read can still be the very same bytes.
-        Err(_) => record.selector == Selector::Certificate && record.names(certificate, &[]),
+        Err(_) => record.selector == TlsaSelector::Certificate && record.matches(certificate, &[]),
     }
 }

@@ -8,8 +8,8 @@ use std::fmt::Write as _;
 
 use mail::address::Address;
 
-use super::capabilities::Capabilities;
-use super::shipment::{Dsn, Notify, OriginalRecipient, Ret, Shipment, Within};
+use super::capabilities::EhloCapabilities;
+use super::shipment::{DeliverByParameter, DsnNotify, DsnParameters, DsnReturn, OriginalRecipient, OutgoingMessage};
 
 /// RFC 3461 4.4: the parameter's value, encoded. A longer one is left out.
 const ENVID_BYTES_MAX: usize = 100;
@@ -21,15 +21,15 @@ const BY_SECONDS_MAX: i64 = 999_999_999;
 
 /// The two commands of an envelope, each with its CRLF.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub(super) struct Envelope {
+pub(super) struct EnvelopeCommands {
     text: String,
     mail_length: usize,
 }
 
-impl Envelope {
+impl EnvelopeCommands {
     /// Writes the envelope of a message of `size_bytes` with the parameters that the host offers. `None` when a byte got in that
     /// has no place in a command.
-    pub(super) fn write(shipment: &Shipment, size_bytes: u64, offered: &Capabilities) -> Option<Self> {
+    pub(super) fn render(shipment: &OutgoingMessage, size_bytes: u64, offered: &EhloCapabilities) -> Option<Self> {
         let utf8 = shipment.needs_smtputf8();
         let mut text = String::with_capacity(256);
         text.push_str("MAIL FROM:<");
@@ -80,16 +80,16 @@ impl Envelope {
 
 fn push_path(text: &mut String, address: Option<&Address>) {
     if let Some(address) = address {
-        text.push_str(address.local());
+        text.push_str(address.local_part());
         text.push('@');
         text.push_str(address.domain().as_str());
     }
 }
 
-fn push_mail_dsn(text: &mut String, dsn: &Dsn) {
+fn push_mail_dsn(text: &mut String, dsn: &DsnParameters) {
     match dsn.ret {
-        Some(Ret::Full) => text.push_str(" RET=FULL"),
-        Some(Ret::Headers) => text.push_str(" RET=HDRS"),
+        Some(DsnReturn::Full) => text.push_str(" RET=FULL"),
+        Some(DsnReturn::Headers) => text.push_str(" RET=HDRS"),
         None => {}
     }
     if let Some(envid) = &dsn.envid {
@@ -101,10 +101,12 @@ fn push_mail_dsn(text: &mut String, dsn: &Dsn) {
 }
 
 /// A host that wants more time than is left would refuse what it is to return (RFC 2852 4.1.3): it takes it without.
-fn push_timing(text: &mut String, shipment: &Shipment, offered: &Capabilities) {
+fn push_timing(text: &mut String, shipment: &OutgoingMessage, offered: &EhloCapabilities) {
     let least_s = offered.deliver_by.map(|least_s| i64::try_from(least_s).unwrap_or(i64::MAX));
-    if let (Some(by @ Within { returns, .. }), Some(least_s)) = (shipment.by, least_s) {
-        let seconds = by.left_s().clamp(-BY_SECONDS_MAX, BY_SECONDS_MAX);
+    if let (Some(by @ DeliverByParameter { return_if_late: returns, .. }), Some(least_s)) =
+        (shipment.deliver_by, least_s)
+    {
+        let seconds = by.remaining_s().clamp(-BY_SECONDS_MAX, BY_SECONDS_MAX);
         if !returns || seconds >= least_s.max(1) {
             let _ = write!(text, " BY={seconds};{}", if returns { 'R' } else { 'N' });
         }
@@ -114,10 +116,10 @@ fn push_timing(text: &mut String, shipment: &Shipment, offered: &Capabilities) {
     }
 }
 
-fn push_rcpt_dsn(text: &mut String, dsn: &Dsn) {
+fn push_rcpt_dsn(text: &mut String, dsn: &DsnParameters) {
     match dsn.notify {
-        Some(Notify::Never) => text.push_str(" NOTIFY=NEVER"),
-        Some(Notify::On { success, failure, delay }) if success || failure || delay => {
+        Some(DsnNotify::Never) => text.push_str(" NOTIFY=NEVER"),
+        Some(DsnNotify::On { success, failure, delay }) if success || failure || delay => {
             let words = [(success, "SUCCESS"), (failure, "FAILURE"), (delay, "DELAY")];
             let mut between = " NOTIFY=";
             for (_, word) in words.iter().filter(|(wanted, _)| *wanted) {
@@ -168,8 +170,7 @@ fn unitext(text: &str) -> String {
 
 /// One line: a single CRLF at its end, no control character before it, ASCII unless `utf8`.
 fn is_clean(line: &[u8], utf8: bool) -> bool {
-    line.strip_suffix(b"\r\n")
-        .is_some_and(|text| text.iter().all(|&b| b >= b' ' && b != 0x7f && (utf8 || b < 0x80)))
+    line.strip_suffix(b"\r\n").is_some_and(|text| text.iter().all(|&b| b >= b' ' && b != 0x7f && (utf8 || b < 0x80)))
 }
 
 #[cfg(test)]
@@ -177,8 +178,8 @@ mod tests {
     use super::*;
     use tokio::time::Instant;
 
-    fn shipment(sender: &str, recipient: &str) -> Shipment {
-        Shipment {
+    fn shipment(sender: &str, recipient: &str) -> OutgoingMessage {
+        OutgoingMessage {
             sender: (!sender.is_empty()).then(|| sender.parse().unwrap()),
             recipient: recipient.parse().unwrap(),
             body: vec!["x\r\n".into()],
@@ -186,38 +187,38 @@ mod tests {
             smtputf8: false,
             require_tls: false,
             dsn: None,
-            by: None,
+            deliver_by: None,
             priority: None,
         }
     }
 
-    fn written(shipment: &Shipment, offered: &Capabilities) -> String {
-        Envelope::write(shipment, 3, offered).unwrap().text
+    fn written(shipment: &OutgoingMessage, offered: &EhloCapabilities) -> String {
+        EnvelopeCommands::render(shipment, 3, offered).unwrap().text
     }
 
-    fn everything() -> Capabilities {
-        Capabilities {
+    fn everything() -> EhloCapabilities {
+        EhloCapabilities {
             eight_bit_mime: true,
             smtputf8: true,
             size: true,
             dsn: true,
             require_tls: true,
-            ..Capabilities::default()
+            ..EhloCapabilities::default()
         }
     }
 
     #[test]
     fn parameters_only_when_offered_and_needed() {
         let plain = shipment("", "a@b.example");
-        assert_eq!(written(&plain, &Capabilities::default()), "MAIL FROM:<>\r\nRCPT TO:<a@b.example>\r\n");
+        assert_eq!(written(&plain, &EhloCapabilities::default()), "MAIL FROM:<>\r\nRCPT TO:<a@b.example>\r\n");
         assert_eq!(written(&plain, &everything()), "MAIL FROM:<> SIZE=3\r\nRCPT TO:<a@b.example>\r\n");
         let mut full = shipment("v+1@rp.example", "\"a b\"@b.example");
         full.eight_bit = true;
         full.require_tls = true;
-        full.dsn = Some(Dsn {
-            ret: Some(Ret::Headers),
+        full.dsn = Some(DsnParameters {
+            ret: Some(DsnReturn::Headers),
             envid: Some("a+b c".into()),
-            notify: Some(Notify::On { success: true, failure: true, delay: false }),
+            notify: Some(DsnNotify::On { success: true, failure: true, delay: false }),
             original_recipient: Some(OriginalRecipient { kind: "rfc822".into(), address: "x=y@z".into() }),
         });
         assert_eq!(
@@ -229,11 +230,11 @@ mod tests {
 
     #[test]
     fn what_is_left_of_the_time_is_passed_on_where_it_is_offered() {
-        let offered = Capabilities { deliver_by: Some(60), mt_priority: true, ..Capabilities::default() };
-        let said = |seconds, returns, offered: &Capabilities| {
-            let by = Some(Within { seconds, since: Instant::now(), returns });
+        let offered = EhloCapabilities { deliver_by: Some(60), mt_priority: true, ..EhloCapabilities::default() };
+        let said = |seconds, returns, offered: &EhloCapabilities| {
+            let by = Some(DeliverByParameter { seconds, since: Instant::now(), return_if_late: returns });
             let priority = mail::email::Priority::new(-3);
-            written(&Shipment { by, priority, ..shipment("", "a@b.example") }, offered)
+            written(&OutgoingMessage { deliver_by: by, priority, ..shipment("", "a@b.example") }, offered)
                 .lines()
                 .next()
                 .map(|mail| mail.trim_start_matches("MAIL FROM:<>").to_owned())
@@ -243,9 +244,9 @@ mod tests {
         assert_eq!(said(59, true, &offered), " MT-PRIORITY=-3");
         assert_eq!(said(-5, false, &offered), " BY=-5;N MT-PRIORITY=-3");
         assert_eq!(said(i64::MAX, true, &offered), " BY=999999999;R MT-PRIORITY=-3");
-        let any = Capabilities { deliver_by: Some(0), ..Capabilities::default() };
+        let any = EhloCapabilities { deliver_by: Some(0), ..EhloCapabilities::default() };
         assert_eq!((said(0, true, &any), said(1, true, &any)), (String::new(), " BY=1;R".to_owned()));
-        assert_eq!(said(90, true, &Capabilities::default()), "");
+        assert_eq!(said(90, true, &EhloCapabilities::default()), "");
     }
 
     #[test]
@@ -257,22 +258,19 @@ mod tests {
     #[test]
     fn dsn_values_are_encoded_and_bounded() {
         let mut odd = shipment("", "a@b.example");
-        odd.dsn = Some(Dsn {
-            ret: Some(Ret::Full),
+        odd.dsn = Some(DsnParameters {
+            ret: Some(DsnReturn::Full),
             envid: Some("x".repeat(101)),
-            notify: Some(Notify::On { success: false, failure: false, delay: false }),
-            original_recipient: Some(OriginalRecipient {
-                kind: "utf-8".into(),
-                address: "j\u{e9}\\@b".into(),
-            }),
+            notify: Some(DsnNotify::On { success: false, failure: false, delay: false }),
+            original_recipient: Some(OriginalRecipient { kind: "utf-8".into(), address: "j\u{e9}\\@b".into() }),
         });
         assert_eq!(
             written(&odd, &everything()),
             "MAIL FROM:<> SIZE=3 RET=FULL\r\nRCPT TO:<a@b.example> ORCPT=utf-8;j\\x{E9}\\x{5C}@b\r\n"
         );
-        odd.dsn = Some(Dsn {
+        odd.dsn = Some(DsnParameters {
             envid: Some("a\r\nRSET".into()),
-            notify: Some(Notify::Never),
+            notify: Some(DsnNotify::Never),
             original_recipient: Some(OriginalRecipient { kind: "rfc822;x y".into(), address: "a".into() }),
             ret: None,
         });

@@ -14,7 +14,7 @@ use thiserror::Error;
 
 /// A body that could smuggle: it is never sent.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Error)]
-pub enum ContentFault {
+pub enum MessageBodyError {
     /// An LF without a CR before it.
     #[error("the body has a bare LF at byte {0}")]
     BareLf(u64),
@@ -28,7 +28,7 @@ pub enum ContentFault {
 
 /// What is known of a body that was read through and found clean.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub(super) struct Content {
+pub(super) struct CheckedBody {
     /// Where a line begins with a dot: chunk and offset in it, in order.
     dots: Vec<(usize, usize)>,
     /// Bytes as RFC 1870 counts them, with the final CRLF.
@@ -37,12 +37,12 @@ pub(super) struct Content {
     ending: &'static [u8],
 }
 
-impl Content {
+impl CheckedBody {
     /// Reads a body through.
     ///
     /// # Errors
     /// A bare CR, a bare LF or a NUL anywhere in it.
-    pub(super) fn check(body: &[Bytes]) -> Result<Self, ContentFault> {
+    pub(super) fn check(body: &[Bytes]) -> Result<Self, MessageBodyError> {
         let mut dots = Vec::new();
         let mut size_bytes = 0_u64;
         // The body begins as if behind a CRLF: a dot in its first byte is a line's first byte.
@@ -52,7 +52,7 @@ impl Content {
             let Some((&first, &end)) = chunk.first().zip(chunk.last()) else { continue };
             // A host that drops NULs would find a lone dot where we saw none.
             if memchr::memchr(0, chunk).is_some() {
-                return Err(ContentFault::Nul);
+                return Err(MessageBodyError::Nul);
             }
             if first == b'.' && last == b'\n' {
                 dots.push((at, 0));
@@ -61,7 +61,7 @@ impl Content {
                 line_ends += 1;
                 let previous = lf.checked_sub(1).and_then(|i| chunk.get(i)).copied().unwrap_or(last);
                 if previous != b'\r' {
-                    return Err(ContentFault::BareLf(size_bytes + lf as u64));
+                    return Err(MessageBodyError::BareLf(size_bytes + lf as u64));
                 }
                 if chunk.get(lf + 1) == Some(&b'.') {
                     dots.push((at, lf + 1));
@@ -74,7 +74,7 @@ impl Content {
             (before, last) = (second_last.unwrap_or(last), end);
         }
         if returns != line_ends {
-            return Err(ContentFault::BareCr);
+            return Err(MessageBodyError::BareCr);
         }
         let ending: &[u8] = if (before, last) == (b'\r', b'\n') { b"" } else { b"\r\n" };
         Ok(Self { dots, size_bytes: size_bytes + ending.len() as u64, ending })
@@ -97,28 +97,28 @@ impl Content {
             let here = dots.iter().take_while(|(chunk_at, _)| *chunk_at == at).count();
             let (mine, rest) = dots.split_at_checked(here).unwrap_or((dots, &[]));
             dots = rest;
-            Pieces { chunk, dots: mine, at: 0, dot_due: false }
+            DotStuffedSlices { chunk, dots: mine, offset: 0, dot_due: false }
         });
         chunks.chain(std::iter::once(self.ending)).filter(|slice| !slice.is_empty())
     }
 }
 
 /// One chunk, cut before each dot that is to be doubled.
-struct Pieces<'a> {
+struct DotStuffedSlices<'a> {
     chunk: &'a [u8],
     dots: &'a [(usize, usize)],
-    at: usize,
+    offset: usize,
     dot_due: bool,
 }
 
-impl<'a> Iterator for Pieces<'a> {
+impl<'a> Iterator for DotStuffedSlices<'a> {
     type Item = &'a [u8];
 
     fn next(&mut self) -> Option<&'a [u8]> {
         if std::mem::take(&mut self.dot_due) {
             return Some(b".");
         }
-        if self.at >= self.chunk.len() {
+        if self.offset >= self.chunk.len() {
             return None;
         }
         let end = match self.dots.split_first() {
@@ -129,8 +129,8 @@ impl<'a> Iterator for Pieces<'a> {
             }
             None => self.chunk.len(),
         };
-        let piece: Range<usize> = self.at..end;
-        self.at = end;
+        let piece: Range<usize> = self.offset..end;
+        self.offset = end;
         self.chunk.get(piece)
     }
 }
@@ -146,7 +146,7 @@ mod tests {
 
     fn wire(parts: &[&'static str]) -> String {
         let body = chunks(parts);
-        let content = Content::check(&body).unwrap();
+        let content = CheckedBody::check(&body).unwrap();
         let bytes = content.slices(&body, true).collect::<Vec<_>>().concat();
         assert_eq!(bytes.len() as u64, content.stuffed_bytes());
         let plain = content.slices(&body, false).collect::<Vec<_>>().concat();
@@ -192,9 +192,9 @@ mod tests {
             &["a\r\n\r\n\n.\r\n"],
             &["\r\n.\rx"],
         ] {
-            assert!(Content::check(&chunks(given)).is_err(), "{given:?}");
+            assert!(CheckedBody::check(&chunks(given)).is_err(), "{given:?}");
         }
-        assert_eq!(Content::check(&chunks(&["ab", "c\n"])), Err(ContentFault::BareLf(3)));
+        assert_eq!(CheckedBody::check(&chunks(&["ab", "c\n"])), Err(MessageBodyError::BareLf(3)));
     }
 
     /// What a strict receiver makes of stuffed lines.
@@ -210,7 +210,7 @@ mod tests {
             let body: Vec<Bytes> = parts.iter().map(|part| Bytes::from(part.clone())).collect();
             let whole = parts.concat();
             let clean = !whole.replace("\r\n", "").contains(['\r', '\n']);
-            match Content::check(&body) {
+            match CheckedBody::check(&body) {
                 Err(_) => prop_assert!(!clean),
                 Ok(content) => {
                     prop_assert!(clean);

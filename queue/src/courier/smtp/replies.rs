@@ -8,7 +8,7 @@
 use std::borrow::Cow;
 use std::fmt::Write as _;
 
-use mail::reply::{Enhanced, Reply};
+use mail::reply::{Enhanced, SmtpReply};
 use thiserror::Error;
 
 /// RFC 5321 4.5.3.1.5 says 512; some hosts explain themselves at more length.
@@ -18,11 +18,11 @@ pub(super) const LINES_MAX: usize = 128;
 /// All lines of one reply.
 pub(super) const REPLY_BYTES_MAX: usize = 32 * 1024;
 /// Room kept for reading between replies: more than an ordinary group of replies needs.
-const KEPT_BYTES: usize = 1_024;
+const BUFFER_BYTES_IDLE: usize = 1_024;
 
 /// Why bytes are no reply.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Error)]
-pub enum ReplyFault {
+pub enum ReplyParseError {
     /// A line does not begin with a code from 200 to 599 and a space, a hyphen or its end.
     #[error("the host sent a line that is no reply")]
     NoCode,
@@ -36,33 +36,33 @@ pub enum ReplyFault {
 
 /// One reply and its bytes as they came.
 #[derive(Debug, PartialEq, Eq)]
-pub(super) struct Heard<'a> {
+pub(super) struct RawReply<'a> {
     /// The reply, every line of it.
-    pub reply: Reply,
+    pub reply: SmtpReply,
     /// The bytes, line ends included.
     pub raw: &'a [u8],
 }
 
 /// The buffer between the socket and the replies.
 #[derive(Debug, Default)]
-pub(super) struct Replies {
+pub(super) struct ReplyReader {
     buffer: Vec<u8>,
     /// Where the first reply not yet taken begins.
     start: usize,
 }
 
-impl Replies {
+impl ReplyReader {
     /// Where to read to: what is taken already is let go of, and room is made.
-    pub(super) fn room(&mut self) -> &mut Vec<u8> {
+    pub(super) fn read_buffer(&mut self) -> &mut Vec<u8> {
         if self.start >= self.buffer.len() {
             self.buffer.clear();
             // One long reply must not make an idle connection dear.
-            self.buffer.shrink_to(KEPT_BYTES);
+            self.buffer.shrink_to(BUFFER_BYTES_IDLE);
         } else if self.start > 0 {
             self.buffer.drain(..self.start);
         }
         self.start = 0;
-        self.buffer.reserve(KEPT_BYTES);
+        self.buffer.reserve(BUFFER_BYTES_IDLE);
         &mut self.buffer
     }
 
@@ -72,7 +72,7 @@ impl Replies {
     }
 
     /// The first bytes that wait, at most `limit`, to be shown when they make no reply.
-    pub(super) fn waiting(&self, limit: usize) -> &[u8] {
+    pub(super) fn unread(&self, limit: usize) -> &[u8] {
         let end = self.buffer.len().min(self.start + limit);
         self.buffer.get(self.start..end).unwrap_or_default()
     }
@@ -81,7 +81,7 @@ impl Replies {
     ///
     /// # Errors
     /// [`ReplyFault`]; the connection is of no more use then.
-    pub(super) fn next(&mut self) -> Result<Option<Heard<'_>>, ReplyFault> {
+    pub(super) fn next_reply(&mut self) -> Result<Option<RawReply<'_>>, ReplyParseError> {
         let waiting = self.buffer.get(self.start..).unwrap_or_default();
         let mut code = None;
         let (mut line_start, mut lines) = (0, 0);
@@ -89,52 +89,52 @@ impl Replies {
             let line = waiting.get(line_start..=lf).unwrap_or_default();
             lines += 1;
             if line.len() > LINE_BYTES_MAX || lines > LINES_MAX || lf >= REPLY_BYTES_MAX {
-                return Err(ReplyFault::TooLong);
+                return Err(ReplyParseError::TooLong);
             }
-            let (its_code, goes_on) = read_code(line)?;
+            let (its_code, goes_on) = parse_code(line)?;
             if *code.get_or_insert(its_code) != its_code {
-                return Err(ReplyFault::TwoCodes);
+                return Err(ReplyParseError::TwoCodes);
             }
             line_start = lf + 1;
             if !goes_on {
                 self.start += line_start;
                 let raw = self.buffer.get(self.start - line_start..self.start).unwrap_or_default();
-                return Ok(Some(Heard { reply: read(its_code, raw), raw }));
+                return Ok(Some(RawReply { reply: parse_reply(its_code, raw), raw }));
             }
         }
         let is_endless = waiting.len() - line_start > LINE_BYTES_MAX || waiting.len() > REPLY_BYTES_MAX;
-        if is_endless { Err(ReplyFault::TooLong) } else { Ok(None) }
+        if is_endless { Err(ReplyParseError::TooLong) } else { Ok(None) }
     }
 }
 
 /// A line without its end.
-fn bare(line: &[u8]) -> &[u8] {
+fn trim_line_end(line: &[u8]) -> &[u8] {
     let line = line.strip_suffix(b"\n").unwrap_or(line);
     line.strip_suffix(b"\r").unwrap_or(line)
 }
 
 /// The three digits of a line, and whether another line follows.
-fn read_code(line: &[u8]) -> Result<(u16, bool), ReplyFault> {
-    let (digits, rest) = bare(line).split_at_checked(3).ok_or(ReplyFault::NoCode)?;
+fn parse_code(line: &[u8]) -> Result<(u16, bool), ReplyParseError> {
+    let (digits, rest) = trim_line_end(line).split_at_checked(3).ok_or(ReplyParseError::NoCode)?;
     let goes_on = match rest.first() {
         None | Some(b' ') => false,
         Some(b'-') => true,
-        Some(_) => return Err(ReplyFault::NoCode),
+        Some(_) => return Err(ReplyParseError::NoCode),
     };
     if !matches!(digits.first(), Some(b'2'..=b'5')) || !digits.iter().all(u8::is_ascii_digit) {
-        return Err(ReplyFault::NoCode);
+        return Err(ReplyParseError::NoCode);
     }
     Ok((digits.iter().fold(0, |code, digit| code * 10 + u16::from(digit - b'0')), goes_on))
 }
 
 /// Puts a reply together from lines that were found good. The enhanced status code of the first
 /// line is taken off every line that repeats it (RFC 2034 4).
-fn read(code: u16, raw: &[u8]) -> Reply {
+fn parse_reply(code: u16, raw: &[u8]) -> SmtpReply {
     let mut enhanced = None;
     let mut lines = Vec::with_capacity(1);
     for line in raw.split_inclusive(|&b| b == b'\n') {
-        let text = visible(bare(line).get(4..).unwrap_or_default());
-        let found = Enhanced::split(&text).filter(|(found, _)| u16::from(found.class) == code / 100);
+        let text = escape_text(trim_line_end(line).get(4..).unwrap_or_default());
+        let found = Enhanced::split_prefix(&text).filter(|(found, _)| u16::from(found.class) == code / 100);
         if lines.is_empty() {
             enhanced = found.map(|(found, _)| found);
         }
@@ -143,12 +143,12 @@ fn read(code: u16, raw: &[u8]) -> Reply {
             _ => text.into_owned().into(),
         });
     }
-    Reply { code, enhanced, lines }
+    SmtpReply { code, enhanced, lines }
 }
 
 /// Text that came from outside, with everything that could act on a terminal, a log or a header
 /// written out: `\x1B`, `\xE9`.
-pub(super) fn visible(bytes: &[u8]) -> Cow<'_, str> {
+pub(super) fn escape_text(bytes: &[u8]) -> Cow<'_, str> {
     if bytes.iter().all(|b| matches!(b, b' '..=b'~')) {
         return String::from_utf8_lossy(bytes);
     }
@@ -176,13 +176,13 @@ mod tests {
     use proptest::prelude::*;
 
     /// Feeds the pieces one by one; every reply in order, then the fault if there is one.
-    fn run(pieces: &[&[u8]]) -> (Vec<Reply>, bool) {
-        let mut replies = Replies::default();
+    fn run(pieces: &[&[u8]]) -> (Vec<SmtpReply>, bool) {
+        let mut replies = ReplyReader::default();
         let mut found = Vec::new();
         for piece in pieces {
-            replies.room().extend_from_slice(piece);
+            replies.read_buffer().extend_from_slice(piece);
             loop {
-                match replies.next() {
+                match replies.next_reply() {
                     Ok(Some(heard)) => found.push(heard.reply),
                     Ok(None) => break,
                     Err(_) => return (found, true),
@@ -265,14 +265,14 @@ mod tests {
 
     #[test]
     fn many_in_one_read_and_raw_bytes_kept() {
-        let mut replies = Replies::default();
-        replies.room().extend_from_slice(b"250-a\r\n250 b\r\n354 go\r\n250 rest");
-        assert_eq!(replies.next().unwrap().unwrap().raw, b"250-a\r\n250 b\r\n");
-        assert_eq!(replies.next().unwrap().unwrap().reply.code, 354);
-        assert_eq!(replies.next(), Ok(None));
+        let mut replies = ReplyReader::default();
+        replies.read_buffer().extend_from_slice(b"250-a\r\n250 b\r\n354 go\r\n250 rest");
+        assert_eq!(replies.next_reply().unwrap().unwrap().raw, b"250-a\r\n250 b\r\n");
+        assert_eq!(replies.next_reply().unwrap().unwrap().reply.code, 354);
+        assert_eq!(replies.next_reply(), Ok(None));
         assert!(!replies.is_empty());
-        replies.room().extend_from_slice(b"\r\n");
-        assert_eq!(replies.next().unwrap().unwrap().raw, b"250 rest\r\n");
+        replies.read_buffer().extend_from_slice(b"\r\n");
+        assert_eq!(replies.next_reply().unwrap().unwrap().raw, b"250 rest\r\n");
         assert!(replies.is_empty());
     }
 

@@ -5,21 +5,21 @@ use std::net::{IpAddr, SocketAddr};
 use std::sync::Arc;
 use std::time::Duration;
 
-use mail::address::Name;
+use mail::address::DomainName;
 use mail::dane::Tlsa;
-use mail::reply::Reply;
+use mail::reply::SmtpReply;
 use mail::tls_report;
 use thiserror::Error;
 
-use super::delivery::Fault;
-use super::tls::TlsFacts;
+use super::delivery::SmtpFault;
+use super::tls::OutboundTls;
 use super::transcript::Transcript;
 
 /// What one connection shall lead to.
 #[derive(Debug, Clone)]
-pub struct Target {
+pub struct DialTarget {
     /// The host's name: for the certificate and the record.
-    pub host: Name,
+    pub host: DomainName,
     /// Where it is.
     pub address: SocketAddr,
     /// The operator has named it: it may be next door.
@@ -27,19 +27,19 @@ pub struct Target {
     /// The address to come from.
     pub source: Option<IpAddr>,
     /// What we say in EHLO; none is what the dialer always says.
-    pub helo: Option<Name>,
+    pub helo: Option<DomainName>,
     /// What is asked of TLS.
-    pub tls: TlsMode,
+    pub tls: TlsSecurityLevel,
     /// Records of which one must name the host's certificate (RFC 7672), whatever else is asked: then there is TLS or
     /// nothing.
     pub dane: Option<Arc<[Tlsa]>>,
     /// For a smart host: who we are.
-    pub credentials: Option<Credentials>,
+    pub credentials: Option<SmarthostCredentials>,
 }
 
 /// What is asked of TLS on one connection.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
-pub enum TlsMode {
+pub enum TlsSecurityLevel {
     /// TLS when it is offered and works, else in the clear.
     Opportunistic,
     /// The same; whether the certificate is good for the host's name is noted (RFC 8461 5, `testing`).
@@ -52,24 +52,24 @@ pub enum TlsMode {
     Off,
 }
 
-impl TlsMode {
+impl TlsSecurityLevel {
     /// Whether mail may go in the clear where TLS is not offered, or fails.
     #[must_use]
-    pub fn may_be_clear(self) -> bool {
+    pub fn allows_plaintext(self) -> bool {
         matches!(self, Self::Opportunistic | Self::Testing | Self::Off)
     }
 }
 
 /// A name and a password for AUTH PLAIN (RFC 4616).
 #[derive(Clone, PartialEq, Eq)]
-pub struct Credentials {
+pub struct SmarthostCredentials {
     /// The authentication identity.
     pub username: String,
     /// The secret.
     pub password: String,
 }
 
-impl fmt::Debug for Credentials {
+impl fmt::Debug for SmarthostCredentials {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_struct("Credentials").field("username", &self.username).finish_non_exhaustive()
     }
@@ -83,16 +83,16 @@ pub enum DialReason {
     Private(IpAddr),
     /// No TCP connection: try another address.
     #[error("could not connect: {0}")]
-    Connect(Fault),
+    Connect(SmtpFault),
     /// The address that we were to come from is none of this machine's.
     #[error("{0} is not an address of this machine: no mail leaves from there")]
     Source(IpAddr),
     /// The connection was lost before it was ready.
     #[error("{0}")]
-    Lost(Fault),
+    ConnectionLost(SmtpFault),
     /// The same, when it had greeted.
     #[error("{0}")]
-    LostAfterGreeting(Fault),
+    ConnectionLostAfterGreeting(SmtpFault),
     /// The host is about to close the connection (421); the reply says why.
     #[error("the host closes the connection")]
     Closing,
@@ -107,7 +107,7 @@ pub enum DialReason {
     NoTls,
     /// TLS is asked for and failed.
     #[error("TLS failed: {0}")]
-    Tls(tls_report::Fault),
+    Tls(tls_report::TlsFault),
     /// The host does not offer AUTH PLAIN, or only in the clear.
     #[error("the host offers no way to authenticate")]
     NoAuth,
@@ -118,9 +118,8 @@ pub enum DialReason {
 
 impl DialReason {
     /// What it says of the host's TLS, if it does.
-    pub(super) fn tls_fault(&self, reply: Option<&Reply>) -> Option<tls_report::Fault> {
-        let none =
-            |why: String| Some(tls_report::Fault::new(tls_report::ResultType::StarttlsNotSupported, why));
+    pub(super) fn tls_fault(&self, reply: Option<&SmtpReply>) -> Option<tls_report::TlsFault> {
+        let none = |why: String| Some(tls_report::TlsFault::new(tls_report::TlsResultType::StarttlsNotSupported, why));
         match (self, reply) {
             (Self::Tls(fault), _) => Some(fault.clone()),
             (Self::NoTls, Some(reply)) => none(reply.to_string()),
@@ -133,7 +132,7 @@ impl DialReason {
 impl DialFailure {
     /// One for which nobody was dialled.
     #[must_use]
-    pub fn unasked(reason: DialReason) -> Self {
+    pub fn not_attempted(reason: DialReason) -> Self {
         let fault = reason.tls_fault(None);
         let (transcript, duration) = (Transcript::default(), Duration::ZERO);
         Self { reason, reply: None, transcript, duration, tls: None, fault, local: None }
@@ -147,15 +146,15 @@ pub struct DialFailure {
     /// Why.
     pub reason: DialReason,
     /// What the host said, when it said something.
-    pub reply: Option<Reply>,
+    pub reply: Option<SmtpReply>,
     /// What was said before.
     pub transcript: Transcript,
     /// How long it took.
     pub duration: Duration,
     /// The TLS that there was by then.
-    pub tls: Option<TlsFacts>,
+    pub tls: Option<OutboundTls>,
     /// What was wrong with the host's TLS, whether or not that was the end of it.
-    pub fault: Option<tls_report::Fault>,
+    pub fault: Option<tls_report::TlsFault>,
     /// The address that it came from.
     pub local: Option<IpAddr>,
 }

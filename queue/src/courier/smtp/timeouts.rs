@@ -5,7 +5,7 @@ use std::time::Duration;
 /// The timeouts of one connection. The defaults are the minima that the RFC asks for, but where
 /// nothing is lost by asking another host sooner.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct Timeouts {
+pub struct SmtpTimeouts {
     /// For the TCP connection. The RFC names none; a host that needs more than this is down.
     pub connect: Duration,
     /// For the greeting (4.5.3.2.1).
@@ -29,7 +29,7 @@ pub struct Timeouts {
     pub quit: Duration,
 }
 
-impl Default for Timeouts {
+impl Default for SmtpTimeouts {
     fn default() -> Self {
         Self {
             connect: Duration::from_secs(30),

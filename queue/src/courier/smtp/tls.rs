@@ -10,17 +10,14 @@ use std::sync::Arc;
 
 use rustls::client::danger::{HandshakeSignatureValid, ServerCertVerified, ServerCertVerifier};
 use rustls::client::{ClientConnection, Resumption};
-use rustls::crypto::{
-    CryptoProvider, WebPkiSupportedAlgorithms, verify_tls12_signature, verify_tls13_signature,
-};
+use rustls::crypto::{CryptoProvider, WebPkiSupportedAlgorithms, verify_tls12_signature, verify_tls13_signature};
 use rustls::pki_types::{CertificateDer, ServerName, UnixTime};
 use rustls::{
-    CipherSuite, ClientConfig, DigitallySignedStruct, HandshakeKind, ProtocolVersion, RootCertStore,
-    SignatureScheme,
+    CipherSuite, ClientConfig, DigitallySignedStruct, HandshakeKind, ProtocolVersion, RootCertStore, SignatureScheme,
 };
 use tokio_rustls::TlsConnector;
 
-use super::certificate::Judge;
+use super::certificate::CertificateVerifier;
 
 /// Sessions kept for resumption, which halves the cost of a handshake. rustls keeps up to eight per
 /// host, about 2 KB each.
@@ -28,7 +25,7 @@ const SESSIONS_MAX: usize = 2_048;
 
 /// What was agreed on, for the record of an attempt.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct TlsFacts {
+pub struct OutboundTls {
     /// `TLSv1.3`, `TLSv1.2`.
     pub version: &'static str,
     /// The IANA name of the cipher suite.
@@ -39,8 +36,8 @@ pub struct TlsFacts {
     pub resumed: bool,
 }
 
-impl TlsFacts {
-    pub(super) fn of(session: &ClientConnection, verified: bool) -> Self {
+impl OutboundTls {
+    pub(super) fn from_session(session: &ClientConnection, verified: bool) -> Self {
         Self {
             // As people and the events write it; rustls has an underscore.
             version: match session.protocol_version() {
@@ -48,10 +45,7 @@ impl TlsFacts {
                 Some(ProtocolVersion::TLSv1_2) => "TLSv1.2",
                 _ => "unknown",
             },
-            cipher: session
-                .negotiated_cipher_suite()
-                .and_then(|suite| suite.suite().as_str())
-                .unwrap_or("unknown"),
+            cipher: session.negotiated_cipher_suite().and_then(|suite| suite.suite().as_str()).unwrap_or("unknown"),
             verified,
             resumed: session.handshake_kind() == Some(HandshakeKind::Resumed),
         }
@@ -60,37 +54,35 @@ impl TlsFacts {
 
 /// The two configurations, and who looks at what the second one let through.
 #[derive(Clone)]
-pub(super) struct Connectors {
+pub(super) struct TlsConnectors {
     pub opportunistic: TlsConnector,
-    pub judged: TlsConnector,
-    pub judge: Arc<Judge>,
+    pub verified: TlsConnector,
+    pub verifier: Arc<CertificateVerifier>,
 }
 
-impl Connectors {
+impl TlsConnectors {
     pub(super) fn new(roots: RootCertStore) -> Result<Self, rustls::Error> {
         let mut provider = rustls::crypto::aws_lc_rs::default_provider();
         // The suite that every TLS 1.3 host must know (RFC 8446 9.1) comes first: SHA-256 makes the
         // handshake's key schedule markedly cheaper than SHA-384, for both ends.
         provider.cipher_suites.sort_by_key(|suite| suite.suite() != CipherSuite::TLS13_AES_128_GCM_SHA256);
         let provider = Arc::new(provider);
-        let judge = Arc::new(Judge::new(roots, &provider)?);
-        let any = AnyCertificate { algorithms: None, schemes: schemes(&provider) };
-        let owned = AnyCertificate {
+        let judge = Arc::new(CertificateVerifier::new(roots, &provider)?);
+        let any = AcceptAnyCertificate { algorithms: None, schemes: schemes(&provider) };
+        let owned = AcceptAnyCertificate {
             algorithms: Some(provider.signature_verification_algorithms),
             schemes: schemes(&provider),
         };
-        let builder = || {
-            ClientConfig::builder_with_provider(Arc::clone(&provider)).with_safe_default_protocol_versions()
-        };
+        let builder =
+            || ClientConfig::builder_with_provider(Arc::clone(&provider)).with_safe_default_protocol_versions();
         let mut opportunistic =
             builder()?.dangerous().with_custom_certificate_verifier(Arc::new(any)).with_no_client_auth();
-        let mut judged =
-            builder()?.dangerous().with_custom_certificate_verifier(Arc::new(owned)).with_no_client_auth();
+        let mut judged = builder()?.dangerous().with_custom_certificate_verifier(Arc::new(owned)).with_no_client_auth();
         for config in [&mut opportunistic, &mut judged] {
             config.resumption = Resumption::in_memory_sessions(SESSIONS_MAX);
         }
         let [opportunistic, judged] = [opportunistic, judged].map(|config| Arc::new(config).into());
-        Ok(Self { opportunistic, judged, judge })
+        Ok(Self { opportunistic, verified: judged, verifier: judge })
     }
 }
 
@@ -103,12 +95,12 @@ fn schemes(provider: &CryptoProvider) -> Vec<SignatureScheme> {
 /// cost time and mail (old keys, odd encodings) and protect nothing. Where the certificate is looked at later, the
 /// signature by it is checked (`algorithms`).
 #[derive(Debug)]
-struct AnyCertificate {
+struct AcceptAnyCertificate {
     algorithms: Option<WebPkiSupportedAlgorithms>,
     schemes: Vec<SignatureScheme>,
 }
 
-impl ServerCertVerifier for AnyCertificate {
+impl ServerCertVerifier for AcceptAnyCertificate {
     fn verify_server_cert(
         &self,
         _end_entity: &CertificateDer<'_>,

@@ -17,191 +17,221 @@
 
 use std::time::Duration;
 
-use mail::reply::{Reply, Severity};
+use mail::reply::{Severity, SmtpReply};
 
-use super::answers::{Answers, Refusal, Step};
-use super::command::Envelope;
-use super::connection::{Channel, Connection, Parcel, Primed, State};
-use super::delivery::{Fault, Phase, Verdict};
-use super::load::{DOT, Load};
-use super::shipment::Shipment;
-use super::wire::WriteFault;
+use super::answers::{EnvelopeCommand, EnvelopeReplies, RejectedPhase};
+use super::command::EnvelopeCommands;
+use super::connection::{CheckedMessage, DataMethod, PipelinedEnvelope, SmtpConnection, SmtpConnectionState};
+use super::delivery::{SmtpFault, TransactionPhase, TransactionVerdict};
+use super::load::{DataPayload, FINAL_DOT};
+use super::shipment::OutgoingMessage;
+use super::wire::PartialWriteError;
 
 /// What goes in one flight with its envelope before we know whether the recipient is taken: about
 /// what a fresh TCP connection sends before it hears back anyway (RFC 6928 and a doubling or two).
-const AHEAD_BYTES_MAX: u64 = 64 * 1024;
+const ONE_FLIGHT_BYTES_MAX: u64 = 64 * 1024;
 /// How long to look for a host's last words after it stopped reading.
-const LAST_WORDS: Duration = Duration::from_secs(5);
+const LAST_REPLY_TIMEOUT: Duration = Duration::from_secs(5);
 
 /// How a transaction ended, and what the connection is good for now.
-pub(super) struct End {
-    pub verdict: Verdict,
-    pub reply: Option<Reply>,
-    pub phase: Phase,
-    pub fault: Option<Fault>,
-    pub state: State,
+pub(super) struct TransactionEnd {
+    pub verdict: TransactionVerdict,
+    pub reply: Option<SmtpReply>,
+    pub phase: TransactionPhase,
+    pub fault: Option<SmtpFault>,
+    pub state: SmtpConnectionState,
 }
 
-impl End {
-    pub(super) fn broken(phase: Phase, fault: Fault) -> Self {
-        Self { verdict: Verdict::Broken, reply: None, phase, fault: Some(fault), state: State::Ended }
+impl TransactionEnd {
+    pub(super) fn connection_lost(phase: TransactionPhase, fault: SmtpFault) -> Self {
+        Self {
+            verdict: TransactionVerdict::ConnectionLost,
+            reply: None,
+            phase,
+            fault: Some(fault),
+            state: SmtpConnectionState::Ended,
+        }
     }
 
-    fn unconfirmed(phase: Phase, fault: Fault) -> Self {
-        Self { verdict: Verdict::Unconfirmed, ..Self::broken(phase, fault) }
+    fn unconfirmed(phase: TransactionPhase, fault: SmtpFault) -> Self {
+        Self { verdict: TransactionVerdict::Unconfirmed, ..Self::connection_lost(phase, fault) }
     }
 
-    pub(super) fn refused((phase, reply): Refusal, state: State) -> Self {
-        let verdict =
-            if reply.severity() == Severity::Permanent { Verdict::Refused5 } else { Verdict::Refused4 };
+    pub(super) fn rejected((phase, reply): RejectedPhase, state: SmtpConnectionState) -> Self {
+        let verdict = if reply.severity() == Severity::Permanent {
+            TransactionVerdict::PermanentFailure
+        } else {
+            TransactionVerdict::TransientFailure
+        };
         // 421 says that the host is about to hang up, whatever was asked (RFC 5321 3.8).
-        let state = if reply.code == 421 { State::Ended } else { state };
+        let state = if reply.code == 421 { SmtpConnectionState::Ended } else { state };
         Self { verdict, reply: Some(reply), phase, fault: None, state }
     }
 }
 
-impl Connection {
+impl SmtpConnection {
     /// Delivers from whatever state the connection was left in.
-    pub(super) async fn transact(&mut self, state: State, this: &Shipment, next: Option<&Shipment>) -> End {
-        let parcel = match (self.prepare(this), &state) {
+    pub(super) async fn transact(
+        &mut self,
+        state: SmtpConnectionState,
+        this: &OutgoingMessage,
+        next: Option<&OutgoingMessage>,
+    ) -> TransactionEnd {
+        let parcel = match (self.check_message(this), &state) {
             (Ok(parcel), _) => parcel,
-            (Err(_), State::Primed(_)) => return End::broken(Phase::Local, Fault::NotTheNext),
-            (Err(end), _) => return End { state, ..*end },
+            (Err(_), SmtpConnectionState::Pipelined(_)) => {
+                return TransactionEnd::connection_lost(TransactionPhase::Local, SmtpFault::WrongEnvelope);
+            }
+            (Err(end), _) => return TransactionEnd { state, ..*end },
         };
         match state {
-            State::Leaving | State::Ended => End::broken(Phase::Idle, Fault::Ended),
-            State::Primed(primed) => {
+            SmtpConnectionState::Quitting | SmtpConnectionState::Ended => {
+                TransactionEnd::connection_lost(TransactionPhase::Idle, SmtpFault::ConnectionEnded)
+            }
+            SmtpConnectionState::Pipelined(primed) => {
                 if primed.envelope != parcel.envelope {
-                    return End::broken(Phase::Local, Fault::NotTheNext);
+                    return TransactionEnd::connection_lost(TransactionPhase::Local, SmtpFault::WrongEnvelope);
                 }
-                for step in self.steps(primed.reset) {
+                for step in self.envelope_commands(primed.reset) {
                     self.wire.transcript().sent_ahead(step.command(&primed.envelope));
                 }
-                let answers = self.envelope(&parcel.envelope, primed.reset, true).await;
-                self.go_on(answers, &parcel, next).await
+                let answers = self.send_envelope(&parcel.envelope, primed.reset, true).await;
+                self.after_envelope(answers, &parcel, next).await
             }
-            State::Idle { .. } if !self.may_begin() => End::broken(Phase::Idle, Fault::Ended),
-            State::Idle { reset } => {
-                if let Err((fault, reply)) = self.wire.look() {
-                    return End { reply, ..End::broken(Phase::Idle, fault) };
+            SmtpConnectionState::Idle { .. } if !self.allows_transaction() => {
+                TransactionEnd::connection_lost(TransactionPhase::Idle, SmtpFault::ConnectionEnded)
+            }
+            SmtpConnectionState::Idle { reset } => {
+                if let Err((fault, reply)) = self.wire.check_unsolicited() {
+                    return TransactionEnd { reply, ..TransactionEnd::connection_lost(TransactionPhase::Idle, fault) };
                 }
-                self.begun = self.begun.saturating_add(1);
-                let whole = self.channel == Channel::Bdat
+                self.transactions = self.transactions.saturating_add(1);
+                let whole = self.data_method == DataMethod::Bdat
                     && self.capabilities().pipelining
-                    && parcel.content.size_bytes() <= AHEAD_BYTES_MAX;
+                    && parcel.content.size_bytes() <= ONE_FLIGHT_BYTES_MAX;
                 if whole {
-                    return self.fly(&parcel, reset, next).await;
+                    return self.send_one_flight(&parcel, reset, next).await;
                 }
-                let answers = self.envelope(&parcel.envelope, reset, false).await;
-                self.go_on(answers, &parcel, next).await
+                let answers = self.send_envelope(&parcel.envelope, reset, false).await;
+                self.after_envelope(answers, &parcel, next).await
             }
         }
     }
 
     /// Sends an envelope, unless it was sent ahead, and hears its replies.
-    async fn envelope(&mut self, envelope: &Envelope, reset: bool, is_sent: bool) -> Answers {
-        let mut answers = Answers::default();
-        let steps = self.steps(reset);
+    async fn send_envelope(&mut self, envelope: &EnvelopeCommands, reset: bool, is_sent: bool) -> EnvelopeReplies {
+        let mut answers = EnvelopeReplies::default();
+        let steps = self.envelope_commands(reset);
         let in_group = is_sent || self.capabilities().pipelining;
         if in_group && !is_sent {
-            let at_ms = self.wire.at_ms();
+            let at_ms = self.wire.elapsed_ms();
             for step in steps {
                 self.wire.transcript().sent(at_ms, step.command(envelope));
             }
             let group = steps.iter().map(|step| step.command(envelope));
             if let Err(failed) = self.wire.write(group, self.timeouts.block).await {
                 // A host that hung up may have said why: for the transcript.
-                let _ = self.wire.hear(LAST_WORDS).await;
-                answers.stop = Some((Phase::Mail, failed.fault));
+                let _ = self.wire.read_reply(LAST_REPLY_TIMEOUT).await;
+                answers.fault = Some((TransactionPhase::Mail, failed.fault));
                 return answers;
             }
         }
         for &step in steps {
-            if !in_group
-                && let Err(fault) = self.wire.command(step.command(envelope), self.timeouts.block).await
-            {
-                answers.stop = Some((step.phase(), fault));
+            if !in_group && let Err(fault) = self.wire.send_command(step.command(envelope), self.timeouts.block).await {
+                answers.fault = Some((step.phase(), fault));
                 break;
             }
-            let heard = self.wire.hear(self.limit(step)).await;
-            let goes_on = answers.take(step, heard, self.begun > 1);
-            if !goes_on || (!in_group && answers.refusal.is_some()) {
+            let heard = self.wire.read_reply(self.reply_timeout(step)).await;
+            let goes_on = answers.record_reply(step, heard, self.transactions > 1);
+            if !goes_on || (!in_group && answers.rejection.is_some()) {
                 break;
             }
         }
         answers
     }
 
-    fn limit(&self, step: Step) -> Duration {
+    fn reply_timeout(&self, step: EnvelopeCommand) -> Duration {
         match step {
-            Step::Reset | Step::Mail => self.timeouts.mail,
-            Step::Rcpt => self.timeouts.rcpt,
-            Step::Data => self.timeouts.data,
+            EnvelopeCommand::Reset | EnvelopeCommand::Mail => self.timeouts.mail,
+            EnvelopeCommand::Rcpt => self.timeouts.rcpt,
+            EnvelopeCommand::Data => self.timeouts.data,
         }
     }
 
     /// What follows the envelope's replies.
-    async fn go_on(&mut self, mut answers: Answers, parcel: &Parcel<'_>, next: Option<&Shipment>) -> End {
-        if let Some(end) = answers.early_end() {
+    async fn after_envelope(
+        &mut self,
+        mut answers: EnvelopeReplies,
+        parcel: &CheckedMessage<'_>,
+        next: Option<&OutgoingMessage>,
+    ) -> TransactionEnd {
+        if let Some(end) = answers.decided_end() {
             return end;
         }
-        match answers.refusal {
-            None => self.carry(parcel, next).await,
-            Some(refusal) if !answers.go => End::refused(refusal, State::Idle { reset: true }),
+        match answers.rejection {
+            None => self.send_content(parcel, next).await,
+            Some(refusal) if !answers.awaits_content => {
+                TransactionEnd::rejected(refusal, SmtpConnectionState::Idle { reset: true })
+            }
             // The host took the recipient, refused something else and waits for content: even an
             // empty message would be a delivery.
-            Some(refusal) if answers.rcpt_taken => End::refused(refusal, State::Ended),
-            Some(refusal) => self.dismiss(refusal, next).await,
+            Some(refusal) if answers.rcpt_accepted => TransactionEnd::rejected(refusal, SmtpConnectionState::Ended),
+            Some(refusal) => self.send_lone_dot(refusal, next).await,
         }
     }
 
     /// 354 although no recipient was taken: RFC 2920 3.1 says to send a lone dot. Whatever the host
     /// answers, the message went to nobody.
-    async fn dismiss(&mut self, refusal: Refusal, next: Option<&Shipment>) -> End {
-        let primed = self.prime(next, true);
-        let at_ms = self.wire.at_ms();
-        self.wire.transcript().sent(at_ms, DOT);
-        let slices = std::iter::once(DOT).chain(self.ahead(primed.as_ref()));
+    async fn send_lone_dot(&mut self, refusal: RejectedPhase, next: Option<&OutgoingMessage>) -> TransactionEnd {
+        let primed = self.pipeline_envelope(next, true);
+        let at_ms = self.wire.elapsed_ms();
+        self.wire.transcript().sent(at_ms, FINAL_DOT);
+        let slices = std::iter::once(FINAL_DOT).chain(self.pipelined_commands(primed.as_ref()));
         if self.wire.write(slices, self.timeouts.block).await.is_err() {
-            return End::refused(refusal, State::Ended);
+            return TransactionEnd::rejected(refusal, SmtpConnectionState::Ended);
         }
-        let state = match self.wire.hear(self.timeouts.data).await {
+        let state = match self.wire.read_reply(self.timeouts.data).await {
             Ok(reply) if reply.code != 421 && reply.severity() != Severity::Intermediate => {
-                primed.map_or(State::Idle { reset: true }, State::Primed)
+                primed.map_or(SmtpConnectionState::Idle { reset: true }, SmtpConnectionState::Pipelined)
             }
-            _ => State::Ended,
+            _ => SmtpConnectionState::Ended,
         };
-        End::refused(refusal, state)
+        TransactionEnd::rejected(refusal, state)
     }
 
     /// Sends the content, and the next envelope behind it.
-    async fn carry(&mut self, parcel: &Parcel<'_>, next: Option<&Shipment>) -> End {
-        let primed = self.prime(next, self.channel == Channel::Bdat);
-        let load = Load::new(self.channel, &parcel.content);
-        let at_ms = self.wire.at_ms();
-        if self.channel == Channel::Bdat {
+    async fn send_content(&mut self, parcel: &CheckedMessage<'_>, next: Option<&OutgoingMessage>) -> TransactionEnd {
+        let primed = self.pipeline_envelope(next, self.data_method == DataMethod::Bdat);
+        let load = DataPayload::new(self.data_method, &parcel.content);
+        let at_ms = self.wire.elapsed_ms();
+        if self.data_method == DataMethod::Bdat {
             self.wire.transcript().sent(at_ms, &load.head);
         }
         self.wire.transcript().content(at_ms, load.size_bytes);
-        let farewell = self.take_leave(at_ms);
-        let slices = load.slices(parcel).chain(self.ahead(primed.as_ref())).chain(farewell);
+        let farewell = self.record_pipelined_quit(at_ms);
+        let slices = load.slices(parcel).chain(self.pipelined_commands(primed.as_ref())).chain(farewell);
         match self.wire.write(slices, self.timeouts.block).await {
-            Err(failed) if failed.written_bytes < load.all_bytes() => self.cut_off(failed).await,
+            Err(failed) if failed.written_bytes < load.total_bytes() => self.write_failed(failed).await,
             // The end of the content is out: only the reply can tell, if it still comes.
-            Err(_) => self.last_reply(State::Ended).await,
+            Err(_) => self.read_final_reply(SmtpConnectionState::Ended).await,
             Ok(()) => {
-                let reset = self.channel == Channel::Bdat;
-                self.last_reply(self.state_after(primed, reset)).await
+                let reset = self.data_method == DataMethod::Bdat;
+                self.read_final_reply(self.state_after(primed, reset)).await
             }
         }
     }
 
     /// Envelope and content in one flight (BDAT), and the next envelope behind it.
-    async fn fly(&mut self, parcel: &Parcel<'_>, reset: bool, next: Option<&Shipment>) -> End {
-        let primed = self.prime(next, true);
-        let load = Load::new(self.channel, &parcel.content);
-        let steps = self.steps(reset);
-        let at_ms = self.wire.at_ms();
+    async fn send_one_flight(
+        &mut self,
+        parcel: &CheckedMessage<'_>,
+        reset: bool,
+        next: Option<&OutgoingMessage>,
+    ) -> TransactionEnd {
+        let primed = self.pipeline_envelope(next, true);
+        let load = DataPayload::new(self.data_method, &parcel.content);
+        let steps = self.envelope_commands(reset);
+        let at_ms = self.wire.elapsed_ms();
         let mut before_bytes = 0;
         for step in steps {
             let command = step.command(&parcel.envelope);
@@ -210,106 +240,120 @@ impl Connection {
         }
         self.wire.transcript().sent(at_ms, &load.head);
         self.wire.transcript().content(at_ms, load.size_bytes);
-        let farewell = self.take_leave(at_ms);
+        let farewell = self.record_pipelined_quit(at_ms);
         let slices = steps
             .iter()
             .map(|step| step.command(&parcel.envelope))
             .chain(load.slices(parcel))
-            .chain(self.ahead(primed.as_ref()))
+            .chain(self.pipelined_commands(primed.as_ref()))
             .chain(farewell);
         let sent = self.wire.write(slices, self.timeouts.block).await;
         let is_whole = match &sent {
             Ok(()) => true,
-            Err(failed) => failed.written_bytes >= before_bytes + load.all_bytes(),
+            Err(failed) => failed.written_bytes >= before_bytes + load.total_bytes(),
         };
-        let mut answers = self.envelope(&parcel.envelope, reset, true).await;
-        if let Some(end) = answers.early_end() {
+        let mut answers = self.send_envelope(&parcel.envelope, reset, true).await;
+        if let Some(end) = answers.decided_end() {
             // Without a refusal the host may have taken all of it.
-            let may_have_arrived = end.verdict == Verdict::Broken && is_whole;
-            return if may_have_arrived { End { verdict: Verdict::Unconfirmed, ..end } } else { end };
+            let may_have_arrived = end.verdict == TransactionVerdict::ConnectionLost && is_whole;
+            return if may_have_arrived {
+                TransactionEnd { verdict: TransactionVerdict::Unconfirmed, ..end }
+            } else {
+                end
+            };
         }
         if let (Err(failed), false) = (sent, is_whole) {
-            return match answers.refusal {
-                Some(refusal) => End::refused(refusal, State::Ended),
-                None => self.cut_off(failed).await,
+            return match answers.rejection {
+                Some(refusal) => TransactionEnd::rejected(refusal, SmtpConnectionState::Ended),
+                None => self.write_failed(failed).await,
             };
         }
         let state = self.state_after(primed, true);
-        let Some(refusal) = answers.refusal else { return self.last_reply(state).await };
+        let Some(refusal) = answers.rejection else { return self.read_final_reply(state).await };
         // The host has read the content and dropped it (RFC 3030 2); its reply must be read too.
-        let is_in_step = match self.wire.hear(self.timeouts.final_dot).await {
+        let is_in_step = match self.wire.read_reply(self.timeouts.final_dot).await {
             Ok(reply) => reply.code != 421 && reply.severity() != Severity::Intermediate,
             Err(_) => false,
         };
-        let state = if is_in_step && !answers.rcpt_taken { state } else { State::Ended };
-        End::refused(refusal, state)
+        let state = if is_in_step && !answers.rcpt_accepted { state } else { SmtpConnectionState::Ended };
+        TransactionEnd::rejected(refusal, state)
     }
 
     /// QUIT, if it goes behind this content, written down.
-    fn take_leave(&mut self, at_ms: u32) -> Option<&'static [u8]> {
-        let farewell = self.farewell()?;
+    fn record_pipelined_quit(&mut self, at_ms: u32) -> Option<&'static [u8]> {
+        let farewell = self.pipelined_quit()?;
         self.wire.transcript().sent(at_ms, farewell);
         Some(farewell)
     }
 
     /// What the host stands ready for when the replies to this message are read.
-    fn state_after(&self, primed: Option<Primed>, reset: bool) -> State {
+    fn state_after(&self, primed: Option<PipelinedEnvelope>, reset: bool) -> SmtpConnectionState {
         match primed {
-            Some(primed) => State::Primed(primed),
-            None if self.farewell().is_some() => State::Leaving,
-            None => State::Idle { reset },
+            Some(primed) => SmtpConnectionState::Pipelined(primed),
+            None if self.pipelined_quit().is_some() => SmtpConnectionState::Quitting,
+            None => SmtpConnectionState::Idle { reset },
         }
     }
 
     /// The reply to the content decides.
-    async fn last_reply(&mut self, state: State) -> End {
-        match self.wire.hear(self.timeouts.final_dot).await {
-            Err(fault) => End::unconfirmed(Phase::Content, fault),
+    async fn read_final_reply(&mut self, state: SmtpConnectionState) -> TransactionEnd {
+        match self.wire.read_reply(self.timeouts.final_dot).await {
+            Err(fault) => TransactionEnd::unconfirmed(TransactionPhase::Content, fault),
             Ok(reply) => match reply.severity() {
-                Severity::Completed => End {
-                    verdict: Verdict::Accepted,
+                Severity::Completed => TransactionEnd {
+                    verdict: TransactionVerdict::Accepted,
                     reply: Some(reply),
-                    phase: Phase::Content,
+                    phase: TransactionPhase::Content,
                     fault: None,
                     // Taken, so nothing is left open.
-                    state: if matches!(state, State::Idle { .. }) {
-                        State::Idle { reset: false }
+                    state: if matches!(state, SmtpConnectionState::Idle { .. }) {
+                        SmtpConnectionState::Idle { reset: false }
                     } else {
                         state
                     },
                 },
-                Severity::Transient | Severity::Permanent => End::refused((Phase::Content, reply), state),
+                Severity::Transient | Severity::Permanent => {
+                    TransactionEnd::rejected((TransactionPhase::Content, reply), state)
+                }
                 Severity::Intermediate => {
-                    let fault = Fault::Unexpected(reply.code);
-                    End { reply: Some(reply), ..End::unconfirmed(Phase::Content, fault) }
+                    let fault = SmtpFault::UnexpectedReply(reply.code);
+                    TransactionEnd {
+                        reply: Some(reply),
+                        ..TransactionEnd::unconfirmed(TransactionPhase::Content, fault)
+                    }
                 }
             },
         }
     }
 
     /// The host stopped reading before the end of the content: it may have said why.
-    async fn cut_off(&mut self, failed: WriteFault) -> End {
-        match self.wire.hear(LAST_WORDS).await {
+    async fn write_failed(&mut self, failed: PartialWriteError) -> TransactionEnd {
+        match self.wire.read_reply(LAST_REPLY_TIMEOUT).await {
             Ok(reply) if matches!(reply.severity(), Severity::Transient | Severity::Permanent) => {
-                End::refused((Phase::Content, reply), State::Ended)
+                TransactionEnd::rejected((TransactionPhase::Content, reply), SmtpConnectionState::Ended)
             }
-            _ => End::broken(Phase::Content, failed.fault),
+            _ => TransactionEnd::connection_lost(TransactionPhase::Content, failed.fault),
         }
     }
 
     /// The steps of an envelope on this connection, RSET first if asked for.
-    fn steps(&self, reset: bool) -> &'static [Step] {
-        match (reset, self.channel) {
-            (true, Channel::Data) => &[Step::Reset, Step::Mail, Step::Rcpt, Step::Data],
-            (false, Channel::Data) => &[Step::Mail, Step::Rcpt, Step::Data],
-            (true, Channel::Bdat) => &[Step::Reset, Step::Mail, Step::Rcpt],
-            (false, Channel::Bdat) => &[Step::Mail, Step::Rcpt],
+    fn envelope_commands(&self, reset: bool) -> &'static [EnvelopeCommand] {
+        match (reset, self.data_method) {
+            (true, DataMethod::Data) => {
+                &[EnvelopeCommand::Reset, EnvelopeCommand::Mail, EnvelopeCommand::Rcpt, EnvelopeCommand::Data]
+            }
+            (false, DataMethod::Data) => &[EnvelopeCommand::Mail, EnvelopeCommand::Rcpt, EnvelopeCommand::Data],
+            (true, DataMethod::Bdat) => &[EnvelopeCommand::Reset, EnvelopeCommand::Mail, EnvelopeCommand::Rcpt],
+            (false, DataMethod::Bdat) => &[EnvelopeCommand::Mail, EnvelopeCommand::Rcpt],
         }
     }
 
     /// The commands of an envelope that goes ahead, if one does.
-    fn ahead<'a>(&self, primed: Option<&'a Primed>) -> impl Iterator<Item = &'a [u8]> + use<'a> {
-        let steps = primed.map(|primed| (self.steps(primed.reset), &primed.envelope));
+    fn pipelined_commands<'a>(
+        &self,
+        primed: Option<&'a PipelinedEnvelope>,
+    ) -> impl Iterator<Item = &'a [u8]> + use<'a> {
+        let steps = primed.map(|primed| (self.envelope_commands(primed.reset), &primed.envelope));
         steps.into_iter().flat_map(|(steps, envelope)| steps.iter().map(|step| step.command(envelope)))
     }
 }

@@ -4,17 +4,17 @@ use std::io::Write as _;
 
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
-use mail::domain::{DeliverySettings, Dkim, SealedKey};
+use mail::domain::{DeliverySettings, SealedDkimKeys, SealedSecret};
 use mail::id::{AccountId, DomainId};
 use mail::metric::Hour;
 use store::engine::Store;
 
-use super::super::Mailbox;
+use super::super::BounceMailbox;
 use super::super::tests::{at, node};
 use super::*;
 
 /// A verified domain, and a node.
-async fn ground() -> (Returned, (AccountId, DomainId)) {
+async fn ground() -> (BounceProcessor, (AccountId, DomainId)) {
     let store = Store::memory();
     let of = has(&store, 1, "acme.example").await;
     (node(store), of)
@@ -23,13 +23,13 @@ async fn ground() -> (Returned, (AccountId, DomainId)) {
 /// An account has a verified domain.
 pub(in crate::returned) async fn has(store: &Store, number: u128, name: &str) -> (AccountId, DomainId) {
     let (account, id) = (AccountId::new(at(0), number), DomainId::new(at(0), number + 1));
-    let sealed = || SealedKey(String::new());
-    let domain = Domain {
+    let sealed = || SealedSecret(String::new());
+    let domain = SendingDomain {
         id,
         account,
         name: name.parse().unwrap(),
         state: DomainState::Verified,
-        dkim: Dkim {
+        dkim: SealedDkimKeys {
             selector: "s".into(),
             rsa_record: String::new(),
             rsa: sealed(),
@@ -100,14 +100,14 @@ fn archive(files: &[(&str, &[u8])]) -> Vec<u8> {
     out.finish().unwrap().into_inner()
 }
 
-fn arrival(file: &[u8], kind: &str, from: &str) -> Arrival {
+fn arrival(file: &[u8], kind: &str, from: &str) -> InboundMessage {
     let message = format!(
         "From: Reports <{from}>\r\nTo: dmarc@rp.service.example\r\nSubject: Report domain: acme.example\r\nMIME-Version: 1.0\r\n\
          Content-Type: multipart/mixed; boundary=b\r\n\r\n--b\r\nContent-Type: text/plain\r\n\r\nSee the file.\r\n--b\r\n\
          Content-Type: {kind}; name=\"reporter.example!acme.example!1!2.bin\"\r\nContent-Transfer-Encoding: base64\r\n\r\n{}\r\n--b--\r\n",
         STANDARD.encode(file)
     );
-    Arrival {
+    InboundMessage {
         received_at: at(30),
         peer: "192.0.2.9".parse().unwrap(),
         helo: "mx.reporter.example".to_owned(),
@@ -133,22 +133,18 @@ async fn reports_are_counted_once_however_they_are_packed() {
         (usual("1").into_bytes(), "application/xml"),
     ];
     for (file, kind) in &packed {
-        returned.take(Mailbox::DmarcReports, &arrival(file, kind, FROM), &[]).await.unwrap();
+        returned.process(BounceMailbox::DmarcReports, &arrival(file, kind, FROM), &[]).await.unwrap();
     }
-    let hours = Hour::of(at(0)).day()..Hour(Hour::of(at(0)).day().0 + 48);
+    let hours = Hour::containing(at(0)).day()..Hour(Hour::containing(at(0)).day().0 + 48);
     let store = &returned.worker.store;
-    let reports = store::dmarc::reports(store, of, hours.clone()).await.unwrap();
+    let reports = store::dmarc::list_reports(store, of, hours.clone()).await.unwrap();
     assert_eq!(reports.iter().map(|r| r.report_id.as_str()).collect::<Vec<_>>(), ["1", "2", "3", "4"]);
-    assert_eq!(
-        (reports[0].reporter.as_str(), reports[0].org_name.as_str()),
-        ("reporter.example", "Reporter Inc.")
-    );
+    assert_eq!((reports[0].reporter.as_str(), reports[0].org_name.as_str()), ("reporter.example", "Reporter Inc."));
     let policy = reports[0].policy;
-    assert_eq!((policy.p, policy.sp), (Wanted::Quarantine, Some(Wanted::Reject)));
+    assert_eq!((policy.p, policy.sp), (DmarcDisposition::Quarantine, Some(DmarcDisposition::Reject)));
     assert!(policy.strict_spf && !policy.strict_dkim);
-    let (sources, days) = store::dmarc::sums(store, of, hours).await.unwrap();
-    let of_ip =
-        |ip: &str| sources.iter().find(|source| source.ip == Some(ip.parse().unwrap())).unwrap().tally;
+    let (sources, days) = store::dmarc::source_totals(store, of, hours).await.unwrap();
+    let of_ip = |ip: &str| sources.iter().find(|source| source.ip == Some(ip.parse().unwrap())).unwrap().tally;
     let four = of_ip("192.0.2.1");
     assert_eq!((four.messages, four.passed, four.dkim_aligned, four.spf_aligned), (64, 60, 60, 40));
     assert_eq!((four.quarantined, of_ip("2001:db8::1").rejected), (4, 8));
@@ -163,19 +159,15 @@ async fn what_nobody_stands_behind_or_nobody_has_is_not_counted() {
     let other = xml("other.example", "2", "");
     let unnumbered = usual("");
     let bomb = gzip(&vec![b' '; 40 << 20]);
-    let swollen = archive(&[
-        ("a.xml", &vec![b'<'; 20 << 20]),
-        ("b", b"x"),
-        ("c", b"x"),
-        ("d.xml", usual("9").as_bytes()),
-    ]);
+    let swollen =
+        archive(&[("a.xml", &vec![b'<'; 20 << 20]), ("b", b"x"), ("c", b"x"), ("d.xml", usual("9").as_bytes())]);
     let arrivals = [
-        Arrival { authenticated: Vec::new(), ..good.clone() },
-        Arrival { authenticated: vec!["elsewhere.example".parse().unwrap()], ..good.clone() },
+        InboundMessage { authenticated: Vec::new(), ..good.clone() },
+        InboundMessage { authenticated: vec!["elsewhere.example".parse().unwrap()], ..good.clone() },
         arrival(&gzip(usual("1").as_bytes()), "application/gzip", "dmarc@forged.example"),
         // Of a time to come, and of one long gone.
-        Arrival { received_at: at(-48), ..good.clone() },
-        Arrival { received_at: at(20_000), ..good.clone() },
+        InboundMessage { received_at: at(-48), ..good.clone() },
+        InboundMessage { received_at: at(20_000), ..good.clone() },
         arrival(other.as_bytes(), "text/xml", FROM),
         arrival(unnumbered.as_bytes(), "text/xml", FROM),
         arrival(&bomb, "application/gzip", FROM),
@@ -187,26 +179,26 @@ async fn what_nobody_stands_behind_or_nobody_has_is_not_counted() {
         arrival(b"<!DOCTYPE x [<!ENTITY a \"b\">]><feedback>&a;</feedback>", "text/xml", FROM),
     ];
     for arrival in &arrivals {
-        returned.take(Mailbox::DmarcReports, arrival, &[]).await.unwrap();
+        returned.process(BounceMailbox::DmarcReports, arrival, &[]).await.unwrap();
     }
     let all = Hour(i64::MIN / 2)..Hour(i64::MAX / 2);
-    assert!(store::dmarc::reports(&returned.worker.store, of, all.clone()).await.unwrap().is_empty());
-    returned.take(Mailbox::DmarcReports, &good, &[]).await.unwrap();
-    assert_eq!(store::dmarc::reports(&returned.worker.store, of, all).await.unwrap().len(), 1);
+    assert!(store::dmarc::list_reports(&returned.worker.store, of, all.clone()).await.unwrap().is_empty());
+    returned.process(BounceMailbox::DmarcReports, &good, &[]).await.unwrap();
+    assert_eq!(store::dmarc::list_reports(&returned.worker.store, of, all).await.unwrap().len(), 1);
 }
 
 // Nobody answers which addresses are ours: that is not waited for.
 #[tokio::test(start_paused = true)]
 async fn many_reports_at_once_all_count() {
     let (returned, of) = ground().await;
-    let arrivals: Vec<Arrival> =
+    let arrivals: Vec<InboundMessage> =
         (0..20).map(|n| arrival(usual(&format!("{}", n % 10)).as_bytes(), "text/xml", FROM)).collect();
-    let all = arrivals.iter().map(|arrival| returned.take(Mailbox::DmarcReports, arrival, &[]));
+    let all = arrivals.iter().map(|arrival| returned.process(BounceMailbox::DmarcReports, arrival, &[]));
     for outcome in futures_util::future::join_all(all).await {
         outcome.unwrap();
     }
     let all = Hour(i64::MIN / 2)..Hour(i64::MAX / 2);
-    let (sources, _) = store::dmarc::sums(&returned.worker.store, of, all).await.unwrap();
+    let (sources, _) = store::dmarc::source_totals(&returned.worker.store, of, all).await.unwrap();
     assert_eq!(sources.iter().map(|source| source.tally.messages).sum::<u64>(), 10 * 18);
 }
 
@@ -226,30 +218,29 @@ async fn who_has_a_part_of_a_domain_is_shown_what_is_said_of_that() {
     ];
     let report = arrival(xml("acme.example", "1", &records.concat()).as_bytes(), "text/xml", FROM);
     for _ in 0..2 {
-        returned.take(Mailbox::DmarcReports, &report, &[]).await.unwrap();
+        returned.process(BounceMailbox::DmarcReports, &report, &[]).await.unwrap();
     }
     // Of a part that has a policy of its own nobody above is told.
     let records = [record("192.0.2.1", 5, pass, "mail.acme.example")];
     let report = arrival(xml("mail.acme.example", "2", &records.concat()).as_bytes(), "text/xml", FROM);
-    returned.take(Mailbox::DmarcReports, &report, &[]).await.unwrap();
+    returned.process(BounceMailbox::DmarcReports, &report, &[]).await.unwrap();
     let all = Hour(i64::MIN / 2)..Hour(i64::MAX / 2);
     for (of, messages, reports) in [(whole, 11_111, 1), (part, 115, 2), (other, 0, 0)] {
-        let (sources, _) = store::dmarc::sums(store, of, all.clone()).await.unwrap();
+        let (sources, _) = store::dmarc::source_totals(store, of, all.clone()).await.unwrap();
         assert_eq!(sources.iter().map(|source| source.tally.messages).sum::<u64>(), messages);
-        assert_eq!(store::dmarc::reports(store, of, all.clone()).await.unwrap().len(), reports);
+        assert_eq!(store::dmarc::list_reports(store, of, all.clone()).await.unwrap().len(), reports);
     }
     // However many parts a report names, so many are looked for and no more.
     let records: Vec<String> =
         (0..2_000).map(|n| record("192.0.2.1", 1, pass, &format!("n{n}.acme.example"))).collect();
-    let opened = parse(xml("acme.example", "3", &records.concat()).as_bytes()).unwrap();
-    assert_eq!(opened.names().len(), NAMES_MAX + 1);
+    let opened = parse_report(xml("acme.example", "3", &records.concat()).as_bytes()).unwrap();
+    assert_eq!(opened.author_domains().len(), NAMES_MAX + 1);
 }
 
 #[test]
 fn a_report_of_empty_records_is_not_parsed() {
-    let records =
-        |count: usize| gzip(xml("acme.example", "1", &"<record></record>".repeat(count)).as_bytes());
-    let opens = |file: &[u8]| open(&arrival(file, "application/gzip", FROM).message).is_some();
+    let records = |count: usize| gzip(xml("acme.example", "1", &"<record></record>".repeat(count)).as_bytes());
+    let opens = |file: &[u8]| open_report(&arrival(file, "application/gzip", FROM).message).is_some();
     assert!(opens(&records(1_000)));
     let swollen = records(900_000);
     assert!(swollen.len() < 128 << 10, "small enough for any mail: {}", swollen.len());

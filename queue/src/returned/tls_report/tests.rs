@@ -5,7 +5,7 @@ use base64::engine::general_purpose::STANDARD;
 use mail::tls_report::Day;
 use store::engine::Store;
 
-use super::super::Mailbox;
+use super::super::BounceMailbox;
 use super::super::aggregate::tests::{gzip, has};
 use super::super::tests::{at, node};
 use super::*;
@@ -22,14 +22,14 @@ fn json(id: &str, domain: &str) -> String {
     )
 }
 
-fn arrival(file: &[u8], from: &str) -> Arrival {
+fn arrival(file: &[u8], from: &str) -> InboundMessage {
     let message = format!(
         "From: Reports <{from}>\r\nTo: tls-reports@rp.service.example\r\nMIME-Version: 1.0\r\n\
          Content-Type: multipart/report; report-type=tlsrpt; boundary=b\r\n\r\n--b\r\nContent-Type: text/plain\r\n\r\nSee the file.\r\n--b\r\n\
          Content-Type: application/tlsrpt+gzip\r\nContent-Transfer-Encoding: base64\r\n\r\n{}\r\n--b--\r\n",
         STANDARD.encode(file)
     );
-    Arrival {
+    InboundMessage {
         received_at: at(30),
         peer: "192.0.2.9".parse().unwrap(),
         helo: "mx.reporter.example".to_owned(),
@@ -60,9 +60,9 @@ async fn reports_about_our_domains_are_kept_once() {
         (bomb, good),
         (b"{}".to_vec(), good),
     ] {
-        returned.take(Mailbox::TlsReports, &arrival(&file, from), &[]).await.unwrap();
+        returned.process(BounceMailbox::TlsReports, &arrival(&file, from), &[]).await.unwrap();
     }
-    let day = Day::of(at(0));
+    let day = Day::containing(at(0));
     let kept = store::tls_heard::list(&store, (day, day), None, 100).await.unwrap();
     assert_eq!(kept.iter().map(|(_, heard)| heard.report_id.as_str()).collect::<Vec<_>>(), ["1", "2"]);
     let (domain, heard) = &kept[0];
@@ -70,9 +70,9 @@ async fn reports_about_our_domains_are_kept_once() {
     let policy = &heard.policies[0];
     assert_eq!((policy.kind.as_str(), policy.succeeded, policy.failed), ("sts", 5326, 303));
     assert_eq!((policy.details[0].result.as_str(), policy.details[0].sessions), ("certificate-expired", 100));
-    let of_one = store::tls_heard::list(&store, (day.earlier(5), day), Some(domain), 1).await.unwrap();
+    let of_one = store::tls_heard::list(&store, (day.days_before(5), day), Some(domain), 1).await.unwrap();
     assert_eq!(of_one.len(), 1);
     let mut batch = Batch::progress();
     let over = Day(day.0 + 1).begins_at();
-    assert_eq!(store::tls_heard::forget_before(&store, &mut batch, over, 10).await.unwrap(), 2);
+    assert_eq!(store::tls_heard::purge_before(&store, &mut batch, over, 10).await.unwrap(), 2);
 }

@@ -9,22 +9,22 @@ use crate::engine::ReadError;
 
 /// Why a statement did not succeed.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub(crate) enum Fault {
+pub(crate) enum DatabaseError {
     /// Another transaction stood in the way: do it again.
     Retry(Arc<str>),
     /// Nobody answers, or whoever answers takes no writes: connect again, later.
-    Away(Arc<str>),
+    Unavailable(Arc<str>),
     /// The database's disk is full.
     Full,
 }
 
-impl Fault {
-    pub(crate) fn away(what: impl Into<Arc<str>>) -> Self {
-        Self::Away(what.into())
+impl DatabaseError {
+    pub(crate) fn unavailable(what: impl Into<Arc<str>>) -> Self {
+        Self::Unavailable(what.into())
     }
 }
 
-impl From<tokio_postgres::Error> for Fault {
+impl From<tokio_postgres::Error> for DatabaseError {
     fn from(error: tokio_postgres::Error) -> Self {
         match error.code() {
             Some(&SqlState::T_R_SERIALIZATION_FAILURE | &SqlState::T_R_DEADLOCK_DETECTED) => {
@@ -33,16 +33,16 @@ impl From<tokio_postgres::Error> for Fault {
             Some(&SqlState::DISK_FULL) => Self::Full,
             // A restart, a failover (read-only now), too many clients, no connection at all; and what we
             // do not know of: a new connection at a measured pace is right for all of them.
-            _ => Self::Away(reason(&error).into()),
+            _ => Self::Unavailable(reason(&error).into()),
         }
     }
 }
 
-impl From<Fault> for ReadError {
-    fn from(fault: Fault) -> Self {
+impl From<DatabaseError> for ReadError {
+    fn from(fault: DatabaseError) -> Self {
         match fault {
-            Fault::Retry(what) | Fault::Away(what) => Self::Away(what),
-            Fault::Full => Self::Away("its disk is full".into()),
+            DatabaseError::Retry(what) | DatabaseError::Unavailable(what) => Self::Away(what),
+            DatabaseError::Full => Self::Away("its disk is full".into()),
         }
     }
 }

@@ -15,7 +15,7 @@ use crate::engine::{Batch, Body, CommitError, Key, Value};
 
 /// Which rows a group must hold still before it can be judged, each list in key order.
 #[derive(Debug, Default, PartialEq, Eq)]
-pub(crate) struct Needs {
+pub(crate) struct RowLocks {
     /// Rows that some batch wants absent: held by writing an empty one, which only one transaction can.
     pub(crate) claim: BTreeSet<Key>,
     /// Rows that are read and written.
@@ -24,10 +24,9 @@ pub(crate) struct Needs {
     pub(crate) share: BTreeSet<Key>,
 }
 
-impl Needs {
-    pub(crate) fn of<'a>(batches: impl Iterator<Item = &'a Batch> + Clone) -> Self {
-        let written: HashSet<&Key> =
-            batches.clone().flat_map(|batch| batch.rows.iter().map(|row| &row.key)).collect();
+impl RowLocks {
+    pub(crate) fn for_batches<'a>(batches: impl Iterator<Item = &'a Batch> + Clone) -> Self {
+        let written: HashSet<&Key> = batches.clone().flat_map(|batch| batch.rows.iter().map(|row| &row.key)).collect();
         let mut needs = Self::default();
         for (key, holds) in batches.clone().flat_map(|batch| &batch.checks) {
             if holds.is_none() {
@@ -35,11 +34,8 @@ impl Needs {
             }
         }
         for (key, _) in batches.flat_map(|batch| &batch.checks) {
-            let lists = if written.contains(key) || needs.claim.contains(key) {
-                &mut needs.lock
-            } else {
-                &mut needs.share
-            };
+            let lists =
+                if written.contains(key) || needs.claim.contains(key) { &mut needs.lock } else { &mut needs.share };
             lists.insert(key.clone());
         }
         needs
@@ -48,7 +44,7 @@ impl Needs {
 
 /// What a group comes to.
 #[derive(Debug, Default)]
-pub(crate) struct Judged {
+pub(crate) struct GroupOutcome {
     /// One for each batch, in their order.
     pub(crate) verdicts: Vec<Result<(), CommitError>>,
     /// Rows as they are to be: a value, or gone. In key order.
@@ -58,13 +54,13 @@ pub(crate) struct Judged {
 }
 
 /// Judges a group: `held` is what the locked rows hold, `claimed` those that were absent.
-pub(crate) fn judge<'a>(
+pub(crate) fn evaluate<'a>(
     batches: impl Iterator<Item = &'a Batch>,
     mut held: BTreeMap<Key, Value>,
     claimed: &HashSet<Key>,
-) -> Judged {
+) -> GroupOutcome {
     held.retain(|key, _| !claimed.contains(key));
-    let mut judged = Judged::default();
+    let mut judged = GroupOutcome::default();
     // What was claimed and is not written goes again.
     judged.rows.extend(claimed.iter().map(|key| (key.clone(), None)));
     for batch in batches {
@@ -87,7 +83,7 @@ pub(crate) fn judge<'a>(
     judged
 }
 
-impl Judged {
+impl GroupOutcome {
     /// Rows to write.
     pub(crate) fn puts(&self) -> (Vec<&[u8]>, Vec<&[u8]>) {
         self.rows.iter().filter_map(|(key, value)| Some((&key[..], value.as_deref()?))).unzip()
@@ -126,18 +122,18 @@ mod tests {
         let mut third = Batch::progress();
         third.check(k("a"), Some(k("1"))).check(k("fence"), Some(k("7"))).delete(k("a"));
         let group = [first, second, third];
-        let needs = Needs::of(group.iter());
+        let needs = RowLocks::for_batches(group.iter());
         assert_eq!(needs.claim, [k("a")].into());
         assert_eq!(needs.lock, [k("a")].into());
         assert_eq!(needs.share, [k("fence")].into());
 
         let held = || BTreeMap::from([(k("a"), Value::new()), (k("fence"), k("7"))]);
-        let judged = judge(group.iter(), held(), &[k("a")].into());
+        let judged = evaluate(group.iter(), held(), &[k("a")].into());
         assert!(judged.verdicts[0].is_ok() && judged.verdicts[2].is_ok());
         assert!(matches!(&judged.verdicts[1], Err(CommitError::Conflict { key }) if *key == k("a")));
         assert_eq!(judged.deletes(), [b"a"], "what was claimed and taken away again leaves no row");
 
-        let judged = judge(group.iter(), held(), &HashSet::new());
+        let judged = evaluate(group.iter(), held(), &HashSet::new());
         assert_eq!(judged.verdicts.iter().filter(|verdict| verdict.is_ok()).count(), 0, "a is there");
         assert!(judged.rows.is_empty());
     }

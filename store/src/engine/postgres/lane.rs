@@ -22,12 +22,12 @@ use tokio::sync::{Mutex, oneshot};
 use tokio::time::{Instant, sleep, timeout};
 use tokio_postgres::{Client, Statement};
 
-use super::fault::Fault;
-use super::group::{Judged, Needs, judge};
+use super::fault::DatabaseError;
+use super::group::{GroupOutcome, RowLocks, evaluate};
 use super::line::connect;
-use super::shared::{Shared, Streak};
-use super::url::Target;
-use crate::engine::{Batch, CommitError, Key, Purpose};
+use super::shared::{DatabaseState, Streak};
+use super::url::ConnectionTarget;
+use crate::engine::{Batch, BatchPurpose, CommitError, Key};
 
 /// Batches of one group at most.
 const GROUP_BATCHES: usize = 256;
@@ -68,13 +68,13 @@ const PUT_BODY: &str = "INSERT INTO postrider_bodies (k, v) SELECT * FROM unnest
 const DELETE_BODY: &str = "DELETE FROM postrider_bodies WHERE k = ANY($1::bytea[])";
 
 /// A batch that waits for its answer.
-pub(crate) struct Pending {
+pub(crate) struct PendingCommit {
     pub(crate) batch: Batch,
     pub(crate) answer: oneshot::Sender<Result<(), CommitError>>,
     pub(crate) since: Instant,
 }
 
-struct Line {
+struct WriteConnection {
     client: Client,
     mark: Statement,
     claim: Statement,
@@ -87,34 +87,38 @@ struct Line {
 }
 
 /// Why a group did not get through.
-enum Stop {
+enum GroupError {
     /// It is certainly not stored.
-    Not(Fault),
+    NotCommitted(DatabaseError),
     /// COMMIT was on its way.
-    Lost(Arc<str>, Judged),
+    OutcomeUnknown(Arc<str>, GroupOutcome),
 }
 
-impl From<tokio_postgres::Error> for Stop {
+impl From<tokio_postgres::Error> for GroupError {
     fn from(error: tokio_postgres::Error) -> Self {
-        Self::Not(error.into())
+        Self::NotCommitted(error.into())
     }
 }
 
 /// A connection that writes.
-pub(crate) struct Lane {
-    pub(crate) target: Target,
-    pub(crate) inbox: Arc<Mutex<Receiver<Pending>>>,
-    pub(crate) shared: Arc<Shared>,
+pub(crate) struct GroupCommitter {
+    pub(crate) target: ConnectionTarget,
+    pub(crate) inbox: Arc<Mutex<Receiver<PendingCommit>>>,
+    pub(crate) shared: Arc<DatabaseState>,
     /// Its name in the table of writers: new with every doubt, so that no late transaction of a former
     /// life is taken for one of this.
     pub(crate) id: [u8; 16],
-    line: Option<Line>,
+    line: Option<WriteConnection>,
     groups: i64,
 }
 
-impl Lane {
-    pub(crate) fn new(target: Target, inbox: Arc<Mutex<Receiver<Pending>>>, shared: Arc<Shared>) -> Self {
-        let id = shared.unique();
+impl GroupCommitter {
+    pub(crate) fn new(
+        target: ConnectionTarget,
+        inbox: Arc<Mutex<Receiver<PendingCommit>>>,
+        shared: Arc<DatabaseState>,
+    ) -> Self {
+        let id = shared.random_id();
         Self { target, inbox, shared, id, line: None, groups: 0 }
     }
 
@@ -127,55 +131,54 @@ impl Lane {
             if group.is_empty() {
                 return;
             }
-            self.settle(&mut group).await;
+            self.commit_group(&mut group).await;
             group.clear();
         }
     }
 
     /// Brings a group to its end, whatever happens on the way.
-    async fn settle(&mut self, group: &mut Vec<Pending>) {
+    async fn commit_group(&mut self, group: &mut Vec<PendingCommit>) {
         let (mut retries, mut streak) = (0, Streak::new());
         while !group.is_empty() {
-            match self.write(group).await {
+            match self.try_commit(group).await {
                 Ok(judged) => return self.answer(group, judged),
-                Err(Stop::Not(Fault::Retry(why))) if retries < RETRIES_MAX => {
+                Err(GroupError::NotCommitted(DatabaseError::Retry(why))) if retries < RETRIES_MAX => {
                     retries += 1;
                     tracing::debug!(%why, "a group of commits is written again");
                     // Not in step with whoever stood in the way.
-                    sleep(Duration::from_millis(u64::from(retries.min(20)) * u64::from(self.id[0] % 4)))
-                        .await;
+                    sleep(Duration::from_millis(u64::from(retries.min(20)) * u64::from(self.id[0] % 4))).await;
                 }
-                Err(Stop::Not(Fault::Full)) => {
-                    self.shared.is_full();
+                Err(GroupError::NotCommitted(DatabaseError::Full)) => {
+                    self.shared.mark_full();
                     refuse(group, |_| true, &CommitError::Full);
                     sleep(FULL_PAUSE).await;
                 }
-                Err(Stop::Not(Fault::Retry(why) | Fault::Away(why))) => {
+                Err(GroupError::NotCommitted(DatabaseError::Retry(why) | DatabaseError::Unavailable(why))) => {
                     self.line = None;
-                    self.away(group, &why, &mut streak).await;
+                    self.handle_unavailable(group, &why, &mut streak).await;
                 }
-                Err(Stop::Lost(why, judged)) => {
+                Err(GroupError::OutcomeUnknown(why, judged)) => {
                     self.line = None;
-                    self.shared.is_away(&why, &streak);
+                    self.shared.mark_unavailable(&why, &streak);
                     match self.was_committed().await {
                         Some(true) => return self.answer(group, judged),
                         Some(false) => streak.pause(&self.shared).await,
-                        None => return self.unknown(group, &why),
+                        None => return self.answer_unknown(group, &why),
                     }
                 }
             }
         }
     }
 
-    async fn away(&self, group: &mut Vec<Pending>, why: &Arc<str>, streak: &mut Streak) {
-        let is_node_away = self.shared.is_away(why, streak);
+    async fn handle_unavailable(&self, group: &mut Vec<PendingCommit>, why: &Arc<str>, streak: &mut Streak) {
+        let is_node_away = self.shared.mark_unavailable(why, streak);
         // Whoever still waits for a lane is told now: nobody else would, unless others commit.
         let mut size_bytes: usize = group.iter().map(|pending| pending.batch.size_bytes()).sum();
         if is_node_away && let Ok(mut inbox) = self.inbox.try_lock() {
             while size_bytes < GROUP_BYTES
                 && let Ok(pending) = inbox.try_recv()
             {
-                if pending.batch.purpose == Purpose::Intake {
+                if pending.batch.purpose == BatchPurpose::Intake {
                     let _ = pending.answer.send(Err(CommitError::Away(Arc::clone(why))));
                 } else {
                     size_bytes += pending.batch.size_bytes();
@@ -187,65 +190,70 @@ impl Lane {
             // What is not stored now is not stored by us: whoever starts next goes on from what is.
             return refuse(group, |_| true, &CommitError::Away(Arc::clone(why)));
         }
-        let patient = |pending: &Pending| {
-            pending.batch.purpose == Purpose::Intake && pending.since.elapsed() > INTAKE_PATIENCE
+        let patient = |pending: &PendingCommit| {
+            pending.batch.purpose == BatchPurpose::Intake && pending.since.elapsed() > INTAKE_PATIENCE
         };
         refuse(group, patient, &CommitError::Away(Arc::clone(why)));
         streak.pause(&self.shared).await;
     }
 
-    fn unknown(&mut self, group: &mut Vec<Pending>, why: &Arc<str>) {
+    fn answer_unknown(&mut self, group: &mut Vec<PendingCommit>, why: &Arc<str>) {
         tracing::error!(%why, batches = group.len(), "it stays unknown whether a group of commits is stored");
-        self.id = self.shared.unique();
+        self.id = self.shared.random_id();
         self.groups = 0;
         refuse(group, |_| true, &CommitError::Unknown(Arc::clone(why)));
     }
 
-    fn answer(&self, group: &mut Vec<Pending>, judged: Judged) {
+    fn answer(&self, group: &mut Vec<PendingCommit>, judged: GroupOutcome) {
         let conflicts = judged.verdicts.iter().filter(|verdict| verdict.is_err()).count();
-        self.shared.committed(group.len() - conflicts.min(group.len()), conflicts);
+        self.shared.record_commits(group.len() - conflicts.min(group.len()), conflicts);
         for (pending, verdict) in group.drain(..).zip(judged.verdicts) {
             let _ = pending.answer.send(verdict);
         }
     }
 
     /// One try.
-    async fn write(&mut self, group: &[Pending]) -> Result<Judged, Stop> {
+    async fn try_commit(&mut self, group: &[PendingCommit]) -> Result<GroupOutcome, GroupError> {
         // One that broke while nothing was written says nothing about the database of now.
         if self.line.as_ref().is_none_or(|line| line.client.is_closed()) {
             self.line = None;
-            let opened = timeout(HALF_MAX, Line::open(&self.target)).await;
-            self.line =
-                Some(opened.unwrap_or_else(|_| Err(Fault::away("it does not answer"))).map_err(Stop::Not)?);
+            let opened = timeout(HALF_MAX, WriteConnection::open(&self.target)).await;
+            self.line = Some(
+                opened
+                    .unwrap_or_else(|_| Err(DatabaseError::unavailable("it does not answer")))
+                    .map_err(GroupError::NotCommitted)?,
+            );
         }
-        let Some(line) = &self.line else { return Err(Stop::Not(Fault::away("no line"))) };
+        let Some(line) = &self.line else {
+            return Err(GroupError::NotCommitted(DatabaseError::unavailable("no line")));
+        };
         self.groups += 1;
         let batches = group.iter().map(|pending| &pending.batch);
-        let needs = Needs::of(batches.clone());
-        let held = timeout(HALF_MAX, line.hold(&self.id, self.groups, &needs)).await;
+        let needs = RowLocks::for_batches(batches.clone());
+        let held = timeout(HALF_MAX, line.lock_rows(&self.id, self.groups, &needs)).await;
         let (held, claimed) = match held {
             Ok(Ok(held)) => held,
-            Ok(Err(fault)) => return Err(self.give_up(fault).await),
-            Err(_) => return Err(Stop::Not(Fault::away("it does not answer"))),
+            Ok(Err(fault)) => return Err(self.roll_back(fault).await),
+            Err(_) => return Err(GroupError::NotCommitted(DatabaseError::unavailable("it does not answer"))),
         };
-        let judged = judge(batches, held, &claimed);
+        let judged = evaluate(batches, held, &claimed);
         match timeout(HALF_MAX, line.write(&judged)).await {
             Ok(Ok(())) => Ok(judged),
-            Ok(Err(Wrong::Refused(fault))) => Err(self.give_up(fault).await),
-            Ok(Err(Wrong::Lost(why))) => Err(Stop::Lost(why, judged)),
-            Err(_) => Err(Stop::Lost("it does not answer".into(), judged)),
+            Ok(Err(CommitFailure::Refused(fault))) => Err(self.roll_back(fault).await),
+            Ok(Err(CommitFailure::OutcomeUnknown(why))) => Err(GroupError::OutcomeUnknown(why, judged)),
+            Err(_) => Err(GroupError::OutcomeUnknown("it does not answer".into(), judged)),
         }
     }
 
     /// Ends a transaction that failed half-way; a line on which even that fails is given up.
-    async fn give_up(&mut self, fault: Fault) -> Stop {
+    async fn roll_back(&mut self, fault: DatabaseError) -> GroupError {
         if let Some(line) = &self.line {
             let rolled_back = timeout(HALF_MAX, line.client.batch_execute("ROLLBACK")).await;
             if !matches!(rolled_back, Ok(Ok(()))) {
                 self.line = None;
             }
         }
-        Stop::Not(fault)
+        GroupError::NotCommitted(fault)
     }
 
     /// Whether the last group is stored; none when that cannot be learned.
@@ -253,10 +261,10 @@ impl Lane {
         let asked = timeout(UNKNOWN_AFTER, async {
             let mut streak = Streak::new();
             loop {
-                match self.mark().await {
+                match self.read_mark().await {
                     Ok(groups) => return groups == Some(self.groups),
                     Err(fault) => {
-                        self.shared.is_away(&format!("{fault:?}").into(), &streak);
+                        self.shared.mark_unavailable(&format!("{fault:?}").into(), &streak);
                         streak.pause(&self.shared).await;
                     }
                 }
@@ -266,7 +274,7 @@ impl Lane {
     }
 
     /// The last group that the mark names: waits for the transaction that may still be writing it.
-    async fn mark(&self) -> Result<Option<i64>, Fault> {
+    async fn read_mark(&self) -> Result<Option<i64>, DatabaseError> {
         let client = connect(&self.target).await?;
         let rows = client.query(MARKED, &[&self.id.as_slice()]).await?;
         Ok(rows.first().map(|row| row.get(0)))
@@ -274,7 +282,7 @@ impl Lane {
 }
 
 /// What waits, as far as one transaction may hold it; nothing when the inbox is closed and empty.
-async fn collect(inbox: &mut Receiver<Pending>, group: &mut Vec<Pending>) {
+async fn collect(inbox: &mut Receiver<PendingCommit>, group: &mut Vec<PendingCommit>) {
     let Some(first) = inbox.recv().await else { return };
     let mut size_bytes = first.batch.size_bytes();
     group.push(first);
@@ -288,7 +296,7 @@ async fn collect(inbox: &mut Receiver<Pending>, group: &mut Vec<Pending>) {
 }
 
 /// Answers those of a group that are meant with an error, and leaves the others.
-fn refuse(group: &mut Vec<Pending>, meant: impl Fn(&Pending) -> bool, error: &CommitError) {
+fn refuse(group: &mut Vec<PendingCommit>, meant: impl Fn(&PendingCommit) -> bool, error: &CommitError) {
     let (refused, kept): (Vec<_>, Vec<_>) = group.drain(..).partition(meant);
     group.extend(kept);
     for pending in refused {
@@ -297,15 +305,15 @@ fn refuse(group: &mut Vec<Pending>, meant: impl Fn(&Pending) -> bool, error: &Co
 }
 
 /// What went wrong while the second half was written.
-enum Wrong {
+enum CommitFailure {
     /// The server said no: nothing is stored.
-    Refused(Fault),
+    Refused(DatabaseError),
     /// Nobody said anything.
-    Lost(Arc<str>),
+    OutcomeUnknown(Arc<str>),
 }
 
-impl Line {
-    async fn open(target: &Target) -> Result<Self, Fault> {
+impl WriteConnection {
+    async fn open(target: &ConnectionTarget) -> Result<Self, DatabaseError> {
         let client = connect(target).await?;
         client.batch_execute(SESSION).await?;
         let (mark, claim, lock, share) = futures_util::try_join!(
@@ -324,16 +332,15 @@ impl Line {
     }
 
     /// The first half: begins, marks, and holds rows still. One round trip.
-    async fn hold(
+    async fn lock_rows(
         &self,
         id: &[u8; 16],
         groups: i64,
-        needs: &Needs,
-    ) -> Result<(BTreeMap<Key, Bytes>, HashSet<Key>), Fault> {
+        needs: &RowLocks,
+    ) -> Result<(BTreeMap<Key, Bytes>, HashSet<Key>), DatabaseError> {
         let client = &self.client;
-        let list = |keys: &std::collections::BTreeSet<Key>| -> Vec<Vec<u8>> {
-            keys.iter().map(|key| key.to_vec()).collect()
-        };
+        let list =
+            |keys: &std::collections::BTreeSet<Key>| -> Vec<Vec<u8>> { keys.iter().map(|key| key.to_vec()).collect() };
         let (claim, lock, share) = (list(&needs.claim), list(&needs.lock), list(&needs.share));
         let id = id.as_slice();
         let unless_empty = async |statement, keys: &Vec<Vec<u8>>| match keys.is_empty() {
@@ -351,69 +358,57 @@ impl Line {
         .await;
         begun?;
         marked?;
-        let claimed: HashSet<Key> = claimed?.iter().map(|row| bytes(row, 0)).collect();
+        let claimed: HashSet<Key> = claimed?.iter().map(|row| column_bytes(row, 0)).collect();
         let rows = locked?.into_iter().chain(shared?);
-        let held: BTreeMap<Key, Bytes> = rows.map(|row| (bytes(&row, 0), bytes(&row, 1))).collect();
+        let held: BTreeMap<Key, Bytes> = rows.map(|row| (column_bytes(&row, 0), column_bytes(&row, 1))).collect();
         // A row that stood in the way of the claim and was gone a moment later: nobody holds it still.
         if needs.claim.iter().any(|key| !claimed.contains(key) && !held.contains_key(key)) {
-            return Err(Fault::Retry("a row went away while it was claimed".into()));
+            return Err(DatabaseError::Retry("a row went away while it was claimed".into()));
         }
         Ok((held, claimed))
     }
 
     /// The second half: writes and commits. One round trip.
-    async fn write(&self, judged: &Judged) -> Result<(), Wrong> {
+    async fn write(&self, judged: &GroupOutcome) -> Result<(), CommitFailure> {
         let client = &self.client;
         let (keys, values) = judged.puts();
         let deletes = judged.deletes();
         let (body_keys, bodies) = judged.body_puts();
         let bodies: Vec<&[u8]> = bodies.iter().map(|body| &body[..]).collect();
         let body_deletes = judged.body_deletes();
-        let rows = async {
-            if keys.is_empty() { Ok(0) } else { client.execute(&self.put, &[&keys, &values]).await }
-        };
-        let row_deletes = async {
-            if deletes.is_empty() { Ok(0) } else { client.execute(&self.delete, &[&deletes]).await }
-        };
+        let rows = async { if keys.is_empty() { Ok(0) } else { client.execute(&self.put, &[&keys, &values]).await } };
+        let row_deletes =
+            async { if deletes.is_empty() { Ok(0) } else { client.execute(&self.delete, &[&deletes]).await } };
         let body_puts = async {
-            if body_keys.is_empty() {
-                Ok(0)
-            } else {
-                client.execute(&self.put_body, &[&body_keys, &bodies]).await
-            }
+            if body_keys.is_empty() { Ok(0) } else { client.execute(&self.put_body, &[&body_keys, &bodies]).await }
         };
         let body_gone = async {
-            if body_deletes.is_empty() {
-                Ok(0)
-            } else {
-                client.execute(&self.delete_body, &[&body_deletes]).await
-            }
+            if body_deletes.is_empty() { Ok(0) } else { client.execute(&self.delete_body, &[&body_deletes]).await }
         };
-        let written =
-            join3(row_deletes, rows, join3(body_puts, body_gone, client.batch_execute("COMMIT"))).await;
+        let written = join3(row_deletes, rows, join3(body_puts, body_gone, client.batch_execute("COMMIT"))).await;
         let (row_deletes, rows, (body_puts, body_gone, committed)) = written;
         let mut lost = None;
         // A COMMIT behind a statement that failed is a ROLLBACK, and says so of no error.
         for result in [row_deletes, rows, body_puts, body_gone, committed.map(|()| 0)] {
             match result {
                 Ok(_) => {}
-                Err(error) if error.as_db_error().is_some_and(|db| !ends_the_session(db.code().code())) => {
-                    return Err(Wrong::Refused(error.into()));
+                Err(error) if error.as_db_error().is_some_and(|db| !is_session_end(db.code().code())) => {
+                    return Err(CommitFailure::Refused(error.into()));
                 }
                 Err(error) => lost = Some(super::url::reason(&error).into()),
             }
         }
-        lost.map_or(Ok(()), |why| Err(Wrong::Lost(why)))
+        lost.map_or(Ok(()), |why| Err(CommitFailure::OutcomeUnknown(why)))
     }
 }
 
 /// Operator intervention, connection trouble, and a completion that the server itself does not know of
 /// (CockroachDB's 40003): they may be said after it has committed.
-fn ends_the_session(code: &str) -> bool {
+fn is_session_end(code: &str) -> bool {
     code.starts_with("57P") || code.starts_with("08") || code == "40003"
 }
 
-fn bytes(row: &tokio_postgres::Row, column: usize) -> Bytes {
+fn column_bytes(row: &tokio_postgres::Row, column: usize) -> Bytes {
     Bytes::copy_from_slice(row.get::<_, &[u8]>(column))
 }
 
@@ -428,7 +423,7 @@ mod tests {
             let mut batch = Batch::intake();
             batch.put_body(Key::copy_from_slice(&[n]), vec![n; GROUP_BYTES / 2]);
             let (answer, _) = oneshot::channel();
-            assert!(sender.send(Pending { batch, answer, since: Instant::now() }).await.is_ok());
+            assert!(sender.send(PendingCommit { batch, answer, since: Instant::now() }).await.is_ok());
         }
         drop(sender);
         let mut sizes = Vec::new();

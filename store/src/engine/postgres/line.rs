@@ -14,9 +14,9 @@ use tokio::time::{Instant, timeout};
 use tokio_postgres::{Client, NoTls, Statement};
 use tokio_postgres_rustls::MakeRustlsConnect;
 
-use super::fault::Fault;
-use super::shared::{Shared, pause_after};
-use super::url::Target;
+use super::fault::DatabaseError;
+use super::shared::{DatabaseState, pause_after};
+use super::url::ConnectionTarget;
 
 /// A read that takes longer has failed.
 const READ_MAX: Duration = Duration::from_secs(10);
@@ -31,7 +31,7 @@ const DOWN: &str = "SELECT k, v FROM postrider_rows WHERE k >= $1 AND k < $2 ORD
 const BODY: &str = "SELECT v FROM postrider_bodies WHERE k = $1";
 
 /// Makes a connection. What it says goes on until the client is dropped.
-pub(crate) async fn connect(target: &Target) -> Result<Client, tokio_postgres::Error> {
+pub(crate) async fn connect(target: &ConnectionTarget) -> Result<Client, tokio_postgres::Error> {
     match &target.tls {
         None => {
             let (client, connection) = target.config.connect(NoTls).await?;
@@ -47,7 +47,7 @@ pub(crate) async fn connect(target: &Target) -> Result<Client, tokio_postgres::E
 }
 
 /// A line for reads.
-pub(crate) struct Line {
+pub(crate) struct ReadConnection {
     pub(crate) client: Client,
     pub(crate) get: Statement,
     pub(crate) up: Statement,
@@ -55,8 +55,8 @@ pub(crate) struct Line {
     pub(crate) body: Statement,
 }
 
-impl Line {
-    async fn open(target: &Target) -> Result<Self, Fault> {
+impl ReadConnection {
+    async fn open(target: &ConnectionTarget) -> Result<Self, DatabaseError> {
         let opened = timeout(OPEN_MAX, async {
             let client = connect(target).await?;
             let (get, up, down, body) = futures_util::try_join!(
@@ -65,15 +65,15 @@ impl Line {
                 client.prepare(DOWN),
                 client.prepare(BODY),
             )?;
-            Ok::<_, Fault>(Self { client, get, up, down, body })
+            Ok::<_, DatabaseError>(Self { client, get, up, down, body })
         });
-        opened.await.unwrap_or_else(|_| Err(Fault::away("it does not answer")))
+        opened.await.unwrap_or_else(|_| Err(DatabaseError::unavailable("it does not answer")))
     }
 }
 
 #[derive(Default)]
-struct Slot {
-    line: Option<Arc<Line>>,
+struct PoolSlot {
+    line: Option<Arc<ReadConnection>>,
     /// The last try, if it failed.
     failed: Option<Failed>,
 }
@@ -81,7 +81,7 @@ struct Slot {
 /// A try to connect that failed. Until the next one, all who want to read share this failure.
 struct Failed {
     at: Instant,
-    fault: Fault,
+    fault: DatabaseError,
     /// How many failed, one after the other.
     failures: u32,
     /// How often the database had come back by then.
@@ -89,58 +89,52 @@ struct Failed {
 }
 
 /// The lines that reads share.
-pub(crate) struct Lines {
-    target: Target,
-    shared: Arc<Shared>,
-    slots: Vec<Mutex<Slot>>,
+pub(crate) struct ReadPool {
+    target: ConnectionTarget,
+    shared: Arc<DatabaseState>,
+    slots: Vec<Mutex<PoolSlot>>,
     next: AtomicUsize,
     turns: Semaphore,
 }
 
-impl Lines {
-    pub(crate) fn new(target: Target, count: usize, shared: Arc<Shared>) -> Self {
+impl ReadPool {
+    pub(crate) fn new(target: ConnectionTarget, count: usize, shared: Arc<DatabaseState>) -> Self {
         let slots = (0..count.max(1)).map(|_| Mutex::default()).collect();
         Self { target, shared, slots, next: AtomicUsize::new(0), turns: Semaphore::new(READS_MAX) }
     }
 
-    async fn line(&self) -> Result<Arc<Line>, Fault> {
+    async fn acquire(&self) -> Result<Arc<ReadConnection>, DatabaseError> {
         let n = self.next.fetch_add(1, Ordering::Relaxed) % self.slots.len();
-        let Some(slot) = self.slots.get(n) else { return Err(Fault::away("no line")) };
+        let Some(slot) = self.slots.get(n) else { return Err(DatabaseError::unavailable("no line")) };
         let mut slot = slot.lock().await;
         if let Some(line) = slot.line.as_ref().filter(|line| !line.client.is_closed()) {
             return Ok(Arc::clone(line));
         }
         let returns = self.shared.returns();
         let failures = match &slot.failed {
-            Some(failed)
-                if failed.returns == returns && failed.at.elapsed() < pause_after(failed.failures) =>
-            {
+            Some(failed) if failed.returns == returns && failed.at.elapsed() < pause_after(failed.failures) => {
                 return Err(failed.fault.clone());
             }
             Some(failed) => failed.failures,
             None => 0,
         };
-        match Line::open(&self.target).await {
+        match ReadConnection::open(&self.target).await {
             Ok(line) => {
                 let line = Arc::new(line);
-                *slot = Slot { line: Some(Arc::clone(&line)), failed: None };
+                *slot = PoolSlot { line: Some(Arc::clone(&line)), failed: None };
                 Ok(line)
             }
             Err(fault) => {
-                let failed = Failed {
-                    at: Instant::now(),
-                    fault: fault.clone(),
-                    failures: failures.saturating_add(1),
-                    returns,
-                };
-                *slot = Slot { line: None, failed: Some(failed) };
+                let failed =
+                    Failed { at: Instant::now(), fault: fault.clone(), failures: failures.saturating_add(1), returns };
+                *slot = PoolSlot { line: None, failed: Some(failed) };
                 Err(fault)
             }
         }
     }
 
     /// Asks something; once more on another line when the first one broke under the question.
-    pub(crate) async fn ask<T, F>(&self, question: impl Fn(Arc<Line>) -> F) -> Result<T, Fault>
+    pub(crate) async fn query<T, F>(&self, question: impl Fn(Arc<ReadConnection>) -> F) -> Result<T, DatabaseError>
     where
         F: Future<Output = Result<T, tokio_postgres::Error>>,
     {
@@ -150,10 +144,10 @@ impl Lines {
             let mut tries = 0;
             loop {
                 tries += 1;
-                let line = self.line().await.map_err(Unanswered::Gone)?;
+                let line = self.acquire().await.map_err(Unanswered::Gone)?;
                 match question(line).await {
                     Ok(answer) => return Ok(answer),
-                    Err(error) if !error.is_closed() && !is_away(&error) => {
+                    Err(error) if !error.is_closed() && !is_connection_lost(&error) => {
                         return Err(Unanswered::Refused(error.into()));
                     }
                     Err(_) if tries <= self.slots.len() => {}
@@ -161,7 +155,8 @@ impl Lines {
                 }
             }
         });
-        let asked = asked.await.unwrap_or_else(|_| Err(Unanswered::Gone(Fault::away("it does not answer"))));
+        let asked =
+            asked.await.unwrap_or_else(|_| Err(Unanswered::Gone(DatabaseError::unavailable("it does not answer"))));
         match asked {
             Ok(answer) => {
                 self.shared.was_read();
@@ -170,8 +165,8 @@ impl Lines {
             Err(Unanswered::Refused(fault)) => Err(fault),
             Err(Unanswered::Gone(fault)) => {
                 match &fault {
-                    Fault::Away(why) | Fault::Retry(why) => self.shared.read_failed(why),
-                    Fault::Full => {}
+                    DatabaseError::Unavailable(why) | DatabaseError::Retry(why) => self.shared.read_failed(why),
+                    DatabaseError::Full => {}
                 }
                 Err(fault)
             }
@@ -182,12 +177,12 @@ impl Lines {
 /// Why a question got no answer.
 enum Unanswered {
     /// The server answered with an error.
-    Refused(Fault),
+    Refused(DatabaseError),
     /// No connection could be made, or all broke.
-    Gone(Fault),
+    Gone(DatabaseError),
 }
 
 /// The connection broke, or the server ends it.
-fn is_away(error: &tokio_postgres::Error) -> bool {
+fn is_connection_lost(error: &tokio_postgres::Error) -> bool {
     error.as_db_error().is_none_or(|db| db.code().code().starts_with("57P"))
 }

@@ -10,32 +10,32 @@ use tokio::runtime::Handle;
 use tokio_postgres::Client;
 
 use super::line::connect;
-use super::url::{Target, reason};
-use crate::engine::redb::backup::Rows;
+use super::url::{ConnectionTarget, reason};
+use crate::engine::redb::backup::RowIterator;
 use crate::engine::{Key, ReadError};
-use crate::key::after;
+use crate::key::successor;
 
 const ROWS_PAGE: i64 = 5_000;
 const BODIES_PAGE: i64 = 32;
 const BEGIN: &str = "BEGIN ISOLATION LEVEL REPEATABLE READ READ ONLY";
 
-fn away(error: tokio_postgres::Error) -> ReadError {
+fn unavailable(error: tokio_postgres::Error) -> ReadError {
     ReadError::Away(reason(&error).into())
 }
 
 /// All rows and all bodies. To be read from a thread that may block.
-pub(crate) async fn everything(target: &Target) -> Result<(Rows, Rows), ReadError> {
-    let rows = connect(target).await.map_err(away)?;
-    rows.batch_execute(BEGIN).await.map_err(away)?;
-    let snapshot = rows.query_one("SELECT pg_export_snapshot()", &[]).await.map_err(away)?;
+pub(crate) async fn read_all(target: &ConnectionTarget) -> Result<(RowIterator, RowIterator), ReadError> {
+    let rows = connect(target).await.map_err(unavailable)?;
+    rows.batch_execute(BEGIN).await.map_err(unavailable)?;
+    let snapshot = rows.query_one("SELECT pg_export_snapshot()", &[]).await.map_err(unavailable)?;
     let snapshot: String = snapshot.get(0);
-    let bodies = connect(target).await.map_err(away)?;
-    bodies.batch_execute(BEGIN).await.map_err(away)?;
+    let bodies = connect(target).await.map_err(unavailable)?;
+    bodies.batch_execute(BEGIN).await.map_err(unavailable)?;
     // The name is the server's own: digits and dashes.
-    bodies.batch_execute(&format!("SET TRANSACTION SNAPSHOT '{snapshot}'")).await.map_err(away)?;
+    bodies.batch_execute(&format!("SET TRANSACTION SNAPSHOT '{snapshot}'")).await.map_err(unavailable)?;
     let walk = |client, table, page| {
         let query = format!("SELECT k, v FROM {table} WHERE k >= $1 ORDER BY k LIMIT $2");
-        let walk = Walk {
+        let walk = SnapshotScan {
             client,
             query,
             page,
@@ -43,12 +43,12 @@ pub(crate) async fn everything(target: &Target) -> Result<(Rows, Rows), ReadErro
             read: VecDeque::new(),
             runtime: Handle::current(),
         };
-        Box::new(walk) as Rows
+        Box::new(walk) as RowIterator
     };
     Ok((walk(rows, "postrider_rows", ROWS_PAGE), walk(bodies, "postrider_bodies", BODIES_PAGE)))
 }
 
-struct Walk {
+struct SnapshotScan {
     client: Client,
     query: String,
     page: i64,
@@ -58,7 +58,7 @@ struct Walk {
     runtime: Handle,
 }
 
-impl Iterator for Walk {
+impl Iterator for SnapshotScan {
     type Item = Result<(Key, Bytes), ReadError>;
 
     fn next(&mut self) -> Option<Self::Item> {
@@ -70,10 +70,10 @@ impl Iterator for Walk {
                     let copy = |row: &tokio_postgres::Row, n| Bytes::copy_from_slice(row.get::<_, &[u8]>(n));
                     self.read.extend(rows.iter().map(|row| (copy(row, 0), copy(row, 1))));
                     if i64::try_from(rows.len()).is_ok_and(|count| count == self.page) {
-                        self.from = self.read.back().map(|(key, _)| after(key));
+                        self.from = self.read.back().map(|(key, _)| successor(key));
                     }
                 }
-                Err(error) => return Some(Err(away(error))),
+                Err(error) => return Some(Err(unavailable(error))),
             }
         }
         self.read.pop_front().map(Ok)

@@ -13,7 +13,7 @@ use tokio_postgres::Client;
 use tokio_postgres::error::SqlState;
 
 use super::line::connect;
-use super::url::{Target, reason};
+use super::url::{ConnectionTarget, reason};
 use crate::engine::OpenError;
 
 /// The format that this program makes and reads.
@@ -41,7 +41,7 @@ const FORGET_WRITERS: &str = "DELETE FROM postrider_writers WHERE seen < now() -
 
 /// What is to be done with the database.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum Use {
+pub(crate) enum OpenMode {
     /// A node works on it.
     Serve,
     /// A copy goes into it.
@@ -51,13 +51,13 @@ pub(crate) enum Use {
 }
 
 /// Makes the tables where there are none, and looks whose they are.
-pub(crate) async fn prepare(target: &Target, cluster: &str, purpose: Use) -> Result<(), OpenError> {
+pub(crate) async fn prepare(target: &ConnectionTarget, cluster: &str, purpose: OpenMode) -> Result<(), OpenError> {
     let refused = |what: String| OpenError::Database { database: target.shown.clone(), what };
-    let client = connect(target).await.map_err(|error| refused(advice(&error)))?;
-    let failed = |error: tokio_postgres::Error| refused(advice(&error));
+    let client = connect(target).await.map_err(|error| refused(explain_error(&error)))?;
+    let failed = |error: tokio_postgres::Error| refused(explain_error(&error));
     let found = match installation(&client).await.map_err(failed)? {
         Some(found) => found,
-        None if purpose == Use::CopyFrom => {
+        None if purpose == OpenMode::CopyFrom => {
             return Err(refused("there is no postrider store in it".to_owned()));
         }
         None => {
@@ -71,7 +71,7 @@ pub(crate) async fn prepare(target: &Target, cluster: &str, purpose: Use) -> Res
             installation(&client).await.map_err(failed)?.unwrap_or_default()
         }
     };
-    judge(&found, target, cluster, purpose)?;
+    check_installation(&found, target, cluster, purpose)?;
     client.batch_execute(FORGET_WRITERS).await.map_err(failed)
 }
 
@@ -84,11 +84,11 @@ async fn installation(client: &Client) -> Result<Option<Vec<(String, String)>>, 
     }
 }
 
-async fn create(client: &Client, cluster: &str, purpose: Use) -> Result<(), tokio_postgres::Error> {
+async fn create(client: &Client, cluster: &str, purpose: OpenMode) -> Result<(), tokio_postgres::Error> {
     client.batch_execute("BEGIN").await?;
     client.batch_execute(TABLES).await?;
     let mut facts = vec![("format", FORMAT.to_string()), ("cluster", cluster.to_owned())];
-    if purpose == Use::CopyInto {
+    if purpose == OpenMode::CopyInto {
         facts.push((COPYING, "yes".to_owned()));
     }
     for (name, value) in facts {
@@ -109,39 +109,36 @@ async fn create(client: &Client, cluster: &str, purpose: Use) -> Result<(), toki
 const COPYING: &str = "copying";
 
 /// A copy into the database has come to its end.
-pub(crate) async fn copied(client: &Client) -> Result<(), tokio_postgres::Error> {
+pub(crate) async fn finish_copy(client: &Client) -> Result<(), tokio_postgres::Error> {
     client.execute("DELETE FROM postrider_installation WHERE name = $1", &[&COPYING]).await.map(drop)
 }
 
 fn is_made_already(error: &tokio_postgres::Error) -> bool {
-    matches!(
-        error.code(),
-        Some(&SqlState::DUPLICATE_TABLE | &SqlState::UNIQUE_VIOLATION | &SqlState::DUPLICATE_OBJECT)
-    )
+    matches!(error.code(), Some(&SqlState::DUPLICATE_TABLE | &SqlState::UNIQUE_VIOLATION | &SqlState::DUPLICATE_OBJECT))
 }
 
-fn judge(found: &[(String, String)], target: &Target, cluster: &str, purpose: Use) -> Result<(), OpenError> {
+fn check_installation(
+    found: &[(String, String)],
+    target: &ConnectionTarget,
+    cluster: &str,
+    purpose: OpenMode,
+) -> Result<(), OpenError> {
     let fact = |wanted: &str| found.iter().find(|(name, _)| name == wanted).map(|(_, value)| value.as_str());
     let database = target.shown.clone();
     match fact("format").map(str::parse) {
         Some(Ok(FORMAT)) => {}
         other => {
-            let found =
-                other.map_or_else(|| "none".to_owned(), |_| fact("format").unwrap_or("none").to_owned());
+            let found = other.map_or_else(|| "none".to_owned(), |_| fact("format").unwrap_or("none").to_owned());
             return Err(OpenError::NewerDatabase { database, found, known: FORMAT });
         }
     }
     let owner = fact("cluster").unwrap_or_default();
     if owner != cluster {
-        return Err(OpenError::OtherCluster {
-            database,
-            found: owner.to_owned(),
-            wanted: cluster.to_owned(),
-        });
+        return Err(OpenError::OtherCluster { database, found: owner.to_owned(), wanted: cluster.to_owned() });
     }
     match (purpose, fact(COPYING).is_some()) {
-        (Use::Serve | Use::CopyFrom, true) => Err(OpenError::HalfCopied(database)),
-        (Use::CopyInto, false) => Err(OpenError::Database {
+        (OpenMode::Serve | OpenMode::CopyFrom, true) => Err(OpenError::HalfCopied(database)),
+        (OpenMode::CopyInto, false) => Err(OpenError::Database {
             database,
             what: "there is a store in it: a copy goes into an empty database".to_owned(),
         }),
@@ -150,7 +147,7 @@ fn judge(found: &[(String, String)], target: &Target, cluster: &str, purpose: Us
 }
 
 /// What the database said, and what to do about it where that is known.
-fn advice(error: &tokio_postgres::Error) -> String {
+fn explain_error(error: &tokio_postgres::Error) -> String {
     let said = reason(error);
     let todo = match error.code() {
         Some(&SqlState::INVALID_PASSWORD | &SqlState::INVALID_AUTHORIZATION_SPECIFICATION) => {

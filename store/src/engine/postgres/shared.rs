@@ -15,7 +15,7 @@ use tokio::sync::watch;
 use mail::outage::Outage;
 use tokio::time::Instant;
 
-use crate::engine::{Health, State};
+use crate::engine::{Health, StoreState};
 
 /// The first pause between two tries to connect …
 const PAUSE_MIN: Duration = Duration::from_millis(20);
@@ -46,7 +46,7 @@ impl Streak {
     }
 
     /// A try failed: waits; shorter, when the database comes back meanwhile, but each time it does, less so.
-    pub(crate) async fn pause(&mut self, shared: &Shared) {
+    pub(crate) async fn pause(&mut self, shared: &DatabaseState) {
         self.failures = self.failures.saturating_add(1);
         let whole = pause_after(self.failures);
         let least = if self.woken == 0 { Duration::ZERO } else { pause_after(self.woken).min(whole) };
@@ -61,13 +61,13 @@ impl Streak {
 }
 
 /// Counters and state.
-pub(crate) struct Shared {
+pub(crate) struct DatabaseState {
     /// How often the database came back since the start.
     returns: watch::Sender<u64>,
     groups: AtomicU64,
     commits: AtomicU64,
     conflicts: AtomicU64,
-    state: Mutex<State>,
+    state: Mutex<StoreState>,
     outage: Mutex<Outage>,
     /// Reads fail since the last that succeeded.
     reads_fail: AtomicBool,
@@ -76,7 +76,7 @@ pub(crate) struct Shared {
     closing: AtomicBool,
 }
 
-impl Default for Shared {
+impl Default for DatabaseState {
     fn default() -> Self {
         Self {
             returns: watch::Sender::default(),
@@ -93,8 +93,8 @@ impl Default for Shared {
     }
 }
 
-impl Shared {
-    fn state(&self) -> MutexGuard<'_, State> {
+impl DatabaseState {
+    fn state(&self) -> MutexGuard<'_, StoreState> {
         self.state.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
@@ -103,7 +103,7 @@ impl Shared {
     }
 
     /// A name that no other writer has.
-    pub(crate) fn unique(&self) -> [u8; 16] {
+    pub(crate) fn random_id(&self) -> [u8; 16] {
         let mut name = [0; 16];
         // It fails on no system that has booted; a name of zeros would only be one more mark to wait for.
         let _ = aws_lc_rs::rand::fill(&mut name);
@@ -115,19 +115,18 @@ impl Shared {
         *self.returns.borrow()
     }
 
-    pub(crate) fn committed(&self, commits: usize, conflicts: usize) {
+    pub(crate) fn record_commits(&self, commits: usize, conflicts: usize) {
         self.groups.fetch_add(1, Ordering::Relaxed);
         self.commits.fetch_add(commits as u64, Ordering::Relaxed);
         self.conflicts.fetch_add(conflicts as u64, Ordering::Relaxed);
         *self.committed_at.lock().unwrap_or_else(PoisonError::into_inner) = Some(Instant::now());
-        self.is_back();
+        self.mark_available();
     }
 
     /// It was written to.
-    pub(crate) fn is_back(&self) {
-        let was_away = std::mem::take(&mut *self.state()) != State::Healthy;
-        let reads_failed =
-            self.reads_fail.load(Ordering::Relaxed) && self.reads_fail.swap(false, Ordering::Relaxed);
+    pub(crate) fn mark_available(&self) {
+        let was_away = std::mem::take(&mut *self.state()) != StoreState::Healthy;
+        let reads_failed = self.reads_fail.load(Ordering::Relaxed) && self.reads_fail.swap(false, Ordering::Relaxed);
         if was_away {
             self.returns.send_modify(|count| *count += 1);
         }
@@ -144,7 +143,7 @@ impl Shared {
 
     /// A lane's try failed. It is its own trouble, and not the node's, while others commit. Returns whether it is the
     /// node's.
-    pub(crate) fn is_away(&self, why: &Arc<str>, streak: &Streak) -> bool {
+    pub(crate) fn mark_unavailable(&self, why: &Arc<str>, streak: &Streak) -> bool {
         let committed_at = *self.committed_at.lock().unwrap_or_else(PoisonError::into_inner);
         if committed_at.is_some_and(|at| at > streak.began && at.elapsed() < LATELY) {
             tracing::debug!(%why, "a connection that writes failed, while others commit");
@@ -155,7 +154,7 @@ impl Shared {
     }
 
     fn nobody_writes(&self, why: &Arc<str>) {
-        *self.state() = State::Away(Arc::clone(why));
+        *self.state() = StoreState::Away(Arc::clone(why));
         if let Some(notice) = self.outage().failed(self.began.elapsed()) {
             let since_s = notice.lasts.as_secs();
             tracing::warn!(%why, since_s, "the database does not answer: nothing is accepted until it does");
@@ -172,23 +171,22 @@ impl Shared {
 
     /// A read got an answer.
     pub(crate) fn was_read(&self) {
-        let failed =
-            self.reads_fail.load(Ordering::Relaxed) && self.reads_fail.swap(false, Ordering::Relaxed);
-        if failed && *self.state() == State::Healthy {
+        let failed = self.reads_fail.load(Ordering::Relaxed) && self.reads_fail.swap(false, Ordering::Relaxed);
+        if failed && *self.state() == StoreState::Healthy {
             self.answered();
         }
     }
 
     /// Whether the log tells of an outage: nobody can write, or nobody can read.
     pub(crate) fn has_outage(&self) -> bool {
-        self.reads_fail.load(Ordering::Relaxed) || matches!(*self.state(), State::Away(_))
+        self.reads_fail.load(Ordering::Relaxed) || matches!(*self.state(), StoreState::Away(_))
     }
 
     /// It does not answer yet: the log says so again when it is time.
     pub(crate) fn is_still_away(&self, why: &str) {
         let state = self.state().clone();
         match state {
-            State::Away(why) => self.nobody_writes(&why),
+            StoreState::Away(why) => self.nobody_writes(&why),
             _ if self.reads_fail.load(Ordering::Relaxed) => self.read_failed(why),
             _ => {}
         }
@@ -201,12 +199,12 @@ impl Shared {
         }
     }
 
-    pub(crate) fn is_full(&self) {
+    pub(crate) fn mark_full(&self) {
         let mut state = self.state();
-        if *state != State::Full {
+        if *state != StoreState::Full {
             tracing::error!("the database's disk is full");
         }
-        *state = State::Full;
+        *state = StoreState::Full;
     }
 
     pub(crate) fn close(&self) {
@@ -241,18 +239,18 @@ mod tests {
 
     #[tokio::test(start_paused = true)]
     async fn the_first_that_gets_through_wakes_the_others_and_less_so_each_time() {
-        let (shared, start) = (Shared::default(), Instant::now());
+        let (shared, start) = (DatabaseState::default(), Instant::now());
         let mut streak = Streak::new();
         streak.failures = 5;
-        shared.is_away(&"gone".into(), &streak);
-        tokio::join!(streak.pause(&shared), async { shared.is_back() });
+        shared.mark_unavailable(&"gone".into(), &streak);
+        tokio::join!(streak.pause(&shared), async { shared.mark_available() });
         assert_eq!(start.elapsed(), Duration::ZERO);
         // It fails all the same, and others go on committing.
         let mut floors = Vec::new();
         for _ in 0..6 {
             let start = Instant::now();
             shared.nobody_writes(&"gone".into());
-            tokio::join!(streak.pause(&shared), async { shared.is_back() });
+            tokio::join!(streak.pause(&shared), async { shared.mark_available() });
             floors.push(start.elapsed().as_millis());
         }
         assert_eq!(floors, [20, 40, 80, 160, 250, 250]);
@@ -260,26 +258,26 @@ mod tests {
 
     #[tokio::test(start_paused = true)]
     async fn a_lane_that_fails_while_others_commit_closes_nothing() {
-        let (shared, streak) = (Shared::default(), Streak::new());
+        let (shared, streak) = (DatabaseState::default(), Streak::new());
         tokio::time::advance(Duration::from_millis(10)).await;
-        shared.committed(1, 0);
-        shared.is_away(&"refused".into(), &streak);
-        assert_eq!(shared.health().state, State::Healthy);
+        shared.record_commits(1, 0);
+        shared.mark_unavailable(&"refused".into(), &streak);
+        assert_eq!(shared.health().state, StoreState::Healthy);
         tokio::time::advance(LATELY).await;
-        shared.is_away(&"refused".into(), &streak);
-        assert!(matches!(shared.health().state, State::Away(_)));
+        shared.mark_unavailable(&"refused".into(), &streak);
+        assert!(matches!(shared.health().state, StoreState::Away(_)));
     }
 
     #[tokio::test]
     async fn reads_that_fail_are_an_outage_that_closes_nothing() {
-        let shared = Shared::default();
+        let shared = DatabaseState::default();
         shared.read_failed("refused");
         assert!(shared.has_outage());
-        assert_eq!(shared.health().state, State::Healthy);
+        assert_eq!(shared.health().state, StoreState::Healthy);
         shared.was_read();
         assert!(!shared.has_outage());
         shared.read_failed("refused");
-        shared.committed(1, 0);
+        shared.record_commits(1, 0);
         assert!(!shared.has_outage());
     }
 }

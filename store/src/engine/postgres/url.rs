@@ -23,7 +23,7 @@ const SILENCE_MAX: Duration = Duration::from_secs(10);
 
 /// A database, and how to reach it.
 #[derive(Clone)]
-pub(crate) struct Target {
+pub(crate) struct ConnectionTarget {
     /// For the client.
     pub(crate) config: tokio_postgres::Config,
     /// TLS with the server's name checked; none is plain text.
@@ -34,13 +34,13 @@ pub(crate) struct Target {
 
 /// What the URL says of TLS.
 #[derive(Default)]
-struct Wanted {
+struct TlsOptions {
     mode: Option<String>,
     roots: Option<String>,
 }
 
 /// Reads a URL.
-pub(crate) fn parse(url: &str, application: &str) -> Result<Target, OpenError> {
+pub(crate) fn parse(url: &str, application: &str) -> Result<ConnectionTarget, OpenError> {
     let (rest, wanted) = without_tls(url)?;
     let mut config: tokio_postgres::Config = rest.parse().map_err(|error: tokio_postgres::Error| {
         OpenError::Url(format!("{}: write postgres://USER:PASSWORD@HOST:PORT/DATABASE", reason(&error)))
@@ -50,9 +50,9 @@ pub(crate) fn parse(url: &str, application: &str) -> Result<Target, OpenError> {
     }
     let tls = match wanted.mode.as_deref() {
         Some("disable") => None,
-        Some("verify-full") => Some(verifying(wanted.roots.as_deref())?),
-        None if config.get_hosts().iter().all(is_here) => None,
-        None => Some(verifying(wanted.roots.as_deref())?),
+        Some("verify-full") => Some(verifying_config(wanted.roots.as_deref())?),
+        None if config.get_hosts().iter().all(is_local) => None,
+        None => Some(verifying_config(wanted.roots.as_deref())?),
         Some(other) => {
             return Err(OpenError::Url(format!(
                 "sslmode={other} does not check who answers: write sslmode=verify-full (with sslrootcert=FILE \
@@ -65,13 +65,13 @@ pub(crate) fn parse(url: &str, application: &str) -> Result<Target, OpenError> {
     config.target_session_attrs(TargetSessionAttrs::ReadWrite);
     config.connect_timeout(CONNECT_TIMEOUT).tcp_user_timeout(SILENCE_MAX).keepalives_idle(SILENCE_MAX);
     config.application_name(application);
-    let shown = shown(&config);
-    Ok(Target { config, tls, shown })
+    let shown = display_name(&config);
+    Ok(ConnectionTarget { config, tls, shown })
 }
 
 /// Takes out what the client library does not know.
-fn without_tls(url: &str) -> Result<(String, Wanted), OpenError> {
-    let mut wanted = Wanted::default();
+fn without_tls(url: &str) -> Result<(String, TlsOptions), OpenError> {
+    let mut wanted = TlsOptions::default();
     let Some((base, query)) = url.split_once('?') else { return Ok((url.to_owned(), wanted)) };
     let mut kept = Vec::new();
     for pair in query.split('&') {
@@ -90,7 +90,7 @@ fn without_tls(url: &str) -> Result<(String, Wanted), OpenError> {
     Ok((rest, wanted))
 }
 
-fn is_here(host: &Host) -> bool {
+fn is_local(host: &Host) -> bool {
     match host {
         Host::Tcp(name) => name == "localhost" || name.parse().is_ok_and(|ip: IpAddr| ip.is_loopback()),
         Host::Unix(_) => true,
@@ -98,13 +98,12 @@ fn is_here(host: &Host) -> bool {
 }
 
 /// Certificates are checked against a file, or against the public roots.
-fn verifying(roots_file: Option<&str>) -> Result<ClientConfig, OpenError> {
+fn verifying_config(roots_file: Option<&str>) -> Result<ClientConfig, OpenError> {
     let mut roots = RootCertStore::empty();
     match roots_file {
         None | Some("system") => roots.extend(webpki_roots::TLS_SERVER_ROOTS.iter().cloned()),
         Some(file) => {
-            let wrong =
-                |error: &dyn std::fmt::Display| OpenError::Url(format!("sslrootcert {file}: {error}"));
+            let wrong = |error: &dyn std::fmt::Display| OpenError::Url(format!("sslrootcert {file}: {error}"));
             let read = CertificateDer::pem_file_iter(Path::new(file)).map_err(|error| wrong(&error))?;
             for certificate in read {
                 let certificate = certificate.map_err(|error| wrong(&error))?;
@@ -122,7 +121,7 @@ fn verifying(roots_file: Option<&str>) -> Result<ClientConfig, OpenError> {
     Ok(builder.with_root_certificates(roots).with_no_client_auth())
 }
 
-fn shown(config: &tokio_postgres::Config) -> String {
+fn display_name(config: &tokio_postgres::Config) -> String {
     let hosts = config.get_hosts().iter().enumerate().map(|(n, host)| {
         let port = config.get_ports().get(n).or(config.get_ports().first()).copied().unwrap_or(5432);
         match host {
@@ -150,7 +149,7 @@ pub(crate) fn reason(error: &tokio_postgres::Error) -> String {
 mod tests {
     use super::*;
 
-    fn parsed(url: &str) -> Result<Target, OpenError> {
+    fn parsed(url: &str) -> Result<ConnectionTarget, OpenError> {
         parse(url, "test")
     }
 
@@ -175,8 +174,7 @@ mod tests {
             let error = parsed(wrong).err().map(|error| error.to_string());
             assert!(error.is_some_and(|text| text.starts_with("[store] url: ")), "{wrong}");
         }
-        let target =
-            parsed("postgres://u:geheim@db1.example:5433,db2.example/mail?application_name=x").unwrap();
+        let target = parsed("postgres://u:geheim@db1.example:5433,db2.example/mail?application_name=x").unwrap();
         assert_eq!(target.shown, "db1.example:5433,db2.example:5432/mail");
         let missing = parsed("postgres://u@db.example/m?sslrootcert=%2Fno%2Fsuch").err().unwrap().to_string();
         assert!(missing.contains("sslrootcert /no/such"), "{missing}");

@@ -29,7 +29,7 @@ pub(crate) const PIECES_MAX: usize = AHEAD_BYTES_MAX as usize / ZEROS.len();
 
 /// How far the newest segment was written, and how far ahead it should be.
 #[derive(Debug)]
-pub(crate) struct Ahead {
+pub(crate) struct ZeroFill {
     /// False where every write goes to new blocks, whatever was there.
     pays: bool,
     /// Everything before this was written at least once.
@@ -38,7 +38,7 @@ pub(crate) struct Ahead {
     group_bytes: u64,
 }
 
-impl Ahead {
+impl ZeroFill {
     /// For a new segment; `pays` where a write goes to the blocks that its place has.
     pub(crate) fn new(pays: bool) -> Self {
         Self { pays, to: 0, group_bytes: 0 }
@@ -81,7 +81,7 @@ mod tests {
     const ROOM: u64 = 64 << 20;
 
     /// Groups of one size, back to back: how many came with zeros, and those zeros' bytes.
-    fn write(ahead: &mut Ahead, size_bytes: u64, groups: u64) -> (usize, u64) {
+    fn write(ahead: &mut ZeroFill, size_bytes: u64, groups: u64) -> (usize, u64) {
         let zeros = (1..=groups).map(|n| {
             let pieces = ahead.zeros_after(size_bytes, n * size_bytes, ROOM);
             pieces.map(|piece| piece.len() as u64).sum::<u64>()
@@ -92,14 +92,14 @@ mod tests {
 
     #[test]
     fn one_small_group_of_many_takes_zeros_along() {
-        let (with_zeros, bytes) = write(&mut Ahead::new(true), 1 << 10, 1000);
+        let (with_zeros, bytes) = write(&mut ZeroFill::new(true), 1 << 10, 1000);
         assert!((16..40).contains(&with_zeros), "{with_zeros}");
         assert!(bytes <= (1000 + GROUPS_AHEAD) << 10, "{bytes}");
     }
 
     #[test]
     fn large_groups_go_without() {
-        let mut ahead = Ahead::new(true);
+        let mut ahead = ZeroFill::new(true);
         write(&mut ahead, 1 << 20, 10);
         ahead.cut(0);
         assert_eq!(write(&mut ahead, 1 << 20, 50), (0, 0));
@@ -107,27 +107,26 @@ mod tests {
 
     #[test]
     fn a_small_group_among_large_ones_takes_few_along() {
-        let mut ahead = Ahead::new(true);
+        let mut ahead = ZeroFill::new(true);
         let (mut end, mut written, mut zeros) = (0, 0, 0);
         for n in 0..1000 {
             let size_bytes = if n % 9 == 0 { 1 << 20 } else { 1 << 10 };
             end += size_bytes;
             written += size_bytes;
-            zeros +=
-                ahead.zeros_after(size_bytes, end, u64::MAX).map(|piece| piece.len() as u64).sum::<u64>();
+            zeros += ahead.zeros_after(size_bytes, end, u64::MAX).map(|piece| piece.len() as u64).sum::<u64>();
         }
         assert!(zeros * 5 < written, "{zeros} zeros, {written} bytes");
     }
 
     #[test]
     fn where_files_are_copied_on_write_there_are_none() {
-        assert_eq!(write(&mut Ahead::new(false), 1 << 10, 1000), (0, 0));
+        assert_eq!(write(&mut ZeroFill::new(false), 1 << 10, 1000), (0, 0));
     }
 
     #[test]
     fn zeros_stay_in_the_room_set_aside_and_what_was_cut_off_is_written_again() {
-        let mut ahead = Ahead::new(true);
-        let bytes = |ahead: &mut Ahead, end, allocated| -> usize {
+        let mut ahead = ZeroFill::new(true);
+        let bytes = |ahead: &mut ZeroFill, end, allocated| -> usize {
             ahead.zeros_after(4096, end, allocated).map(|piece| piece.len()).sum()
         };
         assert_eq!(bytes(&mut ahead, 4096, 5000), 904);

@@ -23,12 +23,12 @@ use std::sync::atomic::Ordering;
 
 use bytes::Bytes;
 
-use super::record::{Entries, Entry, encode_row};
-use super::shared::Shared;
-use super::{LOCK_FILE, Redb};
+use super::record::{LogEntries, LogEntry, encode_row};
+use super::shared::EngineState;
+use super::{LOCK_FILE, RedbEngine};
 use crate::engine::{
-    BODY_BYTES_MAX, BackupError, Batch, CommitError, KEY_BYTES_MAX, Key, Options, Order, Progress, ReadError,
-    private,
+    BODY_BYTES_MAX, BackupError, BackupProgress, Batch, CommitError, KEY_BYTES_MAX, Key, ReadError, RedbOptions,
+    ScanOrder, private,
 };
 
 /// There while a restore is under way.
@@ -46,33 +46,33 @@ const BLOCK_BYTES: usize = 256 << 10;
 const RESTORE_BATCH_BYTES: usize = 4 << 20;
 
 /// Rows and bodies from anywhere.
-pub(crate) type Rows = Box<dyn Iterator<Item = Result<(Key, Bytes), ReadError>> + Send>;
+pub(crate) type RowIterator = Box<dyn Iterator<Item = Result<(Key, Bytes), ReadError>> + Send>;
 
 /// Keeps segments from being removed while it lives.
-pub(super) struct Pin(pub(super) Arc<Shared>);
+pub(super) struct SegmentPin(pub(super) Arc<EngineState>);
 
-impl Pin {
-    pub(super) fn new(shared: &Arc<Shared>) -> Self {
+impl SegmentPin {
+    pub(super) fn new(shared: &Arc<EngineState>) -> Self {
         shared.pins.fetch_add(1, Ordering::SeqCst);
         Self(Arc::clone(shared))
     }
 }
 
-impl Drop for Pin {
+impl Drop for SegmentPin {
     fn drop(&mut self) {
         self.0.pins.fetch_sub(1, Ordering::SeqCst);
     }
 }
 
-impl Redb {
+impl RedbEngine {
     /// Writes a backup of what is committed now.
     pub(crate) async fn backup(
         &self,
         file: &Path,
-        progress: impl FnMut(Progress) + Send + 'static,
-    ) -> Result<Progress, BackupError> {
+        progress: impl FnMut(BackupProgress) + Send + 'static,
+    ) -> Result<BackupProgress, BackupError> {
         let file = file.to_owned();
-        let everything = self.everything().await?;
+        let everything = self.read_all().await?;
         let work = tokio::task::spawn_blocking(move || {
             let (rows, bodies) = everything()?;
             write(&file, rows, bodies, progress)
@@ -82,20 +82,20 @@ impl Redb {
 
     /// All rows and all bodies that are committed now, in key order; to be called, and read, on a thread
     /// that may block.
-    pub(crate) async fn everything(
+    pub(crate) async fn read_all(
         &self,
-    ) -> Result<impl FnOnce() -> Result<(Rows, Rows), ReadError> + Send + use<>, CommitError> {
-        let pin = Pin::new(&self.shared);
+    ) -> Result<impl FnOnce() -> Result<(RowIterator, RowIterator), ReadError> + Send + use<>, CommitError> {
+        let pin = SegmentPin::new(&self.shared);
         self.flush().await?;
         Ok(move || {
-            let base = pin.0.base();
+            let base = pin.0.index_snapshot();
             let all = Bytes::new()..Bytes::from(vec![0xFF; KEY_BYTES_MAX + 1]);
-            let rows: Rows = Box::new(base.rows(&all, Order::Ascending)?);
-            let bodies = base.places()?.map(move |entry| {
+            let rows: RowIterator = Box::new(base.rows(&all, ScanOrder::Ascending)?);
+            let bodies = base.body_locations()?.map(move |entry| {
                 let (key, place) = entry?;
                 Ok((key, pin.0.segments.read(place)?))
             });
-            Ok((rows, Box::new(bodies) as Rows))
+            Ok((rows, Box::new(bodies) as RowIterator))
         })
     }
 }
@@ -103,10 +103,10 @@ impl Redb {
 /// Writes a backup file from rows and bodies in key order.
 pub(crate) fn write(
     path: &Path,
-    rows: Rows,
-    bodies: Rows,
-    progress: impl FnMut(Progress),
-) -> Result<Progress, BackupError> {
+    rows: RowIterator,
+    bodies: RowIterator,
+    progress: impl FnMut(BackupProgress),
+) -> Result<BackupProgress, BackupError> {
     if path.exists() {
         return Err(BackupError::io(path, std::io::ErrorKind::AlreadyExists));
     }
@@ -116,8 +116,7 @@ pub(crate) fn write(
     let result = write_partial(&partial, rows, bodies, progress);
     let finished = result.and_then(|done| {
         std::fs::rename(&partial, path).map_err(|error| BackupError::io(path, error))?;
-        let directory =
-            path.parent().filter(|parent| !parent.as_os_str().is_empty()).unwrap_or(Path::new("."));
+        let directory = path.parent().filter(|parent| !parent.as_os_str().is_empty()).unwrap_or(Path::new("."));
         let synced = File::open(directory).and_then(|directory| directory.sync_all());
         synced.map_err(|error| BackupError::io(directory, error))?;
         Ok(done)
@@ -130,10 +129,10 @@ pub(crate) fn write(
 
 fn write_partial(
     path: &Path,
-    rows: Rows,
-    bodies: Rows,
-    mut progress: impl FnMut(Progress),
-) -> Result<Progress, BackupError> {
+    rows: RowIterator,
+    bodies: RowIterator,
+    mut progress: impl FnMut(BackupProgress),
+) -> Result<BackupProgress, BackupError> {
     let failed = |error| BackupError::io(path, error);
     let mut out = BufWriter::with_capacity(BLOCK_BYTES, private::create_file(path).map_err(failed)?);
     let mut header = Vec::with_capacity(HEADER_BYTES);
@@ -141,7 +140,7 @@ fn write_partial(
     header.extend_from_slice(&BACKUP_FORMAT.to_le_bytes());
     header.extend_from_slice(&crc32fast::hash(&header).to_le_bytes());
     out.write_all(&header).map_err(failed)?;
-    let mut done = Progress { bytes: header.len() as u64, ..Progress::default() };
+    let mut done = BackupProgress { bytes: header.len() as u64, ..BackupProgress::default() };
     let mut block = Vec::with_capacity(BLOCK_BYTES);
     for row in rows {
         let (key, value) = row?;
@@ -190,14 +189,14 @@ fn write_block(out: &mut impl Write, kind: u8, parts: &[&[u8]]) -> std::io::Resu
 const BLOCK_HEADER_BYTES: u64 = 9;
 
 /// A backup file being read, block by block.
-struct Reader {
+struct BackupReader {
     path: PathBuf,
     input: BufReader<File>,
     at: u64,
     left: u64,
 }
 
-impl Reader {
+impl BackupReader {
     fn open(path: &Path) -> Result<Self, BackupError> {
         let failed = |error| BackupError::io(path, error);
         let file = File::open(path).map_err(failed)?;
@@ -211,11 +210,7 @@ impl Reader {
         }
         match content.last_chunk().map(|format| u32::from_le_bytes(*format)) {
             Some(BACKUP_FORMAT) => Ok(reader),
-            found => Err(BackupError::Newer {
-                file: path.to_owned(),
-                found: found.unwrap_or(0),
-                known: BACKUP_FORMAT,
-            }),
+            found => Err(BackupError::Newer { file: path.to_owned(), found: found.unwrap_or(0), known: BACKUP_FORMAT }),
         }
     }
 
@@ -255,29 +250,28 @@ impl Reader {
     /// Every block in order, up to the end, whose counts must be right.
     fn read(
         &mut self,
-        mut take: impl FnMut(Item) -> Result<(), BackupError>,
-    ) -> Result<Progress, BackupError> {
-        let mut done = Progress::default();
+        mut take: impl FnMut(BackupItem) -> Result<(), BackupError>,
+    ) -> Result<BackupProgress, BackupError> {
+        let mut done = BackupProgress::default();
         loop {
             let (kind, content) = self.block()?;
             match kind {
                 ROWS => {
-                    for entry in Entries::new(&content, 0, 0) {
-                        let Ok(Entry::Row { key, value: Some(value) }) = entry else {
+                    for entry in LogEntries::new(&content, 0, 0) {
+                        let Ok(LogEntry::Row { key, value: Some(value) }) = entry else {
                             return Err(self.damaged("a row makes no sense"));
                         };
                         done.rows += 1;
-                        take(Item::Row(content.slice_ref(key), content.slice_ref(value)))?;
+                        take(BackupItem::Row(content.slice_ref(key), content.slice_ref(value)))?;
                     }
                 }
                 BODY => {
-                    let key_bytes =
-                        content.first_chunk().map_or(0, |size| usize::from(u16::from_le_bytes(*size)));
+                    let key_bytes = content.first_chunk().map_or(0, |size| usize::from(u16::from_le_bytes(*size)));
                     if content.len() < 2 + key_bytes {
                         return Err(self.damaged("a body makes no sense"));
                     }
                     done.bodies += 1;
-                    take(Item::Body(content.slice(2..2 + key_bytes), content.slice(2 + key_bytes..)))?;
+                    take(BackupItem::Body(content.slice(2..2 + key_bytes), content.slice(2 + key_bytes..)))?;
                 }
                 END => {
                     let counts = [done.rows.to_le_bytes(), done.bodies.to_le_bytes()].concat();
@@ -293,7 +287,7 @@ impl Reader {
     }
 }
 
-enum Item {
+enum BackupItem {
     Row(Key, Bytes),
     Body(Key, Bytes),
 }
@@ -301,10 +295,10 @@ enum Item {
 /// Makes a directory from a backup, and writes `also` into it before anybody can open it.
 pub(crate) fn restore(
     file: &Path,
-    options: &Options,
+    options: &RedbOptions,
     also: Batch,
-    progress: impl FnMut(Progress) + Send,
-) -> Result<Progress, BackupError> {
+    progress: impl FnMut(BackupProgress) + Send,
+) -> Result<BackupProgress, BackupError> {
     let directory = options.directory.as_path();
     let failed = |error| BackupError::io(directory, error);
     private::create_directory(directory).map_err(failed)?;
@@ -313,8 +307,8 @@ pub(crate) fn restore(
     if found.any(|entry| !entry.is_ok_and(|entry| entry.file_name() == LOCK_FILE)) {
         return Err(BackupError::NotEmpty { directory: directory.to_owned() });
     }
-    let whole = Reader::open(file)?.read(|_| Ok(()))?;
-    let store = Redb::open(options)?;
+    let whole = BackupReader::open(file)?.read(|_| Ok(()))?;
+    let store = RedbEngine::open(options)?;
     let marker = directory.join(RESTORING_FILE);
     let marked = private::create_file(&marker).and_then(|marker| marker.sync_all());
     marked.and_then(|()| File::open(directory)?.sync_all()).map_err(failed)?;
@@ -332,28 +326,29 @@ pub(crate) fn restore(
         load.join().unwrap_or_else(|_| Err(BackupError::io(directory, std::io::ErrorKind::Other)))
     })?;
     if loaded != whole {
-        return Err(BackupError::Damaged {
-            file: file.to_owned(),
-            what: "it changed while it was read".into(),
-        });
+        return Err(BackupError::Damaged { file: file.to_owned(), what: "it changed while it was read".into() });
     }
     let unmarked = std::fs::remove_file(&marker).and_then(|()| File::open(directory)?.sync_all());
     unmarked.map_err(failed)?;
     Ok(loaded)
 }
 
-fn load(file: &Path, store: &Redb, mut progress: impl FnMut(Progress)) -> Result<Progress, BackupError> {
-    let mut done = Progress::default();
+fn load(
+    file: &Path,
+    store: &RedbEngine,
+    mut progress: impl FnMut(BackupProgress),
+) -> Result<BackupProgress, BackupError> {
+    let mut done = BackupProgress::default();
     let mut batch = Batch::progress();
     let mut size_bytes = 0;
-    let result = Reader::open(file)?.read(|item| {
+    let result = BackupReader::open(file)?.read(|item| {
         match item {
-            Item::Row(key, value) => {
+            BackupItem::Row(key, value) => {
                 size_bytes += key.len() + value.len();
                 done.rows += 1;
                 batch.put(key, value);
             }
-            Item::Body(key, bytes) => {
+            BackupItem::Body(key, bytes) => {
                 size_bytes += key.len() + bytes.len();
                 done.bodies += 1;
                 batch.put_body(key, bytes);

@@ -11,25 +11,25 @@ use std::sync::Arc;
 
 use bytes::Bytes;
 
-use super::backup::Pin;
+use super::backup::SegmentPin;
 use super::caught::caught;
-use super::index::{Base, INDEX_FILE, LiveBySegment};
+use super::index::{INDEX_FILE, IndexSnapshot, LiveBySegment};
 use super::record::{SEGMENT_HEADER_BYTES, SegmentHeader, StoreId};
 use super::segments::{Segments, segment_file};
-use super::shared::Shared;
-use super::walk::{Step, Walk};
-use super::{Opening, Redb};
+use super::shared::EngineState;
+use super::walk::{SegmentReader, SegmentStep};
+use super::{OpenDirectory, RedbEngine};
 use crate::engine::check::Check;
 use crate::engine::{
-    CheckError, KEY_BYTES_MAX, Key, Object, OpenError, Options, Order, Progress, ReadError, Report,
+    BackupProgress, CheckError, KEY_BYTES_MAX, Key, Object, OpenError, ReadError, RedbOptions, Report, ScanOrder,
 };
-use crate::key::after;
+use crate::key::successor;
 
 /// Rows read at a time.
 const PAGE_ROWS: usize = 4096;
 
 /// Checks a directory that no process has open.
-pub(crate) fn check(options: &Options, progress: impl FnMut(Progress)) -> Result<Report, OpenError> {
+pub(crate) fn check(options: &RedbOptions, progress: impl FnMut(BackupProgress)) -> Result<Report, OpenError> {
     // Looking must not make a new store.
     let index_file = options.directory.join(INDEX_FILE);
     std::fs::metadata(&index_file).map_err(|error| OpenError::io(&index_file, error))?;
@@ -39,8 +39,8 @@ pub(crate) fn check(options: &Options, progress: impl FnMut(Progress)) -> Result
     })
 }
 
-fn read_all(options: &Options, mut progress: impl FnMut(Progress)) -> Result<Report, OpenError> {
-    let Opening { mut index, opened, segments, recovered, lock, .. } = Opening::read(options)?;
+fn read_all(options: &RedbOptions, mut progress: impl FnMut(BackupProgress)) -> Result<Report, OpenError> {
+    let OpenDirectory { mut index, opened, segments, recovered, lock, .. } = OpenDirectory::read(options)?;
     let mut check = Check::new(move |done| {
         progress(done);
         ControlFlow::Continue(())
@@ -55,9 +55,9 @@ fn read_all(options: &Options, mut progress: impl FnMut(Progress)) -> Result<Rep
         }
     }
     check_segments(&segments, opened.store, recovered.end.segment, report);
-    match index.base() {
+    match index.index_snapshot() {
         Ok(base) => {
-            let shared = Arc::new(Shared::new(recovered.table, base, segments, options.in_place));
+            let shared = Arc::new(EngineState::new(recovered.table, base, segments, options.in_place));
             // Nobody ends it.
             if check_rows(&shared, &mut check).is_ok() {
                 let _ = check_bodies(&shared, &opened.live, &mut check);
@@ -71,17 +71,17 @@ fn read_all(options: &Options, mut progress: impl FnMut(Progress)) -> Result<Rep
     Ok(check.report)
 }
 
-impl Redb {
+impl RedbEngine {
     /// Reads every row and body of the running store, as of one moment.
     pub(crate) async fn verify(
         &self,
-        progress: impl FnMut(Progress) -> ControlFlow<()> + Send + 'static,
+        progress: impl FnMut(BackupProgress) -> ControlFlow<()> + Send + 'static,
     ) -> Result<Report, CheckError> {
-        let pin = Pin::new(&self.shared);
+        let pin = SegmentPin::new(&self.shared);
         self.flush().await?;
         let work = tokio::task::spawn_blocking(move || {
             let mut check = Check::new(progress);
-            let base = pin.0.base();
+            let base = pin.0.index_snapshot();
             check_snapshot(&base, &pin.0.segments, &mut check)?;
             Ok(check.report)
         });
@@ -91,15 +91,15 @@ impl Redb {
 
 /// Goes on to the bodies when the rows cannot be read: an index that cannot be read is one problem.
 fn check_snapshot(
-    base: &Base,
+    base: &IndexSnapshot,
     segments: &Segments,
-    check: &mut Check<impl FnMut(Progress) -> ControlFlow<()>>,
+    check: &mut Check<impl FnMut(BackupProgress) -> ControlFlow<()>>,
 ) -> Result<(), CheckError> {
     let all = Bytes::new()..Bytes::from(vec![0xFF; KEY_BYTES_MAX + 1]);
     let damaged = |error: ReadError, report: &mut Report| {
         report.problem(Object::Index, INDEX_FILE, error.to_string());
     };
-    match base.rows(&all, Order::Ascending) {
+    match base.rows(&all, ScanOrder::Ascending) {
         Ok(rows) => {
             for row in rows {
                 match row {
@@ -113,7 +113,7 @@ fn check_snapshot(
         }
         Err(error) => damaged(error, &mut check.report),
     }
-    match base.places() {
+    match base.body_locations() {
         Ok(places) => {
             for entry in places {
                 match entry {
@@ -148,17 +148,12 @@ fn header(segments: &Segments, segment: u64) -> Result<SegmentHeader, String> {
     SegmentHeader::decode(&bytes).map_err(|fault| format!("its header is not whole ({fault:?})"))
 }
 
-fn check_segment(
-    segments: &Segments,
-    store: StoreId,
-    segment: u64,
-    report: &mut Report,
-) -> Result<(), String> {
+fn check_segment(segments: &Segments, store: StoreId, segment: u64, report: &mut Report) -> Result<(), String> {
     let mut sequence = header(segments, segment)?.first_sequence;
     let file = segments.file(segment).map_err(|error| error.to_string())?;
     let start = SEGMENT_HEADER_BYTES as u64;
-    let mut walk = Walk::new(&file, store, segment, start).map_err(|error| error.to_string())?;
-    while let Step::Group(header) = walk.step().map_err(|error| error.to_string())? {
+    let mut walk = SegmentReader::new(&file, store, segment, start).map_err(|error| error.to_string())?;
+    while let SegmentStep::Group(header) = walk.next_group().map_err(|error| error.to_string())? {
         if header.sequence != sequence {
             return Err(format!("at byte {} group {sequence} is missing", walk.group_at()));
         }
@@ -177,12 +172,12 @@ fn check_segment(
 }
 
 fn check_rows(
-    shared: &Shared,
-    check: &mut Check<impl FnMut(Progress) -> ControlFlow<()>>,
+    shared: &EngineState,
+    check: &mut Check<impl FnMut(BackupProgress) -> ControlFlow<()>>,
 ) -> Result<(), CheckError> {
     let mut range = Bytes::new()..Bytes::from(vec![0xFF; KEY_BYTES_MAX + 1]);
     loop {
-        let rows = match shared.scan_blocking(&range, Order::Ascending, PAGE_ROWS) {
+        let rows = match shared.scan_blocking(&range, ScanOrder::Ascending, PAGE_ROWS) {
             Ok(rows) => rows,
             Err(error) => {
                 check.report.problem(Object::Index, INDEX_FILE, error.to_string());
@@ -193,18 +188,18 @@ fn check_rows(
             check.row(at, row)?;
         }
         match rows.last() {
-            Some((last, _)) if rows.len() == PAGE_ROWS => range.start = after(last),
+            Some((last, _)) if rows.len() == PAGE_ROWS => range.start = successor(last),
             _ => return Ok(()),
         }
     }
 }
 
 fn check_bodies(
-    shared: &Shared,
+    shared: &EngineState,
     live: &LiveBySegment,
-    check: &mut Check<impl FnMut(Progress) -> ControlFlow<()>>,
+    check: &mut Check<impl FnMut(BackupProgress) -> ControlFlow<()>>,
 ) -> Result<(), CheckError> {
-    let base = shared.base();
+    let base = shared.index_snapshot();
     match check_base_bodies(shared, &base, live, check) {
         Err(CheckError::Read(error)) => {
             check.report.problem(Object::Index, INDEX_FILE, error.to_string());
@@ -214,7 +209,7 @@ fn check_bodies(
     // Those that only the table in memory knows.
     let young: Vec<Key> = shared.layers().active.bodies.keys().cloned().collect();
     for key in young {
-        if base.place(&key).is_ok_and(|place| place.is_none()) {
+        if base.body_location(&key).is_ok_and(|place| place.is_none()) {
             check_body(shared, &key, check)?;
         }
     }
@@ -222,13 +217,13 @@ fn check_bodies(
 }
 
 fn check_base_bodies(
-    shared: &Shared,
-    base: &Base,
+    shared: &EngineState,
+    base: &IndexSnapshot,
     live: &LiveBySegment,
-    check: &mut Check<impl FnMut(Progress) -> ControlFlow<()>>,
+    check: &mut Check<impl FnMut(BackupProgress) -> ControlFlow<()>>,
 ) -> Result<(), CheckError> {
     let mut counted = LiveBySegment::new();
-    for entry in base.places()? {
+    for entry in base.body_locations()? {
         let (key, place) = entry?;
         let counts = counted.entry(place.segment).or_default();
         counts.bodies += 1;
@@ -246,9 +241,9 @@ fn check_base_bodies(
 }
 
 fn check_body(
-    shared: &Shared,
+    shared: &EngineState,
     key: &Key,
-    check: &mut Check<impl FnMut(Progress) -> ControlFlow<()>>,
+    check: &mut Check<impl FnMut(BackupProgress) -> ControlFlow<()>>,
 ) -> Result<(), CheckError> {
     match shared.read_body(key) {
         Ok(Some(bytes)) => check.body(key, Ok(bytes)),

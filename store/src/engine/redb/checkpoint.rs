@@ -12,19 +12,19 @@ use std::time::Duration;
 use tokio::sync::{mpsc, oneshot};
 use tokio::time::Instant;
 
-use super::index::{Base, CheckpointFault, Index, LiveBySegment, Position};
-use super::reclaim::Reclaim;
-use super::shared::{Checkpointing, Shared};
-use super::space::Space;
-use super::table::Table;
-use super::writer::Command;
+use super::index::{CheckpointError, Index, IndexSnapshot, LiveBySegment, LogPosition};
+use super::reclaim::SegmentReclaimer;
+use super::shared::{CheckpointState, EngineState};
+use super::space::DiskSpace;
+use super::table::MemTable;
+use super::writer::WriterCommand;
 
 /// What the thread is asked to do.
 #[derive(Debug)]
-pub(crate) enum Job {
+pub(crate) enum CheckpointerJob {
     Checkpoint(CheckpointJob),
     /// The writer is through with a slice of moved bodies.
-    Moved {
+    RelocationDone {
         done: bool,
     },
 }
@@ -32,9 +32,9 @@ pub(crate) enum Job {
 /// A frozen table on its way to redb.
 #[derive(Debug)]
 pub(crate) struct CheckpointJob {
-    pub(crate) table: Arc<Table>,
+    pub(crate) table: Arc<MemTable>,
     /// Where the log went on when the table was frozen.
-    pub(crate) position: Position,
+    pub(crate) position: LogPosition,
     /// Who waits until everything up to there is in the index.
     pub(crate) waiting: Vec<oneshot::Sender<()>>,
 }
@@ -47,14 +47,14 @@ const CHECKPOINT_FREE_BYTES: u64 = 4 << 20;
 /// The thread's state.
 #[derive(Debug)]
 pub(crate) struct Checkpointer {
-    pub(crate) shared: Arc<Shared>,
-    pub(crate) space: Arc<Space>,
+    pub(crate) shared: Arc<EngineState>,
+    pub(crate) space: Arc<DiskSpace>,
     pub(crate) index: Index,
     pub(crate) live: LiveBySegment,
-    pub(crate) position: Position,
-    pub(crate) reclaim: Reclaim,
+    pub(crate) position: LogPosition,
+    pub(crate) reclaim: SegmentReclaimer,
     pub(crate) stuck: Option<CheckpointJob>,
-    pub(crate) writer: mpsc::WeakSender<Command>,
+    pub(crate) writer: mpsc::WeakSender<WriterCommand>,
     pub(crate) tick: Duration,
     /// Ticks between two checkpoints, and ticks since the last.
     pub(crate) interval_ticks: u32,
@@ -63,15 +63,15 @@ pub(crate) struct Checkpointer {
 
 impl Checkpointer {
     /// Works until the writer has ended.
-    pub(crate) fn run(mut self, jobs: &Receiver<Job>) {
+    pub(crate) fn run(mut self, jobs: &Receiver<CheckpointerJob>) {
         self.measure();
         loop {
             match jobs.recv_timeout(self.tick) {
-                Ok(Job::Checkpoint(job)) => {
+                Ok(CheckpointerJob::Checkpoint(job)) => {
                     self.checkpoint(job);
                     self.measure();
                 }
-                Ok(Job::Moved { done }) => self.reclaim.moved(done),
+                Ok(CheckpointerJob::RelocationDone { done }) => self.reclaim.finish_slice(done),
                 Err(RecvTimeoutError::Timeout) => self.tick(),
                 Err(RecvTimeoutError::Disconnected) => return,
             }
@@ -81,7 +81,7 @@ impl Checkpointer {
         }
     }
 
-    fn ask_writer(&self, command: Command) -> bool {
+    fn ask_writer(&self, command: WriterCommand) -> bool {
         // A full inbox: the writer is busy and looks by itself after each group.
         self.writer.upgrade().is_some_and(|writer| writer.try_send(command).is_ok())
     }
@@ -98,7 +98,7 @@ impl Checkpointer {
         // On a full disk every checkpoint may free a segment.
         if self.ticks >= self.interval_ticks || self.shared.is_full() {
             self.ticks = 0;
-            self.ask_writer(Command::Freeze);
+            self.ask_writer(WriterCommand::Freeze);
         }
     }
 
@@ -120,7 +120,7 @@ impl Checkpointer {
     fn checkpoint(&mut self, job: CheckpointJob) {
         if self.shared.fenced().is_some() {
             // The writer may have handed it over at the same moment: nobody is to wait for it.
-            return self.shared.set_checkpointing(Checkpointing::Idle);
+            return self.shared.set_checkpointing(CheckpointState::Idle);
         }
         self.ticks = 0;
         let started = Instant::now();
@@ -134,8 +134,8 @@ impl Checkpointer {
                 self.shared.counters.checkpoint_us.store(took, Ordering::Relaxed);
                 self.shared.counters.checkpoints.fetch_add(1, Ordering::Relaxed);
             }
-            Err(CheckpointFault::Full) => self.postpone(job),
-            Err(CheckpointFault::Broken(what)) => {
+            Err(CheckpointError::Full) => self.postpone(job),
+            Err(CheckpointError::Broken(what)) => {
                 self.shared.fence(&format!("the index could not be written: {what}"));
             }
         }
@@ -143,27 +143,27 @@ impl Checkpointer {
 
     /// Gives the reserve up if the checkpoint may need it. It is tried in any case: the index has free
     /// pages of its own, and a checkpoint is what frees segments.
-    fn make_room(&self, table: &Table) {
+    fn make_room(&self, table: &MemTable) {
         let needed = table.entry_bytes().saturating_mul(CHECKPOINT_FREE_FACTOR) + CHECKPOINT_FREE_BYTES;
-        if self.space.free_bytes() < needed && self.space.release() {
+        if self.space.free_bytes() < needed && self.space.release_reserve() {
             self.shared.set_full(true);
         }
     }
 
-    fn finish(&mut self, job: CheckpointJob, base: Base) {
+    fn finish(&mut self, job: CheckpointJob, base: IndexSnapshot) {
         let frozen = {
             let mut layers = self.shared.layers_mut();
             layers.base = Arc::new(base);
             layers.frozen.take()
         };
-        self.shared.set_checkpointing(Checkpointing::Idle);
+        self.shared.set_checkpointing(CheckpointState::Idle);
         // A hundred thousand rows are freed here, with no lock held.
         drop(frozen);
         for answer in job.waiting {
             let _ = answer.send(());
         }
         drop(job.table);
-        self.ask_writer(Command::Look);
+        self.ask_writer(WriterCommand::CheckpointDone);
     }
 
     /// No room: the index is opened anew at its last checkpoint (redb takes no more work after an I/O
@@ -171,14 +171,14 @@ impl Checkpointer {
     fn postpone(&mut self, job: CheckpointJob) {
         self.shared.set_full(true);
         // It takes more than was thought: the reserve is for that.
-        self.space.release();
+        self.space.release_reserve();
         let mut layers = self.shared.layers_mut();
         match self.index.reopen() {
             Ok(base) => {
                 layers.base = Arc::new(base);
                 drop(layers);
                 self.stuck = Some(job);
-                self.shared.set_checkpointing(Checkpointing::Stuck);
+                self.shared.set_checkpointing(CheckpointState::Stuck);
             }
             Err(fault) => {
                 drop(layers);
@@ -196,9 +196,9 @@ impl Checkpointer {
             tracing::warn!(%error, "an empty segment was not removed; it is tried again");
         }
         if let Some(slice) = self.reclaim.next_slice(&self.shared, &self.live, self.position)
-            && !self.ask_writer(Command::Move(slice))
+            && !self.ask_writer(WriterCommand::Relocate(slice))
         {
-            self.reclaim.moved(false);
+            self.reclaim.finish_slice(false);
         }
     }
 }

@@ -11,14 +11,14 @@ use std::path::{Path, PathBuf};
 
 use rustix::fs::FallocateFlags;
 
-use crate::engine::faults::{Faults, NO_SPACE, Operation};
+use crate::engine::faults::{DiskOperation, FaultInjector, NO_SPACE};
 use crate::engine::private;
 
 /// The real disk, or one that goes wrong by plan.
 #[derive(Debug, Clone)]
 pub(crate) enum Disk {
     Real,
-    Faulty(Faults),
+    Faulty(FaultInjector),
 }
 
 /// ext2 to ext4, and XFS, as statfs(2) numbers them.
@@ -30,23 +30,21 @@ const SLICES_MAX: usize = 1024;
 /// Is this error "no room", which passes, rather than a broken disk, which does not?
 pub(crate) fn is_no_space(error: &io::Error) -> bool {
     // Quotas and file size limits are walls of the same kind.
-    matches!(
-        error.kind(),
-        io::ErrorKind::StorageFull | io::ErrorKind::QuotaExceeded | io::ErrorKind::FileTooLarge
-    ) || error.raw_os_error() == Some(NO_SPACE)
+    matches!(error.kind(), io::ErrorKind::StorageFull | io::ErrorKind::QuotaExceeded | io::ErrorKind::FileTooLarge)
+        || error.raw_os_error() == Some(NO_SPACE)
 }
 
 impl Disk {
-    fn ask(&self, operation: Operation, path: &Path) -> io::Result<Option<usize>> {
+    fn ask(&self, operation: DiskOperation, path: &Path) -> io::Result<Option<usize>> {
         match self {
             Self::Real => Ok(None),
-            Self::Faulty(faults) => faults.ask(operation, path),
+            Self::Faulty(faults) => faults.check_operation(operation, path),
         }
     }
 
     /// Makes a file that must not exist, readable and writable.
     pub(crate) fn create(&self, path: &Path) -> io::Result<DiskFile> {
-        self.ask(Operation::Create, path)?;
+        self.ask(DiskOperation::Create, path)?;
         let file = private::create_new_file(path)?;
         Ok(DiskFile { file, path: path.to_owned(), disk: self.clone() })
     }
@@ -58,7 +56,7 @@ impl Disk {
     }
 
     pub(crate) fn remove(&self, path: &Path) -> io::Result<()> {
-        self.ask(Operation::Remove, path)?;
+        self.ask(DiskOperation::Remove, path)?;
         std::fs::remove_file(path)
     }
 
@@ -113,11 +111,11 @@ impl DiskFile {
 
     /// Writes all pieces back to back.
     pub(crate) fn write_at(&self, offset: u64, pieces: &mut [IoSlice<'_>]) -> io::Result<()> {
-        let short = self.disk.ask(Operation::Write, &self.path)?;
+        let short = self.disk.ask(DiskOperation::Write, &self.path)?;
         let wanted: usize = pieces.iter().map(|piece| piece.len()).sum();
         let size_bytes = short.map_or(wanted, |short| short.min(wanted));
         if let Disk::Faulty(faults) = &self.disk {
-            faults.wrote(&self.path, offset, size_bytes as u64);
+            faults.record_write(&self.path, offset, size_bytes as u64);
         }
         if short.is_some() {
             let mut joined: Vec<u8> = pieces.iter().flat_map(|piece| piece.iter().copied()).collect();
@@ -148,17 +146,17 @@ impl DiskFile {
 
     /// Makes what was written durable.
     pub(crate) fn sync(&self) -> io::Result<()> {
-        self.disk.ask(Operation::Sync, &self.path)?;
+        self.disk.ask(DiskOperation::Sync, &self.path)?;
         self.file.sync_data()?;
         if let Disk::Faulty(faults) = &self.disk {
-            faults.synced(&self.path);
+            faults.record_sync(&self.path);
         }
         Ok(())
     }
 
     /// Sets room aside, so that later writes cannot meet a full disk.
     pub(crate) fn allocate(&self, offset: u64, size_bytes: u64) -> io::Result<()> {
-        self.disk.ask(Operation::Allocate, &self.path)?;
+        self.disk.ask(DiskOperation::Allocate, &self.path)?;
         match rustix::fs::fallocate(&self.file, FallocateFlags::empty(), offset, size_bytes) {
             // A file system without it: writes will say when it is full.
             Err(rustix::io::Errno::OPNOTSUPP | rustix::io::Errno::NOSYS) => Ok(()),
@@ -167,7 +165,7 @@ impl DiskFile {
     }
 
     pub(crate) fn truncate(&self, size_bytes: u64) -> io::Result<()> {
-        self.disk.ask(Operation::Truncate, &self.path)?;
+        self.disk.ask(DiskOperation::Truncate, &self.path)?;
         self.file.set_len(size_bytes)
     }
 }
@@ -183,23 +181,23 @@ impl ::redb::StorageBackend for DiskFile {
     }
 
     fn set_len(&self, size_bytes: u64) -> io::Result<()> {
-        self.disk.ask(Operation::IndexGrow, &self.path)?;
+        self.disk.ask(DiskOperation::IndexGrow, &self.path)?;
         self.file.set_len(size_bytes)
     }
 
     fn sync_data(&self) -> io::Result<()> {
-        self.disk.ask(Operation::IndexSync, &self.path)?;
+        self.disk.ask(DiskOperation::IndexSync, &self.path)?;
         self.file.sync_data()?;
         if let Disk::Faulty(faults) = &self.disk {
-            faults.synced(&self.path);
+            faults.record_sync(&self.path);
         }
         Ok(())
     }
 
     fn write(&self, offset: u64, data: &[u8]) -> io::Result<()> {
-        self.disk.ask(Operation::IndexWrite, &self.path)?;
+        self.disk.ask(DiskOperation::IndexWrite, &self.path)?;
         if let Disk::Faulty(faults) = &self.disk {
-            faults.wrote(&self.path, offset, data.len() as u64);
+            faults.record_write(&self.path, offset, data.len() as u64);
         }
         self.file.write_all_at(data, offset)
     }

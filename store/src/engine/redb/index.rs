@@ -18,16 +18,14 @@ use std::ops::Range;
 use std::path::{Path, PathBuf};
 use std::sync::OnceLock;
 
-use ::redb::{
-    Builder, Database, Durability, ReadOnlyTable, ReadableDatabase, ReadableTable, TableDefinition,
-};
+use ::redb::{Builder, Database, Durability, ReadOnlyTable, ReadableDatabase, ReadableTable, TableDefinition};
 use bytes::Bytes;
 
 use super::caught::caught;
 use super::disk::{Disk, is_no_space};
 use super::record::StoreId;
-use super::table::{PLACE_BYTES, Place, Table};
-use crate::engine::{Key, OpenError, Order, ReadError, Value};
+use super::table::{BODY_LOCATION_BYTES, BodyLocation, MemTable};
+use crate::engine::{Key, OpenError, ReadError, ScanOrder, Value};
 
 /// The index file's name.
 pub(crate) const INDEX_FILE: &str = "index.redb";
@@ -41,7 +39,7 @@ const META: TableDefinition<'static, &str, u64> = TableDefinition::new("meta");
 
 /// A point in the log: all before it is in the index.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
-pub(crate) struct Position {
+pub(crate) struct LogPosition {
     /// Zero: no segment was ever made.
     pub(crate) segment: u64,
     pub(crate) offset: u64,
@@ -51,24 +49,24 @@ pub(crate) struct Position {
 
 /// What of a segment is referred to.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
-pub(crate) struct Live {
+pub(crate) struct LiveBodies {
     pub(crate) bodies: u64,
     pub(crate) bytes: u64,
 }
 
 /// Live bodies by segment.
-pub(crate) type LiveBySegment = BTreeMap<u64, Live>;
+pub(crate) type LiveBySegment = BTreeMap<u64, LiveBodies>;
 
 /// Why a checkpoint did not happen.
 #[derive(Debug)]
-pub(crate) enum CheckpointFault {
+pub(crate) enum CheckpointError {
     /// No room: again later.
     Full,
     /// The disk or the index is broken.
     Broken(String),
 }
 
-impl<E: Into<::redb::Error>> From<E> for CheckpointFault {
+impl<E: Into<::redb::Error>> From<E> for CheckpointError {
     fn from(error: E) -> Self {
         match error.into() {
             ::redb::Error::Io(error) if is_no_space(&error) => Self::Full,
@@ -88,14 +86,14 @@ pub(crate) struct Index {
 
 /// What the index says when it is opened.
 #[derive(Debug, Clone)]
-pub(crate) struct Opened {
+pub(crate) struct IndexState {
     pub(crate) store: StoreId,
-    pub(crate) position: Position,
+    pub(crate) position: LogPosition,
     pub(crate) live: LiveBySegment,
 }
 
-fn closed() -> CheckpointFault {
-    CheckpointFault::Broken("the index is closed".into())
+fn closed() -> CheckpointError {
+    CheckpointError::Broken("the index is closed".into())
 }
 
 impl Index {
@@ -105,7 +103,7 @@ impl Index {
         disk: &Disk,
         cache_bytes: usize,
         new_id: StoreId,
-    ) -> Result<(Self, Opened), OpenError> {
+    ) -> Result<(Self, IndexState), OpenError> {
         let path = directory.join(INDEX_FILE);
         let mut index = Self { database: None, path, disk: disk.clone(), cache_bytes };
         let is_new = !index.path.exists();
@@ -138,19 +136,16 @@ impl Index {
         }
     }
 
-    fn database(&self) -> Result<&Database, CheckpointFault> {
+    fn database(&self) -> Result<&Database, CheckpointError> {
         self.database.as_ref().ok_or_else(closed)
     }
 
-    fn read_meta(&self, new_id: StoreId) -> Result<Opened, OpenError> {
-        let opened = caught(|| self.read_or_start(new_id)).unwrap_or_else(|panic| {
-            Err(CheckpointFault::Broken(format!("its pages contradict each other: {panic}")))
-        });
+    fn read_meta(&self, new_id: StoreId) -> Result<IndexState, OpenError> {
+        let opened = caught(|| self.read_or_start(new_id))
+            .unwrap_or_else(|panic| Err(CheckpointError::Broken(format!("its pages contradict each other: {panic}"))));
         let opened = opened.map_err(|fault| match fault {
-            CheckpointFault::Full => {
-                OpenError::io(&self.path, std::io::Error::from(std::io::ErrorKind::StorageFull))
-            }
-            CheckpointFault::Broken(what) => OpenError::corrupt(&self.path, what),
+            CheckpointError::Full => OpenError::io(&self.path, std::io::Error::from(std::io::ErrorKind::StorageFull)),
+            CheckpointError::Broken(what) => OpenError::corrupt(&self.path, what),
         })?;
         match opened {
             (INDEX_FORMAT, opened) => Ok(opened),
@@ -163,7 +158,7 @@ impl Index {
     }
 
     /// The format and what the tables say; a database without a format is a new one and gets its tables.
-    fn read_or_start(&self, new_id: StoreId) -> Result<(u64, Opened), CheckpointFault> {
+    fn read_or_start(&self, new_id: StoreId) -> Result<(u64, IndexState), CheckpointError> {
         let mut transaction = self.database()?.begin_write()?;
         transaction.set_durability(Durability::Immediate).map_err(::redb::Error::from)?;
         transaction.set_quick_repair(true);
@@ -181,21 +176,18 @@ impl Index {
                 transaction.open_table(ROWS)?;
                 transaction.open_table(BODIES)?;
             }
-            let number = |name: &str| -> Result<u64, CheckpointFault> {
-                let missing = || CheckpointFault::Broken(format!("its table `meta` has no `{name}`"));
+            let number = |name: &str| -> Result<u64, CheckpointError> {
+                let missing = || CheckpointError::Broken(format!("its table `meta` has no `{name}`"));
                 Ok(meta.get(name)?.ok_or_else(missing)?.value())
             };
             format = number("format")?;
             store = joined(number("store_high")?, number("store_low")?);
-            position = Position {
-                segment: number("segment")?,
-                offset: number("offset")?,
-                sequence: number("sequence")?,
-            };
+            position =
+                LogPosition { segment: number("segment")?, offset: number("offset")?, sequence: number("sequence")? };
             for entry in transaction.open_table(SEGMENTS)?.iter()? {
                 let (segment, counts) = entry?;
                 let (bodies, bytes) = counts.value();
-                live.insert(segment.value(), Live { bodies, bytes });
+                live.insert(segment.value(), LiveBodies { bodies, bytes });
             }
         }
         if is_new {
@@ -203,24 +195,24 @@ impl Index {
         } else {
             transaction.abort()?;
         }
-        Ok((format, Opened { store, position, live }))
+        Ok((format, IndexState { store, position, live }))
     }
 
     /// A read snapshot of what the last checkpoint left.
-    pub(crate) fn base(&self) -> Result<Base, CheckpointFault> {
+    pub(crate) fn index_snapshot(&self) -> Result<IndexSnapshot, CheckpointError> {
         let transaction = self.database()?.begin_read()?;
         let (rows, bodies) = (transaction.open_table(ROWS)?, transaction.open_table(BODIES)?);
-        Ok(Base { rows, bodies, begun: [const { OnceLock::new() }; FIRST_BYTES] })
+        Ok(IndexSnapshot { rows, bodies, begun: [const { OnceLock::new() }; FIRST_BYTES] })
     }
 
     /// Writes a frozen table and the position after it, durably. `live` is brought up to date only if
     /// that worked.
     pub(crate) fn checkpoint(
         &self,
-        table: &Table,
-        position: Position,
+        table: &MemTable,
+        position: LogPosition,
         live: &mut LiveBySegment,
-    ) -> Result<Base, CheckpointFault> {
+    ) -> Result<IndexSnapshot, CheckpointError> {
         let mut transaction = self.database()?.begin_write()?;
         transaction.set_durability(Durability::Immediate).map_err(::redb::Error::from)?;
         transaction.set_quick_repair(true);
@@ -239,7 +231,7 @@ impl Index {
                     Some(place) => bodies.insert(key.as_ref(), place.encode().as_slice())?,
                     None => bodies.remove(key.as_ref())?,
                 };
-                changed.add(old.and_then(|old| Place::decode(old.value())), *place);
+                changed.add(old.and_then(|old| BodyLocation::decode(old.value())), *place);
             }
         }
         let counts = changed.apply(live)?;
@@ -264,14 +256,14 @@ impl Index {
                 _ => live.insert(segment, counts),
             };
         }
-        self.base()
+        self.index_snapshot()
     }
 
     /// Opens the file again after an I/O error, at its last checkpoint.
-    pub(crate) fn reopen(&mut self) -> Result<Base, CheckpointFault> {
+    pub(crate) fn reopen(&mut self) -> Result<IndexSnapshot, CheckpointError> {
         drop(self.database.take());
-        self.open_file(false).map_err(|error| CheckpointFault::Broken(error.to_string()))?;
-        self.base()
+        self.open_file(false).map_err(|error| CheckpointError::Broken(error.to_string()))?;
+        self.index_snapshot()
     }
 
     /// Reads every page and compares its checksum. Needs that no snapshot is open.
@@ -306,7 +298,7 @@ struct LiveChanges {
 }
 
 impl LiveChanges {
-    fn add(&mut self, old: Option<Place>, new: Option<Place>) {
+    fn add(&mut self, old: Option<BodyLocation>, new: Option<BodyLocation>) {
         for (place, counts) in [(old, &mut self.gone), (new, &mut self.come)] {
             if let Some(place) = place {
                 let live = counts.entry(place.segment).or_default();
@@ -317,7 +309,7 @@ impl LiveChanges {
     }
 
     /// The new counts of the segments that change.
-    fn apply(self, live: &LiveBySegment) -> Result<LiveBySegment, CheckpointFault> {
+    fn apply(self, live: &LiveBySegment) -> Result<LiveBySegment, CheckpointError> {
         let mut out = LiveBySegment::new();
         for (segment, come) in self.come {
             let live = out.entry(segment).or_insert_with(|| live.get(&segment).copied().unwrap_or_default());
@@ -326,7 +318,7 @@ impl LiveChanges {
         }
         for (segment, gone) in self.gone {
             let live = out.entry(segment).or_insert_with(|| live.get(&segment).copied().unwrap_or_default());
-            let wrong = || CheckpointFault::Broken(format!("the counts of segment {segment} do not add up"));
+            let wrong = || CheckpointError::Broken(format!("the counts of segment {segment} do not add up"));
             live.bodies = live.bodies.checked_sub(gone.bodies).ok_or_else(wrong)?;
             live.bytes = live.bytes.checked_sub(gone.bytes).ok_or_else(wrong)?;
         }
@@ -335,7 +327,7 @@ impl LiveChanges {
 }
 
 /// A read snapshot: all rows and body places as of a checkpoint.
-pub(crate) struct Base {
+pub(crate) struct IndexSnapshot {
     rows: ReadOnlyTable<&'static [u8], &'static [u8]>,
     bodies: ReadOnlyTable<&'static [u8], &'static [u8]>,
     /// Whether there is any row whose key begins with a byte, as far as somebody asked: keys begin with
@@ -346,24 +338,23 @@ pub(crate) struct Base {
 /// First bytes whose rows are known to be there or not; larger ones are always looked for.
 const FIRST_BYTES: usize = 64;
 
-impl std::fmt::Debug for Base {
+impl std::fmt::Debug for IndexSnapshot {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         f.write_str("Base")
     }
 }
 
-fn read_fault(error: impl Into<::redb::Error>) -> ReadError {
+fn read_error(error: impl Into<::redb::Error>) -> ReadError {
     match error.into() {
         ::redb::Error::Corrupted(what) => ReadError::Corrupt(what.into()),
         error => ReadError::io(error),
     }
 }
 
-impl Base {
+impl IndexSnapshot {
     /// Whether there may be a row of this key, by its first byte alone.
-    fn has_begun(&self, key: &[u8]) -> Result<bool, ReadError> {
-        let Some((first, known)) =
-            key.first().and_then(|first| Some((*first, self.begun.get(usize::from(*first))?)))
+    fn may_have_rows(&self, key: &[u8]) -> Result<bool, ReadError> {
+        let Some((first, known)) = key.first().and_then(|first| Some((*first, self.begun.get(usize::from(*first))?)))
         else {
             return Ok(true);
         };
@@ -371,28 +362,28 @@ impl Base {
             return Ok(*begun);
         }
         let (start, end) = ([first], [first.saturating_add(1)]);
-        let mut rows = self.rows.range::<&[u8]>(start.as_slice()..end.as_slice()).map_err(read_fault)?;
-        let begun = rows.next().transpose().map_err(read_fault)?.is_some();
+        let mut rows = self.rows.range::<&[u8]>(start.as_slice()..end.as_slice()).map_err(read_error)?;
+        let begun = rows.next().transpose().map_err(read_error)?.is_some();
         Ok(*known.get_or_init(|| begun))
     }
 
     pub(crate) fn get(&self, key: &[u8]) -> Result<Option<Value>, ReadError> {
-        if !self.has_begun(key)? {
+        if !self.may_have_rows(key)? {
             return Ok(None);
         }
-        let found = self.rows.get(key).map_err(read_fault)?;
+        let found = self.rows.get(key).map_err(read_error)?;
         Ok(found.map(|value| Bytes::copy_from_slice(value.value())))
     }
 
     /// Does the row hold exactly this? (Without copying it.)
     pub(crate) fn holds(&self, key: &[u8], value: Option<&Value>) -> Result<bool, ReadError> {
-        let found = self.rows.get(key).map_err(read_fault)?;
+        let found = self.rows.get(key).map_err(read_error)?;
         Ok(found.as_ref().map(::redb::AccessGuard::value) == value.map(AsRef::as_ref))
     }
 
-    pub(crate) fn place(&self, key: &[u8]) -> Result<Option<Place>, ReadError> {
-        match self.bodies.get(key).map_err(read_fault)? {
-            Some(found) => decode_place(found.value()).map(Some),
+    pub(crate) fn body_location(&self, key: &[u8]) -> Result<Option<BodyLocation>, ReadError> {
+        match self.bodies.get(key).map_err(read_error)? {
+            Some(found) => decode_location(found.value()).map(Some),
             None => Ok(None),
         }
     }
@@ -401,35 +392,35 @@ impl Base {
     pub(crate) fn rows(
         &self,
         range: &Range<Key>,
-        order: Order,
+        order: ScanOrder,
     ) -> Result<impl Iterator<Item = Result<(Key, Value), ReadError>> + use<>, ReadError> {
-        let mut rows =
-            self.rows.range::<&[u8]>(range.start.as_ref()..range.end.as_ref()).map_err(read_fault)?;
+        let mut rows = self.rows.range::<&[u8]>(range.start.as_ref()..range.end.as_ref()).map_err(read_error)?;
         Ok(std::iter::from_fn(move || {
             let next = match order {
-                Order::Ascending => rows.next(),
-                Order::Descending => rows.next_back(),
+                ScanOrder::Ascending => rows.next(),
+                ScanOrder::Descending => rows.next_back(),
             }?;
-            Some(next.map_err(read_fault).map(|(key, value)| {
-                (Bytes::copy_from_slice(key.value()), Bytes::copy_from_slice(value.value()))
-            }))
+            Some(
+                next.map_err(read_error)
+                    .map(|(key, value)| (Bytes::copy_from_slice(key.value()), Bytes::copy_from_slice(value.value()))),
+            )
         }))
     }
 
     /// All body places, in key order.
-    pub(crate) fn places(
+    pub(crate) fn body_locations(
         &self,
-    ) -> Result<impl Iterator<Item = Result<(Key, Place), ReadError>> + use<>, ReadError> {
-        let all = self.bodies.range::<&[u8]>(..).map_err(read_fault)?;
+    ) -> Result<impl Iterator<Item = Result<(Key, BodyLocation), ReadError>> + use<>, ReadError> {
+        let all = self.bodies.range::<&[u8]>(..).map_err(read_error)?;
         Ok(all.map(|entry| {
-            let (key, place) = entry.map_err(read_fault)?;
-            Ok((Bytes::copy_from_slice(key.value()), decode_place(place.value())?))
+            let (key, place) = entry.map_err(read_error)?;
+            Ok((Bytes::copy_from_slice(key.value()), decode_location(place.value())?))
         }))
     }
 }
 
-fn decode_place(bytes: &[u8]) -> Result<Place, ReadError> {
-    Place::decode(bytes)
-        .filter(|_| bytes.len() == PLACE_BYTES)
+fn decode_location(bytes: &[u8]) -> Result<BodyLocation, ReadError> {
+    BodyLocation::decode(bytes)
+        .filter(|_| bytes.len() == BODY_LOCATION_BYTES)
         .ok_or_else(|| ReadError::Corrupt("a body's place in the index makes no sense".into()))
 }

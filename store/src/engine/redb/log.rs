@@ -12,12 +12,12 @@ use std::sync::atomic::Ordering;
 
 use bytes::Bytes;
 
-use super::ahead::{Ahead, PIECES_MAX};
+use super::ahead::{PIECES_MAX, ZeroFill};
 use super::disk::{Disk, DiskFile, is_no_space};
-use super::index::Position;
+use super::index::LogPosition;
 use super::record::{GROUP_HEADER_BYTES, GroupHeader, SEGMENT_HEADER_BYTES, SegmentHeader, StoreId, salt};
 use super::segments::Segments;
-use super::space::Space;
+use super::space::DiskSpace;
 
 /// Room is set aside this much at a time: a tenth of a second's writing on a fast disk.
 const ALLOCATION_BYTES: u64 = 8 << 20;
@@ -28,7 +28,7 @@ const FLOOR_BYTES: u64 = 4 << 20;
 
 /// Why a group was not written.
 #[derive(Debug)]
-pub(crate) enum AppendFault {
+pub(crate) enum AppendError {
     /// No room. The log is as before.
     Full,
     /// The disk failed: what is on it is unknown.
@@ -37,13 +37,13 @@ pub(crate) enum AppendFault {
 
 /// A group ready for the log.
 #[derive(Debug, Default)]
-pub(crate) struct Group<'a> {
+pub(crate) struct LogGroup<'a> {
     pub(crate) rows: Vec<&'a [u8]>,
     pub(crate) bodies: Vec<&'a Bytes>,
     pub(crate) batches: u32,
 }
 
-impl Group<'_> {
+impl LogGroup<'_> {
     fn rows_bytes(&self) -> u64 {
         self.rows.iter().map(|part| part.len() as u64).sum()
     }
@@ -55,7 +55,7 @@ impl Group<'_> {
 
 /// Where a group was written.
 #[derive(Debug, Clone, Copy)]
-pub(crate) struct Written {
+pub(crate) struct GroupLocation {
     pub(crate) segment: u64,
     pub(crate) bodies_at: u64,
     pub(crate) size_bytes: u64,
@@ -63,33 +63,33 @@ pub(crate) struct Written {
 
 /// The newest segment and where in it the next group goes.
 #[derive(Debug)]
-pub(crate) struct Log {
+pub(crate) struct LogAppender {
     disk: Disk,
-    space: Arc<Space>,
+    space: Arc<DiskSpace>,
     store: StoreId,
     segment_bytes: u64,
     file: Arc<DiskFile>,
     allocated: u64,
-    ahead: Ahead,
-    position: Position,
+    ahead: ZeroFill,
+    position: LogPosition,
 }
 
-fn broken(what: &str, file: &DiskFile, error: &io::Error) -> AppendFault {
-    AppendFault::Broken(format!("{what} {} failed: {error}", file.path().display()))
+fn broken(what: &str, file: &DiskFile, error: &io::Error) -> AppendError {
+    AppendError::Broken(format!("{what} {} failed: {error}", file.path().display()))
 }
 
-impl Log {
+impl LogAppender {
     /// Starts segment `position.segment`; `previous_end` is where the one before it ends.
     pub(crate) fn start(
         segments: &Segments,
-        space: &Arc<Space>,
+        space: &Arc<DiskSpace>,
         store: StoreId,
         segment_bytes: u64,
-        after: Position,
-    ) -> Result<Self, AppendFault> {
+        after: LogPosition,
+    ) -> Result<Self, AppendError> {
         let disk = space.disk().clone();
         let (file, position) = start_segment(segments, &disk, store, after)?;
-        let ahead = Ahead::new(file.is_overwritten_in_place());
+        let ahead = ZeroFill::new(file.is_overwritten_in_place());
         Ok(Self {
             disk,
             space: Arc::clone(space),
@@ -103,17 +103,17 @@ impl Log {
     }
 
     /// Where the next group goes.
-    pub(crate) fn position(&self) -> Position {
+    pub(crate) fn position(&self) -> LogPosition {
         self.position
     }
 
     /// Appends a group and makes it durable.
-    pub(crate) fn append(&mut self, segments: &Segments, group: &Group<'_>) -> Result<Written, AppendFault> {
-        let too_large = || AppendFault::Broken("a group's row part is beyond 4 GiB".into());
+    pub(crate) fn append(&mut self, segments: &Segments, group: &LogGroup<'_>) -> Result<GroupLocation, AppendError> {
+        let too_large = || AppendError::Broken("a group's row part is beyond 4 GiB".into());
         let rows_bytes = u32::try_from(group.rows_bytes()).map_err(|_| too_large())?;
         let bodies_bytes = group.bodies_bytes();
         let size_bytes = GROUP_HEADER_BYTES as u64 + u64::from(rows_bytes) + bodies_bytes;
-        self.make_room(segments, size_bytes)?;
+        self.reserve_space(segments, size_bytes)?;
         let mut checksum = crc32fast::Hasher::new();
         group.rows.iter().for_each(|part| checksum.update(part));
         let header = GroupHeader {
@@ -123,7 +123,7 @@ impl Log {
             bodies_bytes,
             batches: group.batches,
         };
-        let Position { segment, offset, .. } = self.position;
+        let LogPosition { segment, offset, .. } = self.position;
         let header = header.encode(salt(&self.store, segment, offset));
         let mut pieces = Vec::with_capacity(1 + group.rows.len() + group.bodies.len() + PIECES_MAX);
         pieces.push(IoSlice::new(&header));
@@ -133,17 +133,17 @@ impl Log {
             pieces.push(IoSlice::new(zeros));
         }
         if let Err(error) = self.file.write_at(offset, &mut pieces) {
-            return Err(self.undo(&error));
+            return Err(self.revert_write(&error));
         }
         self.file.sync().map_err(|error| broken("fdatasync of", &self.file, &error))?;
         self.position.offset += size_bytes;
         self.position.sequence += 1;
         let bodies_at = offset + GROUP_HEADER_BYTES as u64 + u64::from(rows_bytes);
-        Ok(Written { segment, bodies_at, size_bytes })
+        Ok(GroupLocation { segment, bodies_at, size_bytes })
     }
 
     /// After a failed write: back to the last good position, if it was only a lack of room.
-    fn undo(&mut self, error: &io::Error) -> AppendFault {
+    fn revert_write(&mut self, error: &io::Error) -> AppendError {
         if !is_no_space(error) {
             return broken("writing", &self.file, error);
         }
@@ -151,16 +151,16 @@ impl Log {
             Ok(()) => {
                 self.allocated = self.position.offset;
                 self.ahead.cut(self.position.offset);
-                AppendFault::Full
+                AppendError::Full
             }
             Err(error) => broken("cutting", &self.file, &error),
         }
     }
 
-    fn make_room(&mut self, segments: &Segments, size_bytes: u64) -> Result<(), AppendFault> {
+    fn reserve_space(&mut self, segments: &Segments, size_bytes: u64) -> Result<(), AppendError> {
         let is_empty = self.position.offset == SEGMENT_HEADER_BYTES as u64;
         if !is_empty && self.position.offset + size_bytes > self.segment_bytes {
-            self.roll(segments)?;
+            self.rotate_segment(segments)?;
         }
         let end = self.position.offset + size_bytes;
         if end <= self.allocated {
@@ -170,19 +170,19 @@ impl Log {
         let free_bytes = self.space.free_bytes();
         let is_room = |to: &u64| free_bytes >= FLOOR_BYTES.saturating_add(to - self.allocated);
         let to = [ahead(ALLOCATION_BYTES), ahead(FRUGAL_BYTES)].into_iter().find(is_room);
-        let to = to.ok_or(AppendFault::Full)?;
+        let to = to.ok_or(AppendError::Full)?;
         match self.file.allocate(self.allocated, to - self.allocated) {
             Ok(()) => {
                 self.allocated = to;
                 segments.set_size(self.position.segment, to);
                 Ok(())
             }
-            Err(error) if is_no_space(&error) => Err(AppendFault::Full),
+            Err(error) if is_no_space(&error) => Err(AppendError::Full),
             Err(error) => Err(broken("allocating room in", &self.file, &error)),
         }
     }
 
-    fn roll(&mut self, segments: &Segments) -> Result<(), AppendFault> {
+    fn rotate_segment(&mut self, segments: &Segments) -> Result<(), AppendError> {
         let (file, position) = start_segment(segments, &self.disk, self.store, self.position)?;
         // Room set aside and not used; should the cut fail, it is only room.
         if let Err(error) = self.file.truncate(self.position.offset) {
@@ -209,19 +209,18 @@ fn start_segment(
     segments: &Segments,
     disk: &Disk,
     store: StoreId,
-    after: Position,
-) -> Result<(Arc<DiskFile>, Position), AppendFault> {
+    after: LogPosition,
+) -> Result<(Arc<DiskFile>, LogPosition), AppendError> {
     let segment = after.segment + 1;
     let path = segments.path(segment);
     // Without a file descriptor or memory for a new file nothing that was durable is in doubt.
     let for_now = |error: &io::Error| is_no_space(error) || is_out_of_files(error);
     let fault = |error: io::Error| match for_now(&error) {
-        true => AppendFault::Full,
-        false => AppendFault::Broken(format!("starting {} failed: {error}", path.display())),
+        true => AppendError::Full,
+        false => AppendError::Broken(format!("starting {} failed: {error}", path.display())),
     };
     let file = disk.create(&path).map_err(fault)?;
-    let header =
-        SegmentHeader { segment, store, first_sequence: after.sequence, previous_end: after.offset }.encode();
+    let header = SegmentHeader { segment, store, first_sequence: after.sequence, previous_end: after.offset }.encode();
     let made = file.write_at(0, &mut [IoSlice::new(&header)]);
     if let Err(error) = made {
         // Out of the way, or the next try finds the name taken.
@@ -233,5 +232,5 @@ fn start_segment(
     let file = Arc::new(file);
     segments.add(segment, Arc::clone(&file));
     segments.newest.store(segment, Ordering::Relaxed);
-    Ok((file, Position { segment, offset: SEGMENT_HEADER_BYTES as u64, sequence: after.sequence }))
+    Ok((file, LogPosition { segment, offset: SEGMENT_HEADER_BYTES as u64, sequence: after.sequence }))
 }

@@ -9,14 +9,14 @@ use crc32fast::Hasher;
 use tokio::sync::oneshot;
 
 use super::record::{encode_body, encode_row};
-use super::table::Place;
+use super::table::BodyLocation;
 use crate::engine::batch::RowChange;
-use crate::engine::{Batch, CommitError, Key, Purpose, Value};
+use crate::engine::{Batch, BatchPurpose, CommitError, Key, Value};
 
 /// A batch as the writer takes it.
 #[derive(Debug)]
-pub(crate) struct Prepared {
-    pub(crate) purpose: Purpose,
+pub(crate) struct PreparedBatch {
+    pub(crate) purpose: BatchPurpose,
     pub(crate) checks: Vec<(Key, Option<Value>)>,
     pub(crate) rows: Vec<RowChange>,
     /// Size and checksum of each body, or none: deleted.
@@ -31,25 +31,25 @@ pub(crate) struct Prepared {
 
 /// A batch and who waits for it.
 #[derive(Debug)]
-pub(crate) struct Pending {
-    pub(crate) batch: Prepared,
+pub(crate) struct PendingBatch {
+    pub(crate) batch: PreparedBatch,
     pub(crate) answer: Option<oneshot::Sender<Result<(), CommitError>>>,
 }
 
 /// A body read from an old segment, to be written again.
 #[derive(Debug)]
-pub(crate) struct Moved {
+pub(crate) struct RelocatedBody {
     pub(crate) key: Key,
-    pub(crate) from: Place,
+    pub(crate) from: BodyLocation,
     pub(crate) bytes: Bytes,
 }
 
 /// Tag, sizes, checksum of one entry.
 const ENTRY_BYTES_MAX: usize = 11;
 
-impl Prepared {
+impl PreparedBatch {
     pub(crate) fn new(batch: Batch) -> Result<Self, CommitError> {
-        batch.measure()?;
+        batch.check_size()?;
         let rows_bytes: usize = batch
             .rows
             .iter()
@@ -78,12 +78,12 @@ impl Prepared {
         }
         let size_bytes = encoded.len() as u64 + chunks.iter().map(|chunk| chunk.len() as u64).sum::<u64>();
         let encoded = Bytes::from(encoded);
-        let rows = batch.rows.iter().zip(ends).map(|(row, end)| within(&encoded, row, end)).collect();
+        let rows = batch.rows.iter().zip(ends).map(|(row, end)| slice_row(&encoded, row, end)).collect();
         Ok(Self { purpose: batch.purpose, checks: batch.checks, rows, bodies, encoded, chunks, size_bytes })
     }
 
     /// Bodies that only change their place. (Freeing disk goes on when the disk is full.)
-    pub(crate) fn of_moved(moved: Vec<Moved>) -> Self {
+    pub(crate) fn from_relocated(moved: Vec<RelocatedBody>) -> Self {
         let mut encoded = Vec::new();
         let mut bodies = Vec::with_capacity(moved.len());
         let mut chunks = Vec::with_capacity(moved.len());
@@ -95,12 +95,12 @@ impl Prepared {
         }
         let size_bytes = encoded.len() as u64 + chunks.iter().map(|chunk| chunk.len() as u64).sum::<u64>();
         let (checks, rows, encoded) = (Vec::new(), Vec::new(), encoded.into());
-        Self { purpose: Purpose::Progress, checks, rows, bodies, encoded, chunks, size_bytes }
+        Self { purpose: BatchPurpose::Progress, checks, rows, bodies, encoded, chunks, size_bytes }
     }
 }
 
 /// The row as it lies in what was encoded: key and value are the last of its entry, which ends there.
-fn within(encoded: &Bytes, row: &RowChange, end: usize) -> RowChange {
+fn slice_row(encoded: &Bytes, row: &RowChange, end: usize) -> RowChange {
     let value_at = end - row.value.as_ref().map_or(0, Bytes::len);
     RowChange {
         key: encoded.slice(value_at - row.key.len()..value_at),

@@ -17,11 +17,11 @@ use std::time::Duration;
 use tokio::task::{JoinHandle, JoinSet, spawn_blocking};
 use tokio::time::Instant;
 
-use super::index::Base;
-use super::shared::Shared;
-use super::table::{Table, copied};
-use crate::engine::{Key, Order, ReadError, Value};
-use crate::key::after;
+use super::index::IndexSnapshot;
+use super::shared::EngineState;
+use super::table::{MemTable, detached_copy};
+use crate::engine::{Key, ReadError, ScanOrder, Value};
+use crate::key::successor;
 
 /// Threads that read one request's keys: a disk serves several reads in the time of one.
 const READERS: usize = 8;
@@ -35,14 +35,14 @@ const FROZEN_ROWS: usize = 64;
 const SCAN_ROWS_TYPICAL: usize = 128;
 
 /// Keys that the tables in memory say nothing about, and their places among those asked for.
-type Below = Vec<(usize, Key)>;
+type UnresolvedKeys = Vec<(usize, Key)>;
 /// Rows, and their places among those asked for.
-type Above = Vec<(usize, Option<Value>)>;
+type ResolvedRows = Vec<(usize, Option<Value>)>;
 
-impl Shared {
+impl EngineState {
     /// The rows of some keys, as of one moment.
     pub(crate) async fn get_many(&self, keys: &[Key]) -> Result<Vec<Option<Value>>, ReadError> {
-        let (mut found, below, base) = self.look(keys);
+        let (mut found, below, base) = self.look_up_in_memory(keys);
         if below.is_empty() {
             return Ok(found);
         }
@@ -63,7 +63,7 @@ impl Shared {
         if rest.is_empty() {
             return Ok(found);
         }
-        let mut readers = readers(&base, rest);
+        let mut readers = spawn_readers(&base, rest);
         while let Some(part) = readers.join_next().await {
             part.map_err(ReadError::io)??.into_iter().for_each(|(at, value)| put(at, value));
         }
@@ -71,7 +71,7 @@ impl Shared {
     }
 
     /// What the tables in memory say about some keys.
-    fn look(&self, keys: &[Key]) -> (Vec<Option<Value>>, Below, Arc<Base>) {
+    fn look_up_in_memory(&self, keys: &[Key]) -> (Vec<Option<Value>>, UnresolvedKeys, Arc<IndexSnapshot>) {
         let (mut found, mut below) = (Vec::with_capacity(keys.len()), Vec::new());
         let base = {
             let layers = self.layers();
@@ -85,7 +85,7 @@ impl Shared {
             }
             Arc::clone(&layers.base)
         };
-        found.iter_mut().flatten().for_each(|value| *value = copied(value));
+        found.iter_mut().flatten().for_each(|value| *value = detached_copy(value));
         (found, below, base)
     }
 
@@ -93,11 +93,11 @@ impl Shared {
     pub(crate) async fn scan(
         self: &Arc<Self>,
         range: Range<Key>,
-        order: Order,
+        order: ScanOrder,
         limit: usize,
     ) -> Result<Vec<(Key, Value)>, ReadError> {
         if limit > ROWS_IN_PLACE {
-            return self.scan_apart(range, order, limit).await.map_err(ReadError::io)?;
+            return self.spawn_scan(range, order, limit).await.map_err(ReadError::io)?;
         }
         let found = self.scan_each(std::slice::from_ref(&range), order, limit).await?;
         Ok(found.into_iter().next().unwrap_or_default())
@@ -107,14 +107,14 @@ impl Shared {
     pub(crate) async fn scan_each(
         &self,
         ranges: &[Range<Key>],
-        order: Order,
+        order: ScanOrder,
         limit: usize,
     ) -> Result<Vec<Vec<(Key, Value)>>, ReadError> {
         let (mut found, mut waiting) = (Vec::with_capacity(ranges.len()), Vec::new());
-        for mut scan in Scan::of_each(self, ranges, order, limit)? {
-            match waiting.is_empty() && scan.go_on(Some(self.in_place))? {
+        for mut scan in MergedScan::for_ranges(self, ranges, order, limit)? {
+            match waiting.is_empty() && scan.advance(Some(self.in_place))? {
                 true => found.push(scan.found),
-                false => waiting.push(scan.finish_apart()),
+                false => waiting.push(scan.spawn_finish()),
             }
         }
         for scan in waiting {
@@ -123,10 +123,10 @@ impl Shared {
         Ok(found)
     }
 
-    fn scan_apart(
+    fn spawn_scan(
         self: &Arc<Self>,
         range: Range<Key>,
-        order: Order,
+        order: ScanOrder,
         limit: usize,
     ) -> JoinHandle<Result<Vec<(Key, Value)>, ReadError>> {
         let shared = Arc::clone(self);
@@ -137,17 +137,17 @@ impl Shared {
     pub(crate) fn scan_blocking(
         &self,
         range: &Range<Key>,
-        order: Order,
+        order: ScanOrder,
         limit: usize,
     ) -> Result<Vec<(Key, Value)>, ReadError> {
-        let scans = Scan::of_each(self, std::slice::from_ref(range), order, limit)?;
-        scans.into_iter().next().map_or_else(|| Ok(Vec::new()), Scan::finish)
+        let scans = MergedScan::for_ranges(self, std::slice::from_ref(range), order, limit)?;
+        scans.into_iter().next().map_or_else(|| Ok(Vec::new()), MergedScan::finish)
     }
 }
 
 /// The rest of a request's keys and their rows, read by threads that may wait. (A plain function, so that what it
 /// starts is compiled here alone: whatever is awaited is compiled where that is done.)
-fn readers(base: &Arc<Base>, rest: &[(usize, Key)]) -> JoinSet<Result<Above, ReadError>> {
+fn spawn_readers(base: &Arc<IndexSnapshot>, rest: &[(usize, Key)]) -> JoinSet<Result<ResolvedRows, ReadError>> {
     let mut readers = JoinSet::new();
     for part in rest.chunks(rest.len().div_ceil(READERS).max(KEYS_A_READER)) {
         let (base, part) = (Arc::clone(base), part.to_vec());
@@ -158,29 +158,29 @@ fn readers(base: &Arc<Base>, rest: &[(usize, Key)]) -> JoinSet<Result<Above, Rea
 }
 
 /// Rows in order, deleted ones (none) included.
-type Rows = Box<dyn Iterator<Item = Result<(Key, Option<Value>), ReadError>> + Send>;
+type LayerRows = Box<dyn Iterator<Item = Result<(Key, Option<Value>), ReadError>> + Send>;
 
 /// A row of a table as it is handed out.
-fn kept_alone((key, value): (Key, Option<Value>)) -> (Key, Option<Value>) {
-    (copied(&key), value.as_ref().map(copied))
+fn copied_row((key, value): (Key, Option<Value>)) -> (Key, Option<Value>) {
+    (detached_copy(&key), value.as_ref().map(detached_copy))
 }
 
 /// The live rows of the layers, merged: what an upper one says hides the same key in those below.
-struct Scan {
-    layers: [Rows; 3],
+struct MergedScan {
+    layers: [LayerRows; 3],
     heads: [Option<(Key, Option<Value>)>; 3],
     has_begun: bool,
-    order: Order,
+    order: ScanOrder,
     limit: usize,
     found: Vec<(Key, Value)>,
 }
 
-impl Scan {
+impl MergedScan {
     /// Scans of some ranges, all as of one moment.
-    fn of_each(
-        shared: &Shared,
+    fn for_ranges(
+        shared: &EngineState,
         ranges: &[Range<Key>],
-        order: Order,
+        order: ScanOrder,
         limit: usize,
     ) -> Result<Vec<Self>, ReadError> {
         let is_empty = |range: &Range<Key>| limit == 0 || range.start >= range.end;
@@ -188,40 +188,36 @@ impl Scan {
             let layers = shared.layers();
             let part = |range| match is_empty(range) {
                 true => Vec::new(),
-                false => layers.active.part(range, order, limit),
+                false => layers.active.range_up_to(range, order, limit),
             };
             let active: Vec<_> = ranges.iter().map(part).collect();
             (active, layers.frozen.clone(), Arc::clone(&layers.base))
         };
         let scan = |(range, active): (&Range<Key>, Vec<_>)| {
             if is_empty(range) {
-                return Ok(Self::merging(
-                    [(); 3].map(|()| Box::new(std::iter::empty()) as Rows),
-                    order,
-                    limit,
-                ));
+                return Ok(Self::merging([(); 3].map(|()| Box::new(std::iter::empty()) as LayerRows), order, limit));
             }
             // The frozen table and the base no longer change: they are read only as far as it takes, for
             // rows that the active one deletes do not count.
             let frozen = frozen.clone().map(|table| frozen_rows(table, range.clone(), order, limit));
             let base = base.rows(range, order)?.map(|row| row.map(|(key, value)| (key, Some(value))));
-            let frozen = frozen.into_iter().flatten().map(kept_alone).map(Ok);
-            let active = active.into_iter().map(kept_alone).map(Ok);
+            let frozen = frozen.into_iter().flatten().map(copied_row).map(Ok);
+            let active = active.into_iter().map(copied_row).map(Ok);
             Ok(Self::merging([Box::new(active), Box::new(frozen), Box::new(base)], order, limit))
         };
         ranges.iter().zip(active).map(scan).collect()
     }
 
-    fn merging(layers: [Rows; 3], order: Order, limit: usize) -> Self {
+    fn merging(layers: [LayerRows; 3], order: ScanOrder, limit: usize) -> Self {
         let found = Vec::with_capacity(limit.min(SCAN_ROWS_TYPICAL));
         Self { layers, heads: [None, None, None], has_begun: false, order, limit, found }
     }
 
     /// Goes on to the end (then it is true), or until a step takes too long for a thread that may not wait.
-    fn go_on(&mut self, patience: Option<Duration>) -> Result<bool, ReadError> {
+    fn advance(&mut self, patience: Option<Duration>) -> Result<bool, ReadError> {
         let mut begun = patience.map(|_| Instant::now());
         loop {
-            if !self.step()? || self.found.len() >= self.limit {
+            if !self.merge_next()? || self.found.len() >= self.limit {
                 return Ok(true);
             }
             if let Some((began, patience)) = begun.zip(patience) {
@@ -236,17 +232,17 @@ impl Scan {
 
     /// Goes on to the end, however long it takes.
     fn finish(mut self) -> Result<Vec<(Key, Value)>, ReadError> {
-        self.go_on(None)?;
+        self.advance(None)?;
         Ok(self.found)
     }
 
     /// The same, on a thread that may wait.
-    fn finish_apart(self) -> JoinHandle<Result<Vec<(Key, Value)>, ReadError>> {
+    fn spawn_finish(self) -> JoinHandle<Result<Vec<(Key, Value)>, ReadError>> {
         spawn_blocking(|| self.finish())
     }
 
     /// Takes the next key off all layers that have it; false at the end.
-    fn step(&mut self) -> Result<bool, ReadError> {
+    fn merge_next(&mut self) -> Result<bool, ReadError> {
         if !std::mem::replace(&mut self.has_begun, true) {
             for (head, layer) in self.heads.iter_mut().zip(&mut self.layers) {
                 *head = layer.next().transpose()?;
@@ -254,8 +250,8 @@ impl Scan {
         }
         let keys = self.heads.iter().flatten().map(|(key, _)| key);
         let next = match self.order {
-            Order::Ascending => keys.min(),
-            Order::Descending => keys.max(),
+            ScanOrder::Ascending => keys.min(),
+            ScanOrder::Descending => keys.max(),
         };
         let Some(key) = next.cloned() else { return Ok(false) };
         let mut newest = None;
@@ -272,19 +268,19 @@ impl Scan {
 
 /// The rows of a table that no longer changes, copied a few at a time.
 fn frozen_rows(
-    table: Arc<Table>,
+    table: Arc<MemTable>,
     mut range: Range<Key>,
-    order: Order,
+    order: ScanOrder,
     limit: usize,
 ) -> impl Iterator<Item = (Key, Option<Value>)> + Send {
     let together = limit.min(FROZEN_ROWS);
     let mut read = Vec::new().into_iter();
     std::iter::from_fn(move || {
         if read.len() == 0 && range.start < range.end {
-            let rows: Vec<_> = table.walk(&range, order).take(together).collect();
+            let rows: Vec<_> = table.iter_range(&range, order).take(together).collect();
             match (rows.last().filter(|_| rows.len() == together), order) {
-                (Some((last, _)), Order::Ascending) => range.start = after(last),
-                (Some((last, _)), Order::Descending) => range.end = last.clone(),
+                (Some((last, _)), ScanOrder::Ascending) => range.start = successor(last),
+                (Some((last, _)), ScanOrder::Descending) => range.end = last.clone(),
                 (None, _) => range.end = range.start.clone(),
             }
             read = rows.into_iter();

@@ -9,12 +9,12 @@
 use std::collections::BTreeSet;
 use std::io;
 
-use super::index::{Live, LiveBySegment, Position};
-use super::prepared::Moved;
-use super::record::{Entry, SEGMENT_HEADER_BYTES, StoreId};
+use super::index::{LiveBodies, LiveBySegment, LogPosition};
+use super::prepared::RelocatedBody;
+use super::record::{LogEntry, SEGMENT_HEADER_BYTES, StoreId};
 use super::segments::Segments;
-use super::shared::Shared;
-use super::walk::{Step, Walk};
+use super::shared::EngineState;
+use super::walk::{SegmentReader, SegmentStep};
 
 /// One slice of moved bodies: a few milliseconds of the writer's time.
 const SLICE_BYTES: u64 = 1 << 20;
@@ -29,7 +29,7 @@ const LIVE_PART: u64 = 4;
 
 /// A part of a segment's walk.
 #[derive(Debug, Clone, Copy)]
-struct Slice {
+struct RelocationSlice {
     segment: u64,
     /// Where the walk goes on after it.
     end: u64,
@@ -39,18 +39,18 @@ struct Slice {
 
 /// What was moved and what comes next.
 #[derive(Debug)]
-pub(crate) struct Reclaim {
+pub(crate) struct SegmentReclaimer {
     store: StoreId,
     segment_bytes: u64,
     /// The segment being emptied, and where its walk goes on.
     cursor: Option<(u64, u64)>,
     /// The slice that is at the writer.
-    under_way: Option<Slice>,
+    under_way: Option<RelocationSlice>,
     /// Emptied; removed at a later checkpoint.
     emptied: BTreeSet<u64>,
 }
 
-impl Reclaim {
+impl SegmentReclaimer {
     pub(crate) fn new(store: StoreId, segment_bytes: u64) -> Self {
         Self { store, segment_bytes, cursor: None, under_way: None, emptied: BTreeSet::new() }
     }
@@ -60,7 +60,7 @@ impl Reclaim {
         &mut self,
         segments: &Segments,
         live: &LiveBySegment,
-        position: Position,
+        position: LogPosition,
     ) -> io::Result<()> {
         for segment in segments.numbers() {
             if segment >= position.segment {
@@ -78,13 +78,13 @@ impl Reclaim {
     }
 
     /// The writer took the slice, or did not: then it comes again.
-    pub(crate) fn moved(&mut self, done: bool) {
+    pub(crate) fn finish_slice(&mut self, done: bool) {
         if let Some(slice) = self.under_way.take().filter(|_| done) {
             self.advance(slice);
         }
     }
 
-    fn advance(&mut self, slice: Slice) {
+    fn advance(&mut self, slice: RelocationSlice) {
         if self.cursor.is_none_or(|(segment, _)| segment != slice.segment) {
             return;
         }
@@ -98,17 +98,17 @@ impl Reclaim {
     /// The next bodies to move, if a segment is worth it and no slice is under way.
     pub(crate) fn next_slice(
         &mut self,
-        shared: &Shared,
+        shared: &EngineState,
         live: &LiveBySegment,
-        position: Position,
-    ) -> Option<Vec<Moved>> {
+        position: LogPosition,
+    ) -> Option<Vec<RelocatedBody>> {
         if self.under_way.is_some() {
             return None;
         }
         let (segment, at) = match self.cursor {
             Some(cursor) => cursor,
             None => {
-                let worth = |segment: &u64, live: Live| {
+                let worth = |segment: &u64, live: LiveBodies| {
                     *segment < position.segment
                         && is_nearly_empty(live, self.segment_bytes)
                         && !self.emptied.contains(segment)
@@ -118,7 +118,7 @@ impl Reclaim {
             }
         };
         self.cursor = Some((segment, at));
-        match self.collect(shared, segment, at) {
+        match self.collect_live_bodies(shared, segment, at) {
             Ok((moved, slice)) if moved.is_empty() => {
                 self.advance(slice);
                 None
@@ -137,36 +137,43 @@ impl Reclaim {
     }
 
     /// Bodies from `at` on that still lie there, up to a slice.
-    fn collect(&self, shared: &Shared, segment: u64, at: u64) -> Result<(Vec<Moved>, Slice), String> {
+    fn collect_live_bodies(
+        &self,
+        shared: &EngineState,
+        segment: u64,
+        at: u64,
+    ) -> Result<(Vec<RelocatedBody>, RelocationSlice), String> {
         let file = shared.segments.file(segment).map_err(|error| error.to_string())?;
-        let mut walk = Walk::new(&file, self.store, segment, at).map_err(|error| error.to_string())?;
+        let mut walk = SegmentReader::new(&file, self.store, segment, at).map_err(|error| error.to_string())?;
         let mut moved = Vec::new();
         let mut size_bytes = 0;
         for _ in 0..SLICE_GROUPS {
-            match walk.step().map_err(|error| error.to_string())? {
-                Step::Group(_) => {}
-                Step::End => return Ok((moved, Slice { segment, end: walk.at(), is_last: true })),
+            match walk.next_group().map_err(|error| error.to_string())? {
+                SegmentStep::Group(_) => {}
+                SegmentStep::End => {
+                    return Ok((moved, RelocationSlice { segment, end: walk.at(), is_last: true }));
+                }
             }
             for entry in walk.entries() {
-                let Ok(Entry::Body { key, place: Some(place) }) = entry else { continue };
-                if shared.place(key).map_err(|error| error.to_string())? != Some(place) {
+                let Ok(LogEntry::Body { key, place: Some(place) }) = entry else { continue };
+                if shared.body_location(key).map_err(|error| error.to_string())? != Some(place) {
                     continue;
                 }
                 let bytes = shared.segments.read(place).map_err(|fault| format!("{fault:?}"))?;
                 size_bytes += u64::from(place.size_bytes) + MOVED_BYTES;
-                moved.push(Moved { key: bytes::Bytes::copy_from_slice(key), from: place, bytes });
+                moved.push(RelocatedBody { key: bytes::Bytes::copy_from_slice(key), from: place, bytes });
             }
             if size_bytes >= SLICE_BYTES {
                 break;
             }
         }
-        Ok((moved, Slice { segment, end: walk.at(), is_last: false }))
+        Ok((moved, RelocationSlice { segment, end: walk.at(), is_last: false }))
     }
 }
 
 /// Whether little of a segment is alive. Entries count: a segment full of small bodies would else be emptied
 /// into another one like it, and that one again.
-fn is_nearly_empty(live: Live, segment_bytes: u64) -> bool {
+fn is_nearly_empty(live: LiveBodies, segment_bytes: u64) -> bool {
     let bytes = live.bodies.saturating_mul(ENTRY_BYTES).saturating_add(live.bytes);
     bytes < segment_bytes / LIVE_PART
 }
@@ -181,9 +188,9 @@ mod tests {
         for size_bytes in [0, 1, 40, 1_000] {
             // What the writer packs into one segment when it moves bodies alone.
             let bodies = full / (ENTRY_BYTES + size_bytes);
-            assert!(!is_nearly_empty(Live { bodies, bytes: bodies * size_bytes }, full));
+            assert!(!is_nearly_empty(LiveBodies { bodies, bytes: bodies * size_bytes }, full));
             let bodies = bodies / 8;
-            assert!(is_nearly_empty(Live { bodies, bytes: bodies * size_bytes }, full));
+            assert!(is_nearly_empty(LiveBodies { bodies, bytes: bodies * size_bytes }, full));
         }
     }
 }

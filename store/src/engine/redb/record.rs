@@ -39,7 +39,7 @@
 
 use crc32fast::Hasher;
 
-use super::table::Place;
+use super::table::BodyLocation;
 
 /// The format this program writes, and the newest it reads.
 pub(crate) const LOG_FORMAT: u32 = 1;
@@ -71,7 +71,7 @@ pub(crate) struct SegmentHeader {
 
 /// Why a segment's header says nothing.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum HeaderFault {
+pub(crate) enum SegmentHeaderError {
     /// Not a header, or a damaged one.
     Damaged,
     /// A newer format.
@@ -102,16 +102,16 @@ impl SegmentHeader {
         out
     }
 
-    pub(crate) fn decode(bytes: &[u8; SEGMENT_HEADER_BYTES]) -> Result<Self, HeaderFault> {
+    pub(crate) fn decode(bytes: &[u8; SEGMENT_HEADER_BYTES]) -> Result<Self, SegmentHeaderError> {
         let (content, checksum) = bytes.split_at(SEGMENT_HEADER_BYTES - 4);
         let whole = u32_at(checksum, 0) == Some(crc32fast::hash(content));
         if !whole || !bytes.starts_with(SEGMENT_MAGIC) {
-            return Err(HeaderFault::Damaged);
+            return Err(SegmentHeaderError::Damaged);
         }
         match u32_at(bytes, 8) {
             Some(LOG_FORMAT) => {}
-            Some(newer) => return Err(HeaderFault::Newer(newer)),
-            None => return Err(HeaderFault::Damaged),
+            Some(newer) => return Err(SegmentHeaderError::Newer(newer)),
+            None => return Err(SegmentHeaderError::Damaged),
         }
         let read = || {
             Some(Self {
@@ -121,7 +121,7 @@ impl SegmentHeader {
                 previous_end: u64_at(bytes, 48)?,
             })
         };
-        read().ok_or(HeaderFault::Damaged)
+        read().ok_or(SegmentHeaderError::Damaged)
     }
 }
 
@@ -182,9 +182,7 @@ impl GroupHeader {
 
     /// The whole group's size, header included.
     pub(crate) fn size_bytes(&self) -> u64 {
-        (GROUP_HEADER_BYTES as u64)
-            .saturating_add(u64::from(self.rows_bytes))
-            .saturating_add(self.bodies_bytes)
+        (GROUP_HEADER_BYTES as u64).saturating_add(u64::from(self.rows_bytes)).saturating_add(self.bodies_bytes)
     }
 }
 
@@ -231,19 +229,19 @@ pub(crate) fn encode_body(out: &mut Vec<u8>, key: &[u8], body: Option<(u32, u32)
 
 /// One change read back from the log.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub(crate) enum Entry<'a> {
+pub(crate) enum LogEntry<'a> {
     Row { key: &'a [u8], value: Option<&'a [u8]> },
-    Body { key: &'a [u8], place: Option<Place> },
+    Body { key: &'a [u8], place: Option<BodyLocation> },
 }
 
 /// Reads a row part back. `bodies_at` is where the body part starts.
-pub(crate) struct Entries<'a> {
+pub(crate) struct LogEntries<'a> {
     rest: &'a [u8],
     segment: u64,
     bodies_at: u64,
 }
 
-impl<'a> Entries<'a> {
+impl<'a> LogEntries<'a> {
     pub(crate) fn new(rows: &'a [u8], segment: u64, bodies_at: u64) -> Self {
         Self { rest: rows, segment, bodies_at }
     }
@@ -258,32 +256,32 @@ impl<'a> Entries<'a> {
         self.take(4).and_then(|part| u32_at(part, 0))
     }
 
-    fn entry(&mut self) -> Option<Entry<'a>> {
+    fn entry(&mut self) -> Option<LogEntry<'a>> {
         let tag = *self.take(1)?.first()?;
         let key_bytes = usize::from(u16::from_le_bytes(*self.take(2)?.first_chunk()?));
         match tag {
             PUT => {
                 let value_bytes = self.number()? as usize;
                 let key = self.take(key_bytes)?;
-                Some(Entry::Row { key, value: Some(self.take(value_bytes)?) })
+                Some(LogEntry::Row { key, value: Some(self.take(value_bytes)?) })
             }
-            DELETE => Some(Entry::Row { key: self.take(key_bytes)?, value: None }),
+            DELETE => Some(LogEntry::Row { key: self.take(key_bytes)?, value: None }),
             BODY => {
                 let size_bytes = self.number()?;
                 let checksum = self.number()?;
-                let place = Place { segment: self.segment, offset: self.bodies_at, size_bytes, checksum };
+                let place = BodyLocation { segment: self.segment, offset: self.bodies_at, size_bytes, checksum };
                 self.bodies_at = self.bodies_at.checked_add(u64::from(size_bytes))?;
-                Some(Entry::Body { key: self.take(key_bytes)?, place: Some(place) })
+                Some(LogEntry::Body { key: self.take(key_bytes)?, place: Some(place) })
             }
-            DELETE_BODY => Some(Entry::Body { key: self.take(key_bytes)?, place: None }),
+            DELETE_BODY => Some(LogEntry::Body { key: self.take(key_bytes)?, place: None }),
             _ => None,
         }
     }
 }
 
-impl<'a> Iterator for Entries<'a> {
+impl<'a> Iterator for LogEntries<'a> {
     /// An error: the row part passes its checksum and yet makes no sense.
-    type Item = Result<Entry<'a>, ()>;
+    type Item = Result<LogEntry<'a>, ()>;
 
     fn next(&mut self) -> Option<Self::Item> {
         if self.rest.is_empty() {
@@ -309,7 +307,7 @@ mod tests {
         for at in 0..bytes.len() {
             let mut changed = bytes;
             changed[at] ^= 1;
-            assert_eq!(SegmentHeader::decode(&changed), Err(HeaderFault::Damaged));
+            assert_eq!(SegmentHeader::decode(&changed), Err(SegmentHeaderError::Damaged));
         }
         let group = GroupHeader { sequence: 5, rows_checksum: 1, rows_bytes: 2, bodies_bytes: 3, batches: 4 };
         let bytes = group.encode(salt(&[9; 16], 7, 64));
@@ -321,13 +319,12 @@ mod tests {
 
     #[test]
     fn a_newer_format_is_named() {
-        let mut bytes =
-            SegmentHeader { segment: 1, store: [0; 16], first_sequence: 1, previous_end: 0 }.encode();
+        let mut bytes = SegmentHeader { segment: 1, store: [0; 16], first_sequence: 1, previous_end: 0 }.encode();
         bytes[8] = 2;
         let checksum = crc32fast::hash(&bytes[..60]).to_le_bytes();
         bytes[60..].copy_from_slice(&checksum);
         let bytes: [u8; SEGMENT_HEADER_BYTES] = bytes.try_into().unwrap();
-        assert_eq!(SegmentHeader::decode(&bytes), Err(HeaderFault::Newer(2)));
+        assert_eq!(SegmentHeader::decode(&bytes), Err(SegmentHeaderError::Newer(2)));
     }
 
     #[test]
@@ -338,18 +335,18 @@ mod tests {
         encode_row(&mut rows, b"c", None);
         encode_body(&mut rows, b"d", Some((5, 78)));
         encode_body(&mut rows, b"b", None);
-        let place = |offset, size_bytes, checksum| Place { segment: 3, offset, size_bytes, checksum };
-        let entries: Vec<_> = Entries::new(&rows, 3, 1000).map(Result::unwrap).collect();
+        let place = |offset, size_bytes, checksum| BodyLocation { segment: 3, offset, size_bytes, checksum };
+        let entries: Vec<_> = LogEntries::new(&rows, 3, 1000).map(Result::unwrap).collect();
         assert_eq!(
             entries,
             [
-                Entry::Row { key: b"a", value: Some(b"value") },
-                Entry::Body { key: b"b", place: Some(place(1000, 10, 77)) },
-                Entry::Row { key: b"c", value: None },
-                Entry::Body { key: b"d", place: Some(place(1010, 5, 78)) },
-                Entry::Body { key: b"b", place: None },
+                LogEntry::Row { key: b"a", value: Some(b"value") },
+                LogEntry::Body { key: b"b", place: Some(place(1000, 10, 77)) },
+                LogEntry::Row { key: b"c", value: None },
+                LogEntry::Body { key: b"d", place: Some(place(1010, 5, 78)) },
+                LogEntry::Body { key: b"b", place: None },
             ]
         );
-        assert!(Entries::new(&rows[..rows.len() - 1], 3, 0).any(|entry| entry.is_err()));
+        assert!(LogEntries::new(&rows[..rows.len() - 1], 3, 0).any(|entry| entry.is_err()));
     }
 }

@@ -23,21 +23,22 @@ use std::sync::Arc;
 use bytes::Bytes;
 
 use super::disk::{Disk, DiskFile};
-use super::index::{LiveBySegment, Opened, Position};
+use super::index::{IndexState, LiveBySegment, LogPosition};
 use super::record::{
-    Entries, Entry, GROUP_HEADER_BYTES, HeaderFault, LOG_FORMAT, SEGMENT_HEADER_BYTES, SegmentHeader, StoreId,
+    GROUP_HEADER_BYTES, LOG_FORMAT, LogEntries, LogEntry, SEGMENT_HEADER_BYTES, SegmentHeader, SegmentHeaderError,
+    StoreId,
 };
 use super::segments::Segments;
-use super::table::{Row, Table};
-use super::walk::{Step, Walk};
+use super::table::{MemTable, MemTableRow};
+use super::walk::{SegmentReader, SegmentStep};
 use crate::engine::OpenError;
 
 /// What replay found.
 #[derive(Debug)]
-pub(crate) struct Recovered {
-    pub(crate) table: Table,
+pub(crate) struct ReplayResult {
+    pub(crate) table: MemTable,
     /// Where the log ends.
-    pub(crate) end: Position,
+    pub(crate) end: LogPosition,
     pub(crate) groups: u64,
     pub(crate) bytes: u64,
     /// The end of the file that is a torn tail or unused room.
@@ -50,17 +51,17 @@ pub(crate) struct Recovered {
 const PIECE_BYTES: u64 = 1 << 20;
 
 /// Replays, changing nothing on disk.
-pub(crate) fn replay(segments: &Segments, opened: &Opened) -> Result<Recovered, OpenError> {
+pub(crate) fn replay(segments: &Segments, opened: &IndexState) -> Result<ReplayResult, OpenError> {
     let numbers = segments.numbers();
     check_live(segments, &opened.live, &numbers)?;
     let start = opened.position;
-    let mut run = Run { segments, store: opened.store, recovered: Recovered::at(start) };
+    let mut run = Replay { segments, store: opened.store, recovered: ReplayResult::starting_at(start) };
     if start.segment == 0 {
         if run.last_segment(&numbers)? == 0 {
             return Ok(run.recovered);
         }
         // The first start ended between the segment's header and the index: nothing was taken yet.
-        run.recovered.end = Position { segment: 1, offset: SEGMENT_HEADER_BYTES as u64, sequence: 1 };
+        run.recovered.end = LogPosition { segment: 1, offset: SEGMENT_HEADER_BYTES as u64, sequence: 1 };
     }
     let first = run.recovered.end.segment;
     if !numbers.contains(&first) {
@@ -71,7 +72,7 @@ pub(crate) fn replay(segments: &Segments, opened: &Opened) -> Result<Recovered, 
         if !numbers.contains(&segment) {
             return Err(run.corrupt(segment, "it is missing, and later segments exist"));
         }
-        run.segment(segment, segment == last)?;
+        run.replay_segment(segment, segment == last)?;
     }
     Ok(run.recovered)
 }
@@ -87,9 +88,9 @@ fn check_live(segments: &Segments, live: &LiveBySegment, numbers: &[u64]) -> Res
     }
 }
 
-impl Recovered {
-    fn at(end: Position) -> Self {
-        Self { table: Table::default(), end, groups: 0, bytes: 0, last: None, last_group_at: None }
+impl ReplayResult {
+    fn starting_at(end: LogPosition) -> Self {
+        Self { table: MemTable::default(), end, groups: 0, bytes: 0, last: None, last_group_at: None }
     }
 
     /// Cuts off what follows the end, and makes sure that the last group is on the disk itself.
@@ -110,13 +111,13 @@ impl Recovered {
     }
 }
 
-struct Run<'a> {
+struct Replay<'a> {
     segments: &'a Segments,
     store: StoreId,
-    recovered: Recovered,
+    recovered: ReplayResult,
 }
 
-impl Run<'_> {
+impl Replay<'_> {
     fn corrupt(&self, segment: u64, what: impl Into<String>) -> OpenError {
         OpenError::corrupt(self.segments.path(segment), what)
     }
@@ -138,17 +139,15 @@ impl Run<'_> {
             Err(error) => return Err(self.io(segment, error)),
         }
         match SegmentHeader::decode(&bytes) {
-            Ok(header) if header.store != self.store => {
-                Err(self.corrupt(segment, "it belongs to another store"))
-            }
+            Ok(header) if header.store != self.store => Err(self.corrupt(segment, "it belongs to another store")),
             Ok(header) if header.segment != segment => {
                 Err(self.corrupt(segment, format!("its header says it is segment {}", header.segment)))
             }
             Ok(header) => Ok(Some(header)),
-            Err(HeaderFault::Newer(found)) => {
+            Err(SegmentHeaderError::Newer(found)) => {
                 Err(OpenError::Newer { file: self.segments.path(segment), found, known: LOG_FORMAT })
             }
-            Err(HeaderFault::Damaged) => Ok(None),
+            Err(SegmentHeaderError::Damaged) => Ok(None),
         }
     }
 
@@ -164,16 +163,14 @@ impl Run<'_> {
             return Ok(newest);
         }
         let file = self.open(newest)?;
-        let walk = Walk::new(&file, self.store, newest, 0).map_err(|error| self.io(newest, error))?;
+        let walk = SegmentReader::new(&file, self.store, newest, 0).map_err(|error| self.io(newest, error))?;
         match walk.find_later(0, 0).map_err(|error| self.io(newest, error))? {
-            Some(at) => {
-                Err(self.corrupt(newest, format!("its header is damaged, and a group stands at byte {at}")))
-            }
+            Some(at) => Err(self.corrupt(newest, format!("its header is damaged, and a group stands at byte {at}"))),
             None => Ok(before.last().copied().unwrap_or(0)),
         }
     }
 
-    fn segment(&mut self, segment: u64, is_last: bool) -> Result<(), OpenError> {
+    fn replay_segment(&mut self, segment: u64, is_last: bool) -> Result<(), OpenError> {
         let Some(header) = self.header(segment)? else {
             return Err(self.corrupt(segment, "its header is damaged"));
         };
@@ -186,8 +183,7 @@ impl Run<'_> {
                 );
                 return Err(self.corrupt(end.segment, what));
             }
-            self.recovered.end =
-                Position { segment, offset: SEGMENT_HEADER_BYTES as u64, sequence: end.sequence };
+            self.recovered.end = LogPosition { segment, offset: SEGMENT_HEADER_BYTES as u64, sequence: end.sequence };
         }
         let file = self.open(segment)?;
         self.recovered.last = Some(Arc::clone(&file));
@@ -198,23 +194,19 @@ impl Run<'_> {
             let what = format!("it ends at byte {size_bytes}, and the index counts on it up to byte {from}");
             return Err(self.corrupt(segment, what));
         }
-        let mut walk =
-            Walk::new(&file, self.store, segment, from).map_err(|error| self.io(segment, error))?;
-        self.groups(segment, &mut walk, is_last)
+        let mut walk = SegmentReader::new(&file, self.store, segment, from).map_err(|error| self.io(segment, error))?;
+        self.replay_groups(segment, &mut walk, is_last)
     }
 
     /// Applies each group when the next one proves it whole; the last one is looked at body by body.
-    fn groups(&mut self, segment: u64, walk: &mut Walk<'_>, is_last: bool) -> Result<(), OpenError> {
+    fn replay_groups(&mut self, segment: u64, walk: &mut SegmentReader<'_>, is_last: bool) -> Result<(), OpenError> {
         loop {
             let expected = self.recovered.end.sequence;
-            let step = walk.step().map_err(|error| self.io(segment, error))?;
-            let Step::Group(header) = step else { break };
+            let step = walk.next_group().map_err(|error| self.io(segment, error))?;
+            let SegmentStep::Group(header) = step else { break };
             if header.sequence != expected {
-                let what = format!(
-                    "at byte {} stands group {}, where {expected} belongs",
-                    walk.group_at(),
-                    header.sequence
-                );
+                let what =
+                    format!("at byte {} stands group {}, where {expected} belongs", walk.group_at(), header.sequence);
                 return Err(self.corrupt(segment, what));
             }
             if is_last && self.is_torn(segment, walk)? {
@@ -224,19 +216,19 @@ impl Run<'_> {
             self.recovered.last_group_at = Some(walk.group_at());
             self.recovered.groups += 1;
             self.recovered.bytes += header.size_bytes();
-            self.recovered.end = Position { segment, offset: walk.at(), sequence: expected + 1 };
+            self.recovered.end = LogPosition { segment, offset: walk.at(), sequence: expected + 1 };
         }
         if is_last { self.check_tail(segment, walk, walk.at()) } else { Ok(()) }
     }
 
     /// Is the group stepped on the last one, with a body that is not whole?
-    fn is_torn(&self, segment: u64, walk: &Walk<'_>) -> Result<bool, OpenError> {
+    fn is_torn(&self, segment: u64, walk: &SegmentReader<'_>) -> Result<bool, OpenError> {
         let look = || Ok::<_, io::Error>(walk.is_followed()? || walk.bodies_are_whole()?);
         Ok(!look().map_err(|error| self.io(segment, error))?)
     }
 
     /// The group at `at` is not whole: was it ever?
-    fn check_tail(&self, segment: u64, walk: &Walk<'_>, at: u64) -> Result<(), OpenError> {
+    fn check_tail(&self, segment: u64, walk: &SegmentReader<'_>, at: u64) -> Result<(), OpenError> {
         let sequence = self.recovered.end.sequence;
         let later = walk.find_later(at, sequence).map_err(|error| self.io(segment, error))?;
         match later {
@@ -248,18 +240,18 @@ impl Run<'_> {
         }
     }
 
-    fn apply(&mut self, segment: u64, walk: &Walk<'_>) -> Result<(), OpenError> {
+    fn apply(&mut self, segment: u64, walk: &SegmentReader<'_>) -> Result<(), OpenError> {
         // One buffer for a group's keys and values: as long as the next checkpoint takes.
         let rows = Bytes::copy_from_slice(walk.rows());
-        self.recovered.table.bring(rows.len());
+        self.recovered.table.add_bytes(rows.len());
         let bodies_at = walk.group_at() + (GROUP_HEADER_BYTES + rows.len()) as u64;
-        for entry in Entries::new(&rows, segment, bodies_at) {
+        for entry in LogEntries::new(&rows, segment, bodies_at) {
             match entry {
-                Ok(Entry::Row { key, value }) => {
+                Ok(LogEntry::Row { key, value }) => {
                     let value = value.map(|value| rows.slice_ref(value));
-                    self.recovered.table.set(rows.slice_ref(key), Row { value, fresh: false });
+                    self.recovered.table.set(rows.slice_ref(key), MemTableRow { value, fresh: false });
                 }
-                Ok(Entry::Body { key, place }) => self.recovered.table.set_body(rows.slice_ref(key), place),
+                Ok(LogEntry::Body { key, place }) => self.recovered.table.set_body(rows.slice_ref(key), place),
                 Err(()) => {
                     let what = format!("the group at byte {} makes no sense", walk.group_at());
                     return Err(self.corrupt(segment, what));
@@ -271,7 +263,7 @@ impl Run<'_> {
 }
 
 /// Removes what a start that was cut short left behind: a newest segment without a header.
-pub(crate) fn remove_unfinished(segments: &Segments, disk: &Disk, end: Position) -> Result<(), OpenError> {
+pub(crate) fn remove_unfinished(segments: &Segments, disk: &Disk, end: LogPosition) -> Result<(), OpenError> {
     for segment in segments.numbers().into_iter().filter(|segment| *segment > end.segment) {
         segments.remove(segment).map_err(|error| OpenError::io(segments.path(segment), error))?;
     }

@@ -11,7 +11,7 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use bytes::Bytes;
 
 use super::disk::{Disk, DiskFile};
-use super::table::Place;
+use super::table::BodyLocation;
 use crate::engine::ReadError;
 
 /// Segments kept open for reading: far below the usual limit of 1,024 files per process.
@@ -36,31 +36,31 @@ pub(crate) fn segment_number(name: &str) -> Option<u64> {
 pub(crate) struct Segments {
     directory: PathBuf,
     disk: Disk,
-    inner: Mutex<Inner>,
+    inner: Mutex<SegmentFiles>,
     /// The segment being written: what is in it is in the page cache.
     pub(crate) newest: AtomicU64,
 }
 
 #[derive(Debug, Default)]
-struct Inner {
+struct SegmentFiles {
     sizes: BTreeMap<u64, u64>,
     open: BTreeMap<u64, Arc<DiskFile>>,
 }
 
 /// A body that could not be read.
 #[derive(Debug)]
-pub(crate) enum BodyFault {
+pub(crate) enum BodyReadError {
     /// The segment is gone or holds other bytes: right if the body was moved or deleted meanwhile.
-    Elsewhere(String),
+    Mismatch(String),
     /// The disk failed.
     Io(io::Error),
 }
 
-impl From<BodyFault> for ReadError {
-    fn from(fault: BodyFault) -> Self {
+impl From<BodyReadError> for ReadError {
+    fn from(fault: BodyReadError) -> Self {
         match fault {
-            BodyFault::Elsewhere(what) => Self::Corrupt(what.into()),
-            BodyFault::Io(error) => Self::io(error),
+            BodyReadError::Mismatch(what) => Self::Corrupt(what.into()),
+            BodyReadError::Io(error) => Self::io(error),
         }
     }
 }
@@ -75,11 +75,11 @@ impl Segments {
                 sizes.insert(segment, entry.metadata()?.len());
             }
         }
-        let inner = Mutex::new(Inner { sizes, open: BTreeMap::new() });
+        let inner = Mutex::new(SegmentFiles { sizes, open: BTreeMap::new() });
         Ok(Self { directory: directory.to_owned(), disk: disk.clone(), inner, newest: AtomicU64::new(0) })
     }
 
-    fn inner(&self) -> MutexGuard<'_, Inner> {
+    fn inner(&self) -> MutexGuard<'_, SegmentFiles> {
         self.inner.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
@@ -110,7 +110,7 @@ impl Segments {
     pub(crate) fn add(&self, segment: u64, file: Arc<DiskFile>) {
         let mut inner = self.inner();
         inner.sizes.insert(segment, 0);
-        inner.keep(segment, file);
+        inner.cache_open_file(segment, file);
     }
 
     /// Removes a segment's file.
@@ -129,36 +129,34 @@ impl Segments {
             return Ok(Arc::clone(file));
         }
         let file = Arc::new(self.disk.open(&self.path(segment))?);
-        self.inner().keep(segment, Arc::clone(&file));
+        self.inner().cache_open_file(segment, Arc::clone(&file));
         Ok(file)
     }
 
     /// Reads a body and compares its checksum.
-    pub(crate) fn read(&self, place: Place) -> Result<Bytes, BodyFault> {
+    pub(crate) fn read(&self, place: BodyLocation) -> Result<Bytes, BodyReadError> {
         let name = segment_file(place.segment);
         let file = self.file(place.segment).map_err(|error| match error.kind() {
-            io::ErrorKind::NotFound => {
-                BodyFault::Elsewhere(format!("{name}, which holds a body, is missing"))
-            }
-            _ => BodyFault::Io(error),
+            io::ErrorKind::NotFound => BodyReadError::Mismatch(format!("{name}, which holds a body, is missing")),
+            _ => BodyReadError::Io(error),
         })?;
         let mut bytes = vec![0; place.size_bytes as usize];
         let at = place.offset;
         file.read_at(at, &mut bytes).map_err(|error| match error.kind() {
             io::ErrorKind::UnexpectedEof => {
-                BodyFault::Elsewhere(format!("{name} ends before the body at byte {at} does"))
+                BodyReadError::Mismatch(format!("{name} ends before the body at byte {at} does"))
             }
-            _ => BodyFault::Io(error),
+            _ => BodyReadError::Io(error),
         })?;
         if crc32fast::hash(&bytes) != place.checksum {
-            return Err(BodyFault::Elsewhere(format!("the body at byte {at} of {name} fails its checksum")));
+            return Err(BodyReadError::Mismatch(format!("the body at byte {at} of {name} fails its checksum")));
         }
         Ok(Bytes::from(bytes))
     }
 }
 
-impl Inner {
-    fn keep(&mut self, segment: u64, file: Arc<DiskFile>) {
+impl SegmentFiles {
+    fn cache_open_file(&mut self, segment: u64, file: Arc<DiskFile>) {
         if self.open.len() >= OPEN_FILES_MAX {
             // The oldest: what is read most is young mail.
             self.open.pop_first();
@@ -174,8 +172,7 @@ mod tests {
     #[test]
     fn names_and_numbers_belong_together() {
         assert_eq!(segment_number(&segment_file(42)), Some(42));
-        for wrong in ["log-42.seg", "log-+000000000000042.seg", "index.redb", "log-0000000000000042.seg.old"]
-        {
+        for wrong in ["log-42.seg", "log-+000000000000042.seg", "index.redb", "log-0000000000000042.seg.old"] {
             assert_eq!(segment_number(wrong), None, "{wrong}");
         }
     }

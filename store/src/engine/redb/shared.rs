@@ -16,22 +16,22 @@ use std::time::Duration;
 use bytes::Bytes;
 use tokio::task::JoinHandle;
 
-use super::index::Base;
-use super::segments::{BodyFault, Segments};
-use super::table::{Place, Table};
-use crate::engine::{Health, Key, ReadError, State};
+use super::index::IndexSnapshot;
+use super::segments::{BodyReadError, Segments};
+use super::table::{BodyLocation, MemTable};
+use crate::engine::{Health, Key, ReadError, StoreState};
 
 /// Rows in their three layers.
 #[derive(Debug)]
 pub(crate) struct Layers {
-    pub(crate) active: Table,
-    pub(crate) frozen: Option<Arc<Table>>,
-    pub(crate) base: Arc<Base>,
+    pub(crate) active: MemTable,
+    pub(crate) frozen: Option<Arc<MemTable>>,
+    pub(crate) base: Arc<IndexSnapshot>,
 }
 
 /// Where a checkpoint stands.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
-pub(crate) enum Checkpointing {
+pub(crate) enum CheckpointState {
     /// None runs: the writer may freeze.
     #[default]
     Idle,
@@ -43,7 +43,7 @@ pub(crate) enum Checkpointing {
 
 /// Counters for [`Health`].
 #[derive(Debug, Default)]
-pub(crate) struct Counters {
+pub(crate) struct EngineCounters {
     pub(crate) groups: AtomicU64,
     pub(crate) commits: AtomicU64,
     pub(crate) conflicts: AtomicU64,
@@ -58,15 +58,15 @@ pub(crate) struct Counters {
 
 /// The shared part of an open store.
 #[derive(Debug)]
-pub(crate) struct Shared {
+pub(crate) struct EngineState {
     layers: RwLock<Layers>,
     pub(crate) segments: Segments,
     /// How long a step of a read may take on the runtime's threads.
     pub(crate) in_place: Duration,
-    pub(crate) counters: Counters,
-    state: Mutex<State>,
+    pub(crate) counters: EngineCounters,
+    state: Mutex<StoreState>,
     is_full: AtomicBool,
-    checkpointing: Mutex<Checkpointing>,
+    checkpointing: Mutex<CheckpointState>,
     changed: Condvar,
     /// Backups and checks under way: no segment is removed meanwhile.
     pub(crate) pins: AtomicUsize,
@@ -78,13 +78,13 @@ const INLINE_BODY_BYTES_MAX: u32 = 64 << 10;
 /// A body that is moved while it is read is looked up again, this often.
 const BODY_TRIES: usize = 4;
 
-impl Shared {
-    pub(crate) fn new(active: Table, base: Base, segments: Segments, in_place: Duration) -> Self {
+impl EngineState {
+    pub(crate) fn new(active: MemTable, base: IndexSnapshot, segments: Segments, in_place: Duration) -> Self {
         Self {
             layers: RwLock::new(Layers { active, frozen: None, base: Arc::new(base) }),
             segments,
             in_place,
-            counters: Counters::default(),
+            counters: EngineCounters::default(),
             state: Mutex::default(),
             is_full: AtomicBool::new(false),
             checkpointing: Mutex::default(),
@@ -102,18 +102,18 @@ impl Shared {
         self.layers.write().unwrap_or_else(PoisonError::into_inner)
     }
 
-    pub(crate) fn base(&self) -> Arc<Base> {
+    pub(crate) fn index_snapshot(&self) -> Arc<IndexSnapshot> {
         Arc::clone(&self.layers().base)
     }
 
-    fn state(&self) -> MutexGuard<'_, State> {
+    fn state(&self) -> MutexGuard<'_, StoreState> {
         self.state.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
     /// The reason, if the store takes no more writes.
     pub(crate) fn fenced(&self) -> Option<Arc<str>> {
         match &*self.state() {
-            State::Fenced(reason) => Some(Arc::clone(reason)),
+            StoreState::Fenced(reason) => Some(Arc::clone(reason)),
             _ => None,
         }
     }
@@ -121,14 +121,14 @@ impl Shared {
     /// The end of all writing, for the first reason given.
     pub(crate) fn fence(&self, reason: &str) -> Arc<str> {
         let mut state = self.state();
-        if let State::Fenced(reason) = &*state {
+        if let StoreState::Fenced(reason) = &*state {
             return Arc::clone(reason);
         }
         let reason: Arc<str> = reason.into();
         tracing::error!(%reason, "the store takes no more writes; start the server anew when the disk is sound");
-        *state = State::Fenced(Arc::clone(&reason));
+        *state = StoreState::Fenced(Arc::clone(&reason));
         drop(state);
-        self.set_checkpointing(Checkpointing::Idle);
+        self.set_checkpointing(CheckpointState::Idle);
         reason
     }
 
@@ -139,65 +139,65 @@ impl Shared {
     pub(crate) fn set_full(&self, full: bool) {
         let mut state = self.state();
         match (&*state, full) {
-            (State::Healthy, true) => {
+            (StoreState::Healthy, true) => {
                 tracing::warn!("the disk is full: new mail is refused for now, delivery goes on");
-                *state = State::Full;
+                *state = StoreState::Full;
             }
-            (State::Full, false) => {
+            (StoreState::Full, false) => {
                 tracing::info!("there is room on the disk again");
-                *state = State::Healthy;
+                *state = StoreState::Healthy;
             }
             _ => {}
         }
         self.is_full.store(full, Ordering::Relaxed);
     }
 
-    fn checkpointing_guard(&self) -> MutexGuard<'_, Checkpointing> {
+    fn checkpointing_guard(&self) -> MutexGuard<'_, CheckpointState> {
         self.checkpointing.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    pub(crate) fn checkpointing(&self) -> Checkpointing {
+    pub(crate) fn checkpointing(&self) -> CheckpointState {
         *self.checkpointing_guard()
     }
 
-    pub(crate) fn set_checkpointing(&self, now: Checkpointing) {
+    pub(crate) fn set_checkpointing(&self, now: CheckpointState) {
         *self.checkpointing_guard() = now;
         self.changed.notify_all();
     }
 
     /// Waits until no checkpoint runs. (A stuck one does not run.)
-    pub(crate) fn wait_checkpoint(&self) -> Checkpointing {
+    pub(crate) fn wait_checkpoint(&self) -> CheckpointState {
         let guard = self.checkpointing_guard();
-        let waited = self.changed.wait_while(guard, |now| *now == Checkpointing::Running);
+        let waited = self.changed.wait_while(guard, |now| *now == CheckpointState::Running);
         *waited.unwrap_or_else(PoisonError::into_inner)
     }
 
     /// The newest place of a body.
-    pub(crate) fn place(&self, key: &[u8]) -> Result<Option<Place>, ReadError> {
+    pub(crate) fn body_location(&self, key: &[u8]) -> Result<Option<BodyLocation>, ReadError> {
         let base = {
             let layers = self.layers();
             let found = layers
                 .active
-                .place(key)
-                .or_else(|| layers.frozen.as_ref().and_then(|table| table.place(key)));
+                .body_location(key)
+                .or_else(|| layers.frozen.as_ref().and_then(|table| table.body_location(key)));
             if let Some(place) = found {
                 return Ok(place);
             }
             Arc::clone(&layers.base)
         };
-        base.place(key)
+        base.body_location(key)
     }
 
     pub(crate) async fn body(self: &Arc<Self>, key: &Key) -> Result<Option<Bytes>, ReadError> {
-        let Some(place) = self.place(key)? else { return Ok(None) };
+        let Some(place) = self.body_location(key)? else { return Ok(None) };
         let is_young = place.segment + 1 >= self.segments.newest.load(Ordering::Relaxed);
         if is_young && place.size_bytes <= INLINE_BODY_BYTES_MAX {
             return self.read_body(key);
         }
-        self.read_body_apart(key).await.map_err(ReadError::io)?
+        self.spawn_read_body(key).await.map_err(ReadError::io)?
     }
 
-    fn read_body_apart(self: &Arc<Self>, key: &Key) -> JoinHandle<Result<Option<Bytes>, ReadError>> {
+    fn spawn_read_body(self: &Arc<Self>, key: &Key) -> JoinHandle<Result<Option<Bytes>, ReadError>> {
         let (shared, key) = (Arc::clone(self), key.clone());
         tokio::task::spawn_blocking(move || shared.read_body(&key))
     }
@@ -206,13 +206,13 @@ impl Shared {
     pub(crate) fn read_body(&self, key: &Key) -> Result<Option<Bytes>, ReadError> {
         let mut last = None;
         for _ in 0..BODY_TRIES {
-            let Some(place) = self.place(key)? else { return Ok(None) };
+            let Some(place) = self.body_location(key)? else { return Ok(None) };
             match self.segments.read(place) {
                 Ok(bytes) => return Ok(Some(bytes)),
                 // Still there, and still wrong: damaged.
-                Err(fault @ BodyFault::Elsewhere(_)) if last == Some(place) => return Err(fault.into()),
-                Err(BodyFault::Elsewhere(_)) => last = Some(place),
-                Err(fault @ BodyFault::Io(_)) => return Err(fault.into()),
+                Err(fault @ BodyReadError::Mismatch(_)) if last == Some(place) => return Err(fault.into()),
+                Err(BodyReadError::Mismatch(_)) => last = Some(place),
+                Err(fault @ BodyReadError::Io(_)) => return Err(fault.into()),
             }
         }
         Err(ReadError::Io("the body moved again and again while it was read".into()))

@@ -19,34 +19,30 @@ const FREE_BYTES_AGAIN: u64 = 16 << 20;
 
 /// The disk under one directory.
 #[derive(Debug)]
-pub(crate) struct Space {
+pub(crate) struct DiskSpace {
     directory: PathBuf,
     disk: Disk,
     reserve_bytes: u64,
     is_held: Mutex<bool>,
 }
 
-impl Space {
+impl DiskSpace {
     /// Sets the reserve aside, if there is room.
     pub(crate) fn new(directory: &Path, disk: &Disk, reserve_bytes: u64) -> Self {
-        let space = Self {
-            directory: directory.to_owned(),
-            disk: disk.clone(),
-            reserve_bytes,
-            is_held: Mutex::new(false),
-        };
+        let space =
+            Self { directory: directory.to_owned(), disk: disk.clone(), reserve_bytes, is_held: Mutex::new(false) };
         let path = directory.join(RESERVE_FILE);
         let held = std::fs::metadata(&path).is_ok_and(|found| found.len() == reserve_bytes);
-        *space.held() = held;
+        *space.reserve_held() = held;
         if !held {
             // What an interrupted try or another setting left.
             drop(std::fs::remove_file(&path));
-            space.hold();
+            space.allocate_reserve();
         }
         space
     }
 
-    fn held(&self) -> MutexGuard<'_, bool> {
+    fn reserve_held(&self) -> MutexGuard<'_, bool> {
         self.is_held.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
@@ -60,8 +56,8 @@ impl Space {
     }
 
     /// Sets the reserve aside again, if there is room. Is it held now?
-    fn hold(&self) -> bool {
-        let mut held = self.held();
+    fn allocate_reserve(&self) -> bool {
+        let mut held = self.reserve_held();
         if *held || self.reserve_bytes == 0 {
             return true;
         }
@@ -78,8 +74,8 @@ impl Space {
     }
 
     /// Gives the reserve up. Was there one?
-    pub(crate) fn release(&self) -> bool {
-        let mut held = self.held();
+    pub(crate) fn release_reserve(&self) -> bool {
+        let mut held = self.reserve_held();
         if !*held {
             return false;
         }
@@ -94,7 +90,7 @@ impl Space {
     /// Is the disk full, given that it was or was not?
     pub(crate) fn is_full(&self, was_full: bool) -> bool {
         if was_full {
-            !self.hold() || self.free_bytes() < FREE_BYTES_AGAIN
+            !self.allocate_reserve() || self.free_bytes() < FREE_BYTES_AGAIN
         } else {
             self.free_bytes() < FREE_BYTES_MIN
         }

@@ -14,11 +14,11 @@ use std::ops::Range;
 
 use bytes::Bytes;
 
-use crate::engine::{Key, Order, Value};
+use crate::engine::{Key, ScanOrder, Value};
 
 /// Where a body lies in the log.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) struct Place {
+pub(crate) struct BodyLocation {
     pub(crate) segment: u64,
     pub(crate) offset: u64,
     pub(crate) size_bytes: u32,
@@ -26,11 +26,11 @@ pub(crate) struct Place {
 }
 
 /// A place as the index keeps it.
-pub(crate) const PLACE_BYTES: usize = 24;
+pub(crate) const BODY_LOCATION_BYTES: usize = 24;
 
-impl Place {
-    pub(crate) fn encode(&self) -> [u8; PLACE_BYTES] {
-        let mut out = [0; PLACE_BYTES];
+impl BodyLocation {
+    pub(crate) fn encode(&self) -> [u8; BODY_LOCATION_BYTES] {
+        let mut out = [0; BODY_LOCATION_BYTES];
         let parts = [self.segment.to_le_bytes(), self.offset.to_le_bytes()].concat();
         let tail = [self.size_bytes.to_le_bytes(), self.checksum.to_le_bytes()].concat();
         for (to, from) in out.iter_mut().zip(parts.into_iter().chain(tail)) {
@@ -55,7 +55,7 @@ impl Place {
 
 /// One row's newest state.
 #[derive(Debug, Clone)]
-pub(crate) struct Row {
+pub(crate) struct MemTableRow {
     /// None: deleted.
     pub(crate) value: Option<Value>,
     /// Nothing of this key lies below this table.
@@ -64,14 +64,14 @@ pub(crate) struct Row {
 
 /// Rows and body places, newer than the index.
 #[derive(Default)]
-pub(crate) struct Table {
-    pub(crate) rows: BTreeMap<Key, Row>,
-    pub(crate) bodies: BTreeMap<Key, Option<Place>>,
+pub(crate) struct MemTable {
+    pub(crate) rows: BTreeMap<Key, MemTableRow>,
+    pub(crate) bodies: BTreeMap<Key, Option<BodyLocation>>,
     /// What its entries cost beside their bytes, and what was brought.
     bytes: u64,
 }
 
-impl fmt::Debug for Table {
+impl fmt::Debug for MemTable {
     /// Numbers alone: rows are mail, and mail does not belong in a log.
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_struct("Table").field("len", &self.len()).field("bytes", &self.bytes).finish()
@@ -81,7 +81,7 @@ impl fmt::Debug for Table {
 /// What an entry costs beside its bytes: two handles, in a tree node that is seldom full.
 const ROW_BYTES: u64 = 128;
 
-impl Table {
+impl MemTable {
     /// Memory in use, about: no less.
     pub(crate) fn bytes(&self) -> u64 {
         self.bytes
@@ -89,14 +89,14 @@ impl Table {
 
     /// Bytes of its entries, as the index is to hold them.
     pub(crate) fn entry_bytes(&self) -> u64 {
-        let of_row = |(key, row): (&Key, &Row)| key.len() + row.value.as_ref().map_or(0, Value::len);
+        let of_row = |(key, row): (&Key, &MemTableRow)| key.len() + row.value.as_ref().map_or(0, Value::len);
         let rows: usize = self.rows.iter().map(of_row).sum();
-        let bodies: usize = self.bodies.keys().map(|key| key.len() + PLACE_BYTES).sum();
+        let bodies: usize = self.bodies.keys().map(|key| key.len() + BODY_LOCATION_BYTES).sum();
         (rows + bodies) as u64
     }
 
     /// So many bytes come in at once, in which the keys and values lie that are set next.
-    pub(crate) fn bring(&mut self, bytes: usize) {
+    pub(crate) fn add_bytes(&mut self, bytes: usize) {
         if self.is_empty() {
             // No batch lies here any more.
             self.bytes = 0;
@@ -117,12 +117,12 @@ impl Table {
         self.rows.get(key).map(|row| row.value.as_ref())
     }
 
-    pub(crate) fn place(&self, key: &[u8]) -> Option<Option<Place>> {
+    pub(crate) fn body_location(&self, key: &[u8]) -> Option<Option<BodyLocation>> {
         self.bodies.get(key).copied()
     }
 
     /// Applies a row's change, or another table's newer row.
-    pub(crate) fn set(&mut self, key: Key, row: Row) {
+    pub(crate) fn set(&mut self, key: Key, row: MemTableRow) {
         match self.rows.entry(key) {
             Entry::Vacant(vacant) => {
                 self.bytes += ROW_BYTES;
@@ -134,12 +134,12 @@ impl Table {
             }
             Entry::Occupied(mut old) => {
                 let fresh = old.get().fresh;
-                old.insert(Row { value: row.value, fresh });
+                old.insert(MemTableRow { value: row.value, fresh });
             }
         }
     }
 
-    pub(crate) fn set_body(&mut self, key: Key, place: Option<Place>) {
+    pub(crate) fn set_body(&mut self, key: Key, place: Option<BodyLocation>) {
         let added = key.len() as u64 + ROW_BYTES;
         if self.bodies.insert(key, place).is_none() {
             self.bytes += added;
@@ -147,16 +147,16 @@ impl Table {
     }
 
     /// The table's part of a range, in order, tombstones included.
-    pub(crate) fn walk<'a>(
+    pub(crate) fn iter_range<'a>(
         &'a self,
         range: &Range<Key>,
-        order: Order,
+        order: ScanOrder,
     ) -> impl Iterator<Item = (Key, Option<Value>)> + use<'a> {
         let mut rows = self.rows.range(range.clone());
         std::iter::from_fn(move || {
             let (key, row) = match order {
-                Order::Ascending => rows.next(),
-                Order::Descending => rows.next_back(),
+                ScanOrder::Ascending => rows.next(),
+                ScanOrder::Descending => rows.next_back(),
             }?;
             Some((key.clone(), row.value.clone()))
         })
@@ -164,19 +164,19 @@ impl Table {
 
     /// The table's part of a range up to `limit` live rows. Of the top layer that is enough: nothing
     /// hides them, so a merged answer of that size is full before it gets further.
-    pub(crate) fn part(&self, range: &Range<Key>, order: Order, limit: usize) -> Vec<(Key, Option<Value>)> {
+    pub(crate) fn range_up_to(&self, range: &Range<Key>, order: ScanOrder, limit: usize) -> Vec<(Key, Option<Value>)> {
         let mut live = 0;
         let is_wanted = |row: &(Key, Option<Value>)| {
             let is_wanted = live < limit;
             live += usize::from(row.1.is_some());
             is_wanted
         };
-        self.walk(range, order).take_while(is_wanted).collect()
+        self.iter_range(range, order).take_while(is_wanted).collect()
     }
 }
 
 /// A key or value that keeps no batch. To be made with no lock held.
-pub(crate) fn copied(part: &Bytes) -> Bytes {
+pub(crate) fn detached_copy(part: &Bytes) -> Bytes {
     Bytes::copy_from_slice(part)
 }
 
@@ -184,24 +184,24 @@ pub(crate) fn copied(part: &Bytes) -> Bytes {
 mod tests {
     use super::*;
 
-    fn row(value: Option<&'static [u8]>, fresh: bool) -> Row {
-        Row { value: value.map(Bytes::from_static), fresh }
+    fn row(value: Option<&'static [u8]>, fresh: bool) -> MemTableRow {
+        MemTableRow { value: value.map(Bytes::from_static), fresh }
     }
 
     #[test]
     fn a_fresh_row_leaves_nothing_and_an_older_one_a_tombstone() {
-        let mut table = Table::default();
+        let mut table = MemTable::default();
         let key = Bytes::from_static(b"k");
-        table.bring(2);
+        table.add_bytes(2);
         table.set(key.clone(), row(Some(b"1"), true));
-        table.bring(3);
+        table.add_bytes(3);
         table.set(key.clone(), row(Some(b"22"), false));
         assert_eq!(table.bytes(), 2 + 3 + ROW_BYTES, "what lay there before lies in its batch");
         assert_eq!(table.entry_bytes(), 3);
         table.set(key.clone(), row(None, false));
         assert!(table.is_empty());
         assert_eq!(table.bytes(), 2 + 3, "what follows may lie in the last of them");
-        table.bring(4);
+        table.add_bytes(4);
         assert_eq!(table.bytes(), 4);
         table.set(key.clone(), row(Some(b"1"), false));
         table.set(key.clone(), row(None, false));
@@ -214,8 +214,8 @@ mod tests {
 
     #[test]
     fn places_read_back() {
-        let place = Place { segment: u64::MAX - 1, offset: 2, size_bytes: 3, checksum: u32::MAX };
-        assert_eq!(Place::decode(&place.encode()), Some(place));
-        assert_eq!(Place::decode(&place.encode()[1..]), None);
+        let place = BodyLocation { segment: u64::MAX - 1, offset: 2, size_bytes: 3, checksum: u32::MAX };
+        assert_eq!(BodyLocation::decode(&place.encode()), Some(place));
+        assert_eq!(BodyLocation::decode(&place.encode()[1..]), None);
     }
 }

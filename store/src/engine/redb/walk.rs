@@ -3,11 +3,11 @@
 use std::io;
 
 use super::disk::DiskFile;
-use super::record::{Entries, Entry, GROUP_HEADER_BYTES, GROUP_MAGIC, GroupHeader, StoreId, salt};
+use super::record::{GROUP_HEADER_BYTES, GROUP_MAGIC, GroupHeader, LogEntries, LogEntry, StoreId, salt};
 
 /// What stands at a place in a segment.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum Step {
+pub(crate) enum SegmentStep {
     /// A group whose header and row part are whole.
     Group(GroupHeader),
     /// No whole group: the end, or damage.
@@ -16,7 +16,7 @@ pub(crate) enum Step {
 
 /// A walk over one segment.
 #[derive(Debug)]
-pub(crate) struct Walk<'a> {
+pub(crate) struct SegmentReader<'a> {
     file: &'a DiskFile,
     store: StoreId,
     segment: u64,
@@ -30,7 +30,7 @@ pub(crate) struct Walk<'a> {
 /// A body is read in pieces of this size when only its checksum is wanted.
 const PIECE_BYTES: u64 = 1 << 20;
 
-impl<'a> Walk<'a> {
+impl<'a> SegmentReader<'a> {
     pub(crate) fn new(file: &'a DiskFile, store: StoreId, segment: u64, at: u64) -> io::Result<Self> {
         let file_bytes = file.size_bytes()?;
         Ok(Self { file, store, segment, file_bytes, group_at: at, at, rows: Vec::new() })
@@ -57,8 +57,8 @@ impl<'a> Walk<'a> {
     }
 
     /// Steps on the next group.
-    pub(crate) fn step(&mut self) -> io::Result<Step> {
-        let Some(header) = self.header_at(self.at)? else { return Ok(Step::End) };
+    pub(crate) fn next_group(&mut self) -> io::Result<SegmentStep> {
+        let Some(header) = self.header_at(self.at)? else { return Ok(SegmentStep::End) };
         let mut rows = std::mem::take(&mut self.rows);
         rows.clear();
         rows.resize(header.rows_bytes as usize, 0);
@@ -66,11 +66,11 @@ impl<'a> Walk<'a> {
         let is_whole = crc32fast::hash(&rows) == header.rows_checksum;
         self.rows = rows;
         if !is_whole {
-            return Ok(Step::End);
+            return Ok(SegmentStep::End);
         }
         self.group_at = self.at;
         self.at += header.size_bytes();
-        Ok(Step::Group(header))
+        Ok(SegmentStep::Group(header))
     }
 
     /// Does a whole header follow the group stepped on last?
@@ -84,9 +84,9 @@ impl<'a> Walk<'a> {
     }
 
     /// Its entries.
-    pub(crate) fn entries(&self) -> Entries<'_> {
+    pub(crate) fn entries(&self) -> LogEntries<'_> {
         let bodies_at = self.group_at + (GROUP_HEADER_BYTES + self.rows.len()) as u64;
-        Entries::new(&self.rows, self.segment, bodies_at)
+        LogEntries::new(&self.rows, self.segment, bodies_at)
     }
 
     /// Are all bodies of the group stepped on last what was written?
@@ -94,7 +94,7 @@ impl<'a> Walk<'a> {
         let mut piece = Vec::new();
         for entry in self.entries() {
             let Ok(entry) = entry else { return Ok(false) };
-            let Entry::Body { place: Some(place), .. } = entry else { continue };
+            let LogEntry::Body { place: Some(place), .. } = entry else { continue };
             let mut checksum = crc32fast::Hasher::new();
             let (mut at, end) = (place.offset, place.offset + u64::from(place.size_bytes));
             while at < end {

@@ -18,13 +18,13 @@ use std::sync::mpsc::SyncSender;
 
 use tokio::sync::{mpsc, oneshot};
 
-use super::checkpoint::{CheckpointJob, Job};
-use super::log::{AppendFault, Group, Log, Written};
-use super::prepared::{Moved, Pending, Prepared};
-use super::shared::{Checkpointing, Layers, Shared};
-use super::space::Space;
-use super::table::{Place, Row};
-use crate::engine::{CommitError, Key, Purpose, Value};
+use super::checkpoint::{CheckpointJob, CheckpointerJob};
+use super::log::{AppendError, GroupLocation, LogAppender, LogGroup};
+use super::prepared::{PendingBatch, PreparedBatch, RelocatedBody};
+use super::shared::{CheckpointState, EngineState, Layers};
+use super::space::DiskSpace;
+use super::table::{BodyLocation, MemTableRow};
+use crate::engine::{BatchPurpose, CommitError, Key, Value};
 
 /// Batches in one group: more would only make the first of them wait longer.
 const GROUP_BATCHES_MAX: usize = 1024;
@@ -33,35 +33,35 @@ const GROUP_BYTES_MAX: u64 = 4 << 20;
 
 /// What the writer is asked to do.
 #[derive(Debug)]
-pub(crate) enum Command {
-    Commit(Pending),
+pub(crate) enum WriterCommand {
+    Commit(PendingBatch),
     /// Bodies copied forward out of an old segment.
-    Move(Vec<Moved>),
+    Relocate(Vec<RelocatedBody>),
     /// Answer when everything committed before is in the index.
     Flush(oneshot::Sender<()>),
     /// Freeze, if there is anything: the interval is over.
     Freeze,
     /// A checkpoint came to its end.
-    Look,
+    CheckpointDone,
     /// Flush, stop, let the directory go.
     Close(oneshot::Sender<()>),
 }
 
 /// When the active table is frozen.
 #[derive(Debug, Clone, Copy)]
-pub(crate) struct Limits {
+pub(crate) struct FreezeLimits {
     pub(crate) table_bytes: u64,
     pub(crate) replay_bytes: u64,
 }
 
 /// The writer thread's state.
 #[derive(Debug)]
-pub(crate) struct Writer {
-    pub(crate) shared: Arc<Shared>,
-    pub(crate) space: Arc<Space>,
-    pub(crate) log: Log,
-    pub(crate) limits: Limits,
-    pub(crate) jobs: SyncSender<Job>,
+pub(crate) struct GroupWriter {
+    pub(crate) shared: Arc<EngineState>,
+    pub(crate) space: Arc<DiskSpace>,
+    pub(crate) log: LogAppender,
+    pub(crate) limits: FreezeLimits,
+    pub(crate) jobs: SyncSender<CheckpointerJob>,
     /// Log written since the last freeze: what a crash would have replayed.
     pub(crate) unfrozen_bytes: u64,
     pub(crate) waiting: Vec<oneshot::Sender<()>>,
@@ -70,34 +70,34 @@ pub(crate) struct Writer {
 /// The newest state of keys that batches of this group change.
 type Overlay<'a> = HashMap<&'a [u8], Option<&'a Value>>;
 
-impl Writer {
+impl GroupWriter {
     /// Works until the store is closed or all its handles are gone; then writes everything to its place.
-    pub(crate) fn run(mut self, mut inbox: mpsc::Receiver<Command>) -> Option<oneshot::Sender<()>> {
+    pub(crate) fn run(mut self, mut inbox: mpsc::Receiver<WriterCommand>) -> Option<oneshot::Sender<()>> {
         let mut closer = None;
         let mut before = 0;
         while let Some(first) = inbox.blocking_recv() {
-            let (group, other) = gather(first, &mut inbox, before);
+            let (group, other) = collect_group(first, &mut inbox, before);
             before = group.len();
             if !group.is_empty() {
-                self.write(group);
+                self.write_group(group);
             }
             match other {
-                None | Some(Command::Look | Command::Commit(_)) => {}
-                Some(Command::Move(moved)) => self.relocate(moved),
-                Some(Command::Flush(answer)) => self.waiting.push(answer),
-                Some(Command::Freeze) => self.freeze(),
-                Some(Command::Close(answer)) => {
+                None | Some(WriterCommand::CheckpointDone | WriterCommand::Commit(_)) => {}
+                Some(WriterCommand::Relocate(moved)) => self.relocate(moved),
+                Some(WriterCommand::Flush(answer)) => self.waiting.push(answer),
+                Some(WriterCommand::Freeze) => self.freeze(),
+                Some(WriterCommand::Close(answer)) => {
                     closer = Some(answer);
                     inbox.close();
                     break;
                 }
             }
-            self.look();
+            self.freeze_if_due();
         }
         // Batches that were sent before the end are still taken.
         while let Ok(command) = inbox.try_recv() {
-            if let Command::Commit(pending) = command {
-                self.write(vec![pending]);
+            if let WriterCommand::Commit(pending) = command {
+                self.write_group(vec![pending]);
             }
         }
         self.shared.wait_checkpoint();
@@ -107,22 +107,21 @@ impl Writer {
     }
 
     /// Freezes if a limit is reached or somebody waits for it.
-    fn look(&mut self) {
-        if self.shared.fenced().is_some() || self.shared.checkpointing() == Checkpointing::Stuck {
+    fn freeze_if_due(&mut self) {
+        if self.shared.fenced().is_some() || self.shared.checkpointing() == CheckpointState::Stuck {
             // Dropped answers say: not flushed.
             self.waiting.clear();
             return;
         }
-        if self.shared.checkpointing() == Checkpointing::Running {
+        if self.shared.checkpointing() == CheckpointState::Running {
             return;
         }
         let active_bytes = self.shared.layers().active.bytes();
-        let is_due =
-            active_bytes >= self.limits.table_bytes || self.unfrozen_bytes >= self.limits.replay_bytes;
+        let is_due = active_bytes >= self.limits.table_bytes || self.unfrozen_bytes >= self.limits.replay_bytes;
         if is_due || !self.waiting.is_empty() {
             self.freeze();
         }
-        if self.shared.checkpointing() == Checkpointing::Idle {
+        if self.shared.checkpointing() == CheckpointState::Idle {
             // Nothing to freeze: all is in the index already.
             for answer in self.waiting.drain(..) {
                 let _ = answer.send(());
@@ -132,7 +131,7 @@ impl Writer {
 
     /// Hands the active table to the checkpoint thread, unless there is none to hand or one runs.
     fn freeze(&mut self) {
-        let is_idle = self.shared.checkpointing() == Checkpointing::Idle;
+        let is_idle = self.shared.checkpointing() == CheckpointState::Idle;
         if !is_idle || self.shared.fenced().is_some() {
             return;
         }
@@ -146,15 +145,15 @@ impl Writer {
             table
         };
         self.unfrozen_bytes = 0;
-        self.shared.set_checkpointing(Checkpointing::Running);
+        self.shared.set_checkpointing(CheckpointState::Running);
         let waiting = std::mem::take(&mut self.waiting);
         let job = CheckpointJob { table, position: self.log.position(), waiting };
-        if self.jobs.send(Job::Checkpoint(job)).is_err() {
+        if self.jobs.send(CheckpointerJob::Checkpoint(job)).is_err() {
             self.shared.fence("the checkpoint thread has ended");
         }
     }
 
-    fn write(&mut self, mut group: Vec<Pending>) {
+    fn write_group(&mut self, mut group: Vec<PendingBatch>) {
         if let Some(reason) = self.shared.fenced() {
             return answer_all(group, &CommitError::Fenced(reason));
         }
@@ -171,16 +170,16 @@ impl Writer {
             let (refused, result) = self.append(&group);
             match result {
                 Ok(written) => return self.publish(group, refused, written),
-                Err(AppendFault::Full) => {
+                Err(AppendError::Full) => {
                     self.shared.set_full(true);
-                    let is_intake = |pending: &Pending| pending.batch.purpose == Purpose::Intake;
+                    let is_intake = |pending: &PendingBatch| pending.batch.purpose == BatchPurpose::Intake;
                     if group.iter().any(is_intake) {
                         group = refuse_intake(group);
-                    } else if !self.space.release() {
+                    } else if !self.space.release_reserve() {
                         return answer_all(group, &CommitError::Full);
                     }
                 }
-                Err(AppendFault::Broken(what)) => {
+                Err(AppendError::Broken(what)) => {
                     let reason = self.shared.fence(&what);
                     return answer_all(group, &CommitError::Fenced(reason));
                 }
@@ -193,7 +192,7 @@ impl Writer {
         let bytes_max = self.limits.table_bytes.saturating_mul(2);
         while self.shared.layers().active.bytes() >= bytes_max {
             match self.shared.wait_checkpoint() {
-                Checkpointing::Stuck => return false,
+                CheckpointState::Stuck => return false,
                 _ if self.shared.fenced().is_some() => return true,
                 _ => self.freeze(),
             }
@@ -202,14 +201,14 @@ impl Writer {
     }
 
     /// Checks and writes. What the checks refused comes first, by place in the group.
-    fn append(&mut self, group: &[Pending]) -> (Vec<Option<Key>>, Result<Option<Written>, AppendFault>) {
-        let refused = match self.admit(group) {
+    fn append(&mut self, group: &[PendingBatch]) -> (Vec<Option<Key>>, Result<Option<GroupLocation>, AppendError>) {
+        let refused = match self.check_group(group) {
             Ok(refused) => refused,
-            Err(what) => return (Vec::new(), Err(AppendFault::Broken(what))),
+            Err(what) => return (Vec::new(), Err(AppendError::Broken(what))),
         };
         let admitted =
             || group.iter().zip(&refused).filter(|(_, key)| key.is_none()).map(|(pending, _)| &pending.batch);
-        let mut bytes = Group::default();
+        let mut bytes = LogGroup::default();
         for batch in admitted().filter(|batch| !batch.encoded.is_empty()) {
             bytes.rows.push(&batch.encoded);
             bytes.bodies.extend(&batch.chunks);
@@ -223,7 +222,7 @@ impl Writer {
     }
 
     /// The first failed check of each batch, every batch seeing the admitted ones before it.
-    fn admit(&self, group: &[Pending]) -> Result<Vec<Option<Key>>, String> {
+    fn check_group(&self, group: &[PendingBatch]) -> Result<Vec<Option<Key>>, String> {
         let mut refused = Vec::with_capacity(group.len());
         if group.iter().all(|pending| pending.batch.checks.is_empty()) {
             refused.resize(group.len(), None);
@@ -241,7 +240,7 @@ impl Writer {
         for (number, pending) in group.iter().enumerate() {
             let mut failed = None;
             for (key, holds) in &pending.batch.checks {
-                if !holds_now(&overlay, &layers, key, holds.as_ref())? {
+                if !check_holds(&overlay, &layers, key, holds.as_ref())? {
                     failed = Some(key.clone());
                     break;
                 }
@@ -256,7 +255,7 @@ impl Writer {
     }
 
     /// Makes a durable group visible and answers it.
-    fn publish(&mut self, group: Vec<Pending>, refused: Vec<Option<Key>>, written: Option<Written>) {
+    fn publish(&mut self, group: Vec<PendingBatch>, refused: Vec<Option<Key>>, written: Option<GroupLocation>) {
         let mut answers = Vec::with_capacity(group.len());
         let mut spent = Vec::with_capacity(group.len());
         let counters = &self.shared.counters;
@@ -265,7 +264,7 @@ impl Writer {
             let mut body_at = written.map_or(0, |written| written.bodies_at);
             let segment = written.map_or(0, |written| written.segment);
             for (pending, refused) in group.into_iter().zip(refused) {
-                let Pending { batch, answer } = pending;
+                let PendingBatch { batch, answer } = pending;
                 let result = match refused {
                     Some(key) => Err(CommitError::Conflict { key }),
                     None => {
@@ -293,11 +292,11 @@ impl Writer {
     }
 
     /// Writes bodies to the newest segment, those that still lie where they were copied from.
-    fn relocate(&mut self, moved: Vec<Moved>) {
+    fn relocate(&mut self, moved: Vec<RelocatedBody>) {
         let total = moved.len();
         let mut still = Vec::with_capacity(total);
         for body in moved {
-            match self.shared.place(&body.key) {
+            match self.shared.body_location(&body.key) {
                 Ok(Some(place)) if place == body.from => still.push(body),
                 Ok(_) => {}
                 Err(error) => {
@@ -306,20 +305,15 @@ impl Writer {
                 }
             }
         }
-        let pending = Pending { batch: Prepared::of_moved(still), answer: None };
+        let pending = PendingBatch { batch: PreparedBatch::from_relocated(still), answer: None };
         let before = self.shared.counters.commits.load(Ordering::Relaxed);
-        self.write(vec![pending]);
+        self.write_group(vec![pending]);
         let done = self.shared.counters.commits.load(Ordering::Relaxed) > before;
-        drop(self.jobs.send(Job::Moved { done }));
+        drop(self.jobs.send(CheckpointerJob::RelocationDone { done }));
     }
 }
 
-fn holds_now(
-    overlay: &Overlay<'_>,
-    layers: &Layers,
-    key: &Key,
-    holds: Option<&Value>,
-) -> Result<bool, String> {
+fn check_holds(overlay: &Overlay<'_>, layers: &Layers, key: &Key, holds: Option<&Value>) -> Result<bool, String> {
     let in_memory = overlay
         .get(key.as_ref())
         .copied()
@@ -332,14 +326,14 @@ fn holds_now(
 }
 
 /// Moves a batch's changes into the active table; gives back what is to be freed outside the lock.
-fn apply(batch: Prepared, layers: &mut Layers, segment: u64, body_at: &mut u64) -> Vec<bytes::Bytes> {
-    layers.active.bring(batch.encoded.len());
+fn apply(batch: PreparedBatch, layers: &mut Layers, segment: u64, body_at: &mut u64) -> Vec<bytes::Bytes> {
+    layers.active.add_bytes(batch.encoded.len());
     for row in batch.rows {
-        layers.active.set(row.key, Row { value: row.value, fresh: row.fresh });
+        layers.active.set(row.key, MemTableRow { value: row.value, fresh: row.fresh });
     }
     for (key, body) in batch.bodies {
         let place = body.map(|(size_bytes, checksum)| {
-            let place = Place { segment, offset: *body_at, size_bytes, checksum };
+            let place = BodyLocation { segment, offset: *body_at, size_bytes, checksum };
             *body_at += u64::from(size_bytes);
             place
         });
@@ -353,16 +347,16 @@ fn apply(batch: Prepared, layers: &mut Layers, segment: u64, body_at: &mut u64) 
 /// Those who were answered a moment ago are on their way back with the next batch. As long as giving up
 /// the processor once brings another one, the group grows: no clock is waited for, and a lone committer
 /// never waits at all.
-fn gather(
-    first: Command,
-    inbox: &mut mpsc::Receiver<Command>,
+fn collect_group(
+    first: WriterCommand,
+    inbox: &mut mpsc::Receiver<WriterCommand>,
     before: usize,
-) -> (Vec<Pending>, Option<Command>) {
+) -> (Vec<PendingBatch>, Option<WriterCommand>) {
     let mut group = Vec::with_capacity(before.min(GROUP_BATCHES_MAX));
     let mut size_bytes = 0;
     let mut next = Some(first);
     while let Some(command) = next {
-        let Command::Commit(pending) = command else { return (group, Some(command)) };
+        let WriterCommand::Commit(pending) = command else { return (group, Some(command)) };
         size_bytes += pending.batch.size_bytes;
         group.push(pending);
         if group.len() >= GROUP_BATCHES_MAX || size_bytes >= GROUP_BYTES_MAX {
@@ -377,16 +371,16 @@ fn gather(
     (group, None)
 }
 
-fn answer_all(group: Vec<Pending>, error: &CommitError) {
+fn answer_all(group: Vec<PendingBatch>, error: &CommitError) {
     for answer in group.into_iter().filter_map(|pending| pending.answer) {
         drop(answer.send(Err(error.clone())));
     }
 }
 
 /// Answers intake with Full; the rest goes on.
-fn refuse_intake(group: Vec<Pending>) -> Vec<Pending> {
+fn refuse_intake(group: Vec<PendingBatch>) -> Vec<PendingBatch> {
     let (intake, progress): (Vec<_>, Vec<_>) =
-        group.into_iter().partition(|pending| pending.batch.purpose == Purpose::Intake);
+        group.into_iter().partition(|pending| pending.batch.purpose == BatchPurpose::Intake);
     answer_all(intake, &CommitError::Full);
     progress
 }
